@@ -1,0 +1,288 @@
+"""The values every other module speaks in: frozen, validated at the edge, free of I/O.
+
+An event is what a client polls; a batch is the run of events one activation takes through the
+stages together; a fact is what a model found in a message; a memory is what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+from uuid import UUID, uuid5
+
+# Namespace of every derived id: the same event and ordinal give the same id on every retry.
+MEMLANE = UUID("6d656d6c-616e-5500-8000-000000000001")
+
+T = TypeVar("T")
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+class Outcome(StrEnum):
+    """What became of one fact. The four words of the Mem0 clients."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    NOOP = "NOOP"
+
+
+class Status(StrEnum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class StageName(StrEnum):
+    EXTRACT = "extract"
+    RETRIEVE = "retrieve"
+    CONSOLIDATE = "consolidate"
+    APPLY = "apply"
+    RELATE = "relate"
+    SETTLE = "settle"
+
+
+class FailureCode(StrEnum):
+    """Why an event FAILED: a closed set, so that clients can branch on it."""
+
+    INVALID_INPUT = "INVALID_INPUT"
+    LLM_REJECTED = "LLM_REJECTED"
+    LLM_BAD_OUTPUT = "LLM_BAD_OUTPUT"
+    LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    POISON_CRASH = "POISON_CRASH"
+    DEADLINE = "DEADLINE"
+    CANCELLED = "CANCELLED"
+    INTERNAL = "INTERNAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories: the unit of ordering. One scope has one lane."""
+
+    project_id: UUID
+    user_id: str | None = None
+    agent_id: str | None = None
+    app_id: str | None = None
+    run_id: str | None = None
+
+    @property
+    def lane_id(self) -> UUID:
+        """The same scope is the same lane in every process, without a look-up."""
+        ids = (self.user_id, self.agent_id, self.app_id, self.run_id)
+        # Length-prefixed, so no choice of ids can collide with another one.
+        key = "".join("-" if part is None else f"{len(part)}:{part}" for part in ids)
+        return uuid5(self.project_id, key)
+
+    @property
+    def owner(self) -> str:
+        """The widest id given: it picks the vector bucket, so an owner's memories lie together."""
+        return self.user_id or self.agent_id or self.app_id or self.run_id or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation. `name` is the speaker's name where the caller gave one."""
+
+    role: Role
+    content: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a fact was said: the event in its batch and the message in that event, from 0."""
+
+    event: int
+    message: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedMessage:
+    """A message as a model sees it: with its place in the batch and the time it was said."""
+
+    source: Source
+    message: Message
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What the caller asks of extraction, per project or per call."""
+
+    custom: str | None = None
+    includes: str | None = None
+    excludes: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One self-contained statement, in the third person, with its relative dates made absolute."""
+
+    text: str
+    source: Source
+    attributed_to: Role = Role.USER
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A stored memory shown to the decider beside new facts.
+
+    `similarity` is the cosine (-1..1) to the nearest of the new facts; 1.0 for an equal text.
+    """
+
+    memory_id: UUID
+    text: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with one fact.
+
+    `fact` is its 0-based position; `memory_id` the target of UPDATE, DELETE and NOOP;
+    `text` what is stored after an ADD or UPDATE; `reason` one sentence for the receipt.
+    """
+
+    fact: int
+    outcome: Outcome
+    reason: str
+    text: str | None = None
+    memory_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of the graph; `kind` is a lower-case word such as person, place, organization."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A directed edge in the words of the field: source --relation--> destination.
+
+    `fact` is the 0-based position of the fact it was read from.
+    """
+
+    source: Entity
+    relation: str
+    destination: Entity
+    fact: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """An edge that is current in the graph, offered to a model as something that may have ended."""
+
+    relation_id: UUID
+    source: str
+    relation: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChanges:
+    """New edges, and the ids of current edges that the new facts end."""
+
+    relations: tuple[Relation, ...] = ()
+    ended: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What model calls cost. `cost_usd` is None where the price is not known."""
+
+    model: str = ""
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [u.cost_usd for u in (self, other) if u.cost_usd is not None]
+        return Usage(
+            model=other.model or self.model,
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """A model's answer and what it cost."""
+
+    value: T
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """What a caller may say about an add beside its messages. Equal options may share a batch."""
+
+    infer: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    immutable: bool = False
+    expiration_date: date | None = None
+    instructions: Instructions = field(default_factory=Instructions)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One accepted add inside an activation."""
+
+    id: UUID
+    seq: int
+    options: AddOptions
+    messages: Sequence[SourcedMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """One worker's hold on a lane: valid as long as nobody has raised the fence."""
+
+    lane_id: UUID
+    fence: int
+    stage: StageName
+    scope: Scope
+    attempts: int
+    waits: int
+    accepted_seq: int
+    batch_id: UUID | None
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The events that go through the stages together, and what the scope said before them.
+
+    `outputs` holds what earlier stages put out, as JSON values by stage.
+    """
+
+    id: UUID
+    scope: Scope
+    events: Sequence[Event]
+    context: Sequence[Message]
+    outputs: Mapping[str, Any]
+    age_s: float
+
+    @property
+    def options(self) -> AddOptions:
+        """Equal for every event of a batch."""
+        return self.events[0].options
+
+    @property
+    def messages(self) -> list[SourcedMessage]:
+        return [message for event in self.events for message in event.messages]

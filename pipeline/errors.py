@@ -1,0 +1,87 @@
+"""What can go wrong, by what helps.
+
+    MemlaneError
+    ├── TransientError            a retry may help: the lane waits and keeps its place
+    │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 past the in-call retries
+    │   └── StoreUnavailable      STORE_UNAVAILABLE: vectors or another projection out of reach
+    │       └── CollectionMissing     the store is up but was wiped: make the collection again
+    ├── PermanentError            a retry does not help: the event ends FAILED with `code`
+    │   ├── InvalidInput          INVALID_INPUT: the request itself; the text says what to change
+    │   ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, prompt too long
+    │   ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
+    │   ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
+    │   └── DeadlinePassed        DEADLINE: waited longer than the outage budget
+    ├── LaneLost                  another activation holds the lane: drop the work, change nothing
+    └── NotFound                  no such memory, event or project for this key
+
+An empty answer is a MalformedAnswer or a reasoned NOOP, never a silent success.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pipeline.domain import FailureCode
+
+
+class MemlaneError(Exception):
+    """Root of every error raised on purpose."""
+
+
+class TransientError(MemlaneError):
+    """Trying again later may succeed.
+
+    `retry_after_s`: seconds the other side asked for, where it did.
+    """
+
+    code: ClassVar[FailureCode]
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ModelUnavailable(TransientError):
+    code = FailureCode.LLM_UNAVAILABLE
+
+
+class StoreUnavailable(TransientError):
+    code = FailureCode.STORE_UNAVAILABLE
+
+
+class CollectionMissing(StoreUnavailable):
+    """The vector store answers, and knows no such collection."""
+
+
+class PermanentError(MemlaneError):
+    """Trying again gives the same result."""
+
+    code: ClassVar[FailureCode] = FailureCode.INTERNAL
+
+
+class InvalidInput(PermanentError):
+    code = FailureCode.INVALID_INPUT
+
+
+class ModelRejected(PermanentError):
+    code = FailureCode.LLM_REJECTED
+
+
+class MalformedAnswer(PermanentError):
+    code = FailureCode.LLM_BAD_OUTPUT
+
+
+class PoisonCrash(PermanentError):
+    code = FailureCode.POISON_CRASH
+
+
+class DeadlinePassed(PermanentError):
+    code = FailureCode.DEADLINE
+
+
+class LaneLost(MemlaneError):
+    """The fence has moved on: a younger activation owns the lane."""
+
+
+class NotFound(MemlaneError):
+    """Nothing with that id belongs to the caller's project."""

@@ -1,0 +1,181 @@
+"""What the pipeline asks of the outside world: adapters keep these promises, fakes the same ones.
+
+The ledger is not a port: it is the one truth, PostgreSQL everywhere (see pipeline/ledger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from pipeline.domain import (
+    Answer,
+    Decision,
+    Fact,
+    GraphChanges,
+    Instructions,
+    Message,
+    Neighbour,
+    SourcedMessage,
+    StageName,
+    StoredRelation,
+    Usage,
+)
+
+Vector = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """`context` is what was said before (oldest first), for pronouns only: no facts from it."""
+
+    messages: Sequence[SourcedMessage]
+    context: Sequence[Message] = ()
+    instructions: Instructions = field(default_factory=Instructions)
+
+
+class MemoryModel(Protocol):
+    """Everything a language model is asked: three questions, at most one call each.
+
+    Errors: ModelUnavailable (try again later), ModelRejected, MalformedAnswer (after one repair).
+    """
+
+    @property
+    def name(self) -> str:
+        """As configured, e.g. `openai/gpt-4o-mini` or `local/rules`: receipts carry it."""
+        ...
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        """The facts worth keeping that the messages state; none for small talk and questions."""
+        ...
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        """Exactly one decision a fact, in the facts' order; targets only from `neighbours`.
+
+        Facts are in the order they were said: of two that contradict each other the later holds.
+        """
+        ...
+
+    async def relate(
+        self, facts: Sequence[str], current: Sequence[StoredRelation]
+    ) -> Answer[GraphChanges]:
+        """Typed entities and relations the facts state, and which current relations they end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    text: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    role: str
+    content: str
+
+
+class LLM(Protocol):
+    """One chat completion against one provider, with in-call retries for what seconds can mend."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(
+        self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
+    ) -> Completion:
+        """The model's text, asked to be one JSON object of `schema`. Errors: as MemoryModel."""
+        ...
+
+
+class Embedder(Protocol):
+    @property
+    def name(self) -> str:
+        """Model name: an index built with one model refuses the vectors of another."""
+        ...
+
+    async def dimensions(self) -> int:
+        """Length of every vector; measured once where the model does not say."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """One unit-length vector a text, in order. Errors: ModelUnavailable, ModelRejected."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRecord:
+    """`payload` holds flat ids and numbers to filter by, never text."""
+
+    id: UUID
+    vector: Vector
+    payload: Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit:
+    """`similarity` is the cosine, -1..1, larger is nearer."""
+
+    id: UUID
+    similarity: float
+    payload: Mapping[str, str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionInfo:
+    name: str
+    count: int
+    dimensions: int
+    embedder: str
+
+
+class VectorStore(Protocol):
+    """A rebuildable index. Upserts are idempotent; a write is visible to the next search.
+
+    Errors: StoreUnavailable whenever the server cannot answer; CollectionMissing for a name that
+    was never created, or was wiped.
+    """
+
+    async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
+        """Create it, or do nothing where it exists with the same model; else InvalidInput."""
+        ...
+
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None: ...
+
+    async def search(
+        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
+    ) -> list[VectorHit]:
+        """The nearest records whose payload equals `where` in every key, nearest first."""
+        ...
+
+    async def update(self, name: str, records: Sequence[VectorRecord]) -> None: ...
+
+    async def delete(self, name: str, ids: Sequence[UUID]) -> None: ...
+
+    async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]: ...
+
+    async def list_cols(self) -> list[str]: ...
+
+    async def delete_col(self, name: str) -> None: ...
+
+    async def col_info(self, name: str) -> CollectionInfo | None: ...
+
+    async def list(
+        self, name: str, *, where: Mapping[str, str | int], limit: int
+    ) -> list[VectorRecord]: ...
+
+    async def reset(self) -> None:
+        """Drop every collection of this index."""
+        ...
+
+
+class Dispatcher(Protocol):
+    """Hints to workers. A lost hint costs time, never an event: the ledger knows what is due."""
+
+    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
+        """Publish the task of a lane's next stage. Never raises, never blocks for long."""
+        ...

@@ -1,0 +1,93 @@
+"""Every setting, once. Environment names are `MEMLANE_` + the field, `__` between levels.
+
+A variable that starts with MEMLANE_ and is not in here is refused at start by name: a misspelt
+setting that is silently ignored costs an evening.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from pipeline.errors import InvalidInput
+
+PREFIX = "MEMLANE_"
+
+
+class ModelSettings(BaseModel):
+    model: str
+    api_base: str | None = None
+    api_key: SecretStr | None = None
+    timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True, frozen=True
+    )
+
+    # The local stack
+    data_dir: Path = Path(".memlane")
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65535)] = 8000
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
+
+    # Servers: the local stack starts its own where these are not given
+    database_url: SecretStr | None = None
+    broker_url: SecretStr | None = None
+    chroma_url: str | None = None
+    database_pool: Annotated[int, Field(ge=1, le=200)] = 16
+
+    # Models
+    llm: ModelSettings = ModelSettings(model="local/rules")
+    embedder: ModelSettings = ModelSettings(model="local/minilm")
+    graph: Literal["on", "off"] = "on"
+
+    # Engine
+    lease_s: Annotated[float, Field(gt=0)] = 5.0
+    queued_grace_s: Annotated[float, Field(gt=0)] = 30.0
+    sweep_s: Annotated[float, Field(gt=0)] = 1.0
+    max_attempts: Annotated[int, Field(ge=1)] = 5
+    outage_budget_s: Annotated[float, Field(gt=0)] = 86_400.0
+    batch_events: Annotated[int, Field(ge=1, le=64)] = 8
+    batch_tokens: Annotated[int, Field(ge=100)] = 6_000
+    context_messages: Annotated[int, Field(ge=0, le=100)] = 10
+    neighbours: Annotated[int, Field(ge=1, le=50)] = 5
+    vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
+
+    # Edges
+    max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
+    sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def known_names() -> set[str]:
+    """Every environment name the settings read."""
+    names = set()
+    for name, info in Settings.model_fields.items():
+        names.add(PREFIX + name.upper())
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            names |= {
+                f"{PREFIX}{name.upper()}__{sub.upper()}" for sub in info.annotation.model_fields
+            }
+    return names
+
+
+def load() -> Settings:
+    """The settings of this process, read from its environment.
+
+    Errors: InvalidInput naming the variable that is not a setting; pydantic's for a bad value.
+    """
+    known = known_names()
+    for name in sorted(os.environ):  # noqa: TID251  here is where they are read
+        if name.startswith(PREFIX) and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise InvalidInput(f"{name} is not a Memlane setting.{hint}")
+    return Settings()
