@@ -1,0 +1,41 @@
+"""The ledger: PostgreSQL, the only truth. All SQL of the project lives in this package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import make_url, text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from pipeline.ledger.events import Events
+from pipeline.ledger.graph import Graph
+from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.memories import Memories
+from pipeline.ledger.projects import Projects
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    engine: AsyncEngine
+    lanes: Lanes
+    events: Events
+    memories: Memories
+    graph: Graph
+    projects: Projects
+
+    async def ping(self) -> None:
+        async with self.engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def connect(url: str, *, pool_size: int) -> AsyncEngine:
+    """An engine for any `postgresql://` URL, whichever driver it names."""
+    return create_async_engine(
+        make_url(url).set(drivername="postgresql+asyncpg"),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=30,
+    )

@@ -1,0 +1,232 @@
+"""Events as clients read them: status, stages, receipt, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, and_, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain import Outcome, Scope, Status
+from pipeline.errors import NotFound
+from pipeline.ledger.schema import events, lanes, messages, receipts, stage_runs
+
+FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    outcome: Outcome
+    memory_id: UUID | None
+    text: str
+    previous_text: str | None
+    reason: str
+    message_ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """What one finished stage cost. With a batch of several events the cost is shared by them."""
+
+    stage: str
+    ms: float
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event with all there is to say about it. `stage` and `waiting` are set while it runs."""
+
+    id: UUID
+    scope: Scope
+    event_type: str
+    status: Status
+    options: dict[str, Any]
+    failure_code: str | None
+    failure_detail: str | None
+    graph_status: str | None
+    note: str | None
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    batch_events: int
+    stage: str | None
+    attempts: int
+    wait_code: str | None
+    wait_until: datetime | None
+    messages: Sequence[dict[str, Any]]
+    receipt: Sequence[ReceiptLine]
+    stages: Sequence[StageRun]
+
+
+class Events:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def get(self, project_id: UUID, event_id: UUID) -> EventView:
+        """Errors: NotFound, also for another project's event."""
+        views = await self._views(
+            and_(events.c.project_id == project_id, events.c.id == event_id), limit=1, offset=0
+        )
+        if not views:
+            raise NotFound("Event not found or you don't have permission to access it.")
+        return views[0]
+
+    async def page(
+        self, where: ColumnElement[bool], *, limit: int, offset: int
+    ) -> tuple[list[EventView], int]:
+        """Newest first, and how many match in all."""
+        query = select(func.count()).select_from(events.join(lanes)).where(where)
+        async with self._engine.connect() as connection:
+            count = await connection.scalar(query)
+        return await self._views(where, limit=limit, offset=offset), count or 0
+
+    async def finished(self, ids: Sequence[UUID]) -> set[UUID]:
+        """Those of the ids whose event has ended."""
+        query = select(events.c.id).where(events.c.id.in_(ids), events.c.status.in_(FINAL))
+        async with self._engine.connect() as connection:
+            return set((await connection.scalars(query)).all())
+
+    async def in_flight(self) -> tuple[dict[str, int], float]:
+        """How many events are PENDING and RUNNING, and the age of the oldest of them in seconds."""
+        age_s = func.extract("epoch", func.now() - func.min(events.c.created_at))
+        query = (
+            select(events.c.status, func.count(), age_s)
+            .where(events.c.status.in_([Status.PENDING, Status.RUNNING]))
+            .group_by(events.c.status)
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        counts = {Status.PENDING.value: 0, Status.RUNNING.value: 0} | {r[0]: r[1] for r in rows}
+        return counts, max((float(row[2]) for row in rows), default=0.0)
+
+    async def _views(
+        self, where: ColumnElement[bool], *, limit: int, offset: int
+    ) -> list[EventView]:
+        siblings = events.alias("siblings")
+        batch_events = (
+            select(func.count())
+            .where(siblings.c.batch_id == events.c.batch_id)
+            .scalar_subquery()
+            .label("batch_events")
+        )
+        query = (
+            select(
+                events,
+                batch_events,
+                lanes.c.user_id,
+                lanes.c.agent_id,
+                lanes.c.app_id,
+                lanes.c.run_id,
+                lanes.c.batch_id.label("lane_batch_id"),
+                lanes.c.state.label("lane_state"),
+                lanes.c.stage,
+                lanes.c.attempts,
+                lanes.c.wait_code,
+                lanes.c.due_at,
+            )
+            .join(lanes)
+            .where(where)
+            .order_by(events.c.created_at.desc(), events.c.id)
+            .limit(limit)
+            .offset(offset)
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+            if not rows:
+                return []
+            ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
+            lines = (
+                await connection.execute(
+                    select(receipts)
+                    .where(receipts.c.event_id.in_(ids))
+                    .order_by(receipts.c.event_id, receipts.c.ordinal)
+                )
+            ).all()
+            runs = (
+                await connection.execute(
+                    select(stage_runs)
+                    .where(stage_runs.c.batch_id.in_(batches))
+                    .order_by(stage_runs.c.finished_at)
+                )
+            ).all()
+            said = (
+                await connection.execute(
+                    select(messages, events.c.id.label("event_id"))
+                    .join(
+                        events,
+                        and_(
+                            events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq
+                        ),
+                    )
+                    .where(events.c.id.in_(ids))
+                    .order_by(messages.c.ordinal)
+                )
+            ).all()
+        return [_view(row, lines, runs, said) for row in rows]
+
+
+def _view(
+    row: Row[Any], lines: Sequence[Row[Any]], runs: Sequence[Row[Any]], said: Sequence[Row[Any]]
+) -> EventView:
+    active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
+    waiting = active and row.lane_state == "WAITING"
+    return EventView(
+        id=row.id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        event_type=row.event_type,
+        status=Status(row.status),
+        options=row.options,
+        failure_code=row.failure_code,
+        failure_detail=row.failure_detail,
+        graph_status=row.graph_status,
+        note=row.note,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        batch_events=row.batch_events,
+        stage=row.stage if active else None,
+        attempts=row.attempts if active else 0,
+        wait_code=row.wait_code if waiting else None,
+        wait_until=row.due_at if waiting else None,
+        messages=[
+            {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
+            for m in said
+            if m.event_id == row.id
+        ],
+        receipt=[
+            ReceiptLine(
+                Outcome(line.outcome),
+                line.memory_id,
+                line.text,
+                line.previous_text,
+                line.reason,
+                line.message_ordinal,
+            )
+            for line in lines
+            if line.event_id == row.id
+        ],
+        stages=[
+            StageRun(
+                run.stage,
+                run.ms,
+                run.model,
+                run.calls,
+                run.prompt_tokens,
+                run.completion_tokens,
+                run.cost_usd,
+                run.finished_at,
+            )
+            for run in runs
+            if run.batch_id == row.batch_id
+        ],
+    )

@@ -1,0 +1,326 @@
+"""The lane state machine: the only code that moves a lane, each move one fenced statement.
+
+    IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish_stage──► QUEUED … ──settle──► QUEUED | IDLE
+                       ▲                  │ ├──wait──► WAITING ──┐
+                       │                  │ └──split─────────────┤
+                       └──sweep (due)─────┴──────────────────────┘
+
+Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
+younger activation holds the lane: a zombie can neither write nor hand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from pydantic import TypeAdapter
+from sqlalchemy import Row, TextClause
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain import (
+    Activation,
+    AddOptions,
+    Batch,
+    Event,
+    FailureCode,
+    Message,
+    Role,
+    Scope,
+    Source,
+    SourcedMessage,
+    StageName,
+    Status,
+    Usage,
+)
+from pipeline.errors import LaneLost
+from pipeline.ledger.sql import statement
+
+_OPTIONS = TypeAdapter(AddOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """What a hint says: this lane, as of this fence, has this stage to do."""
+
+    lane_id: UUID
+    fence: int
+    stage: StageName
+
+
+@dataclass(frozen=True, slots=True)
+class Swept(Wake):
+    was: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a batch ends. `note` says why nothing was stored, on the events that stored nothing."""
+
+    status: Status
+    failure_code: FailureCode | None = None
+    failure_detail: str | None = None
+    graph_status: str | None = None
+    note: str | None = None
+
+
+class Lanes:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        lease_s: float,
+        queued_grace_s: float,
+        batch_events: int,
+        batch_tokens: int,
+        context_messages: int,
+    ) -> None:
+        # One statement is one transaction: no round trips for BEGIN and COMMIT.
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._lease = timedelta(seconds=lease_s)
+        self._grace = timedelta(seconds=queued_grace_s)
+        self._batch_events = batch_events
+        self._batch_tokens = batch_tokens
+        self._context_messages = context_messages
+
+    async def accept(
+        self,
+        scope: Scope,
+        event_id: UUID,
+        messages: Sequence[Message],
+        options: AddOptions,
+        *,
+        tokens: int,
+        said_at: datetime | None = None,
+    ) -> Wake | None:
+        """Keep the event durably, at the tail of its scope's lane.
+
+        Returns whom to wake where the lane was idle, else None: whoever works on it goes on.
+        """
+        row = await self._one(
+            statement("accept"),
+            lane_id=scope.lane_id,
+            project_id=scope.project_id,
+            user_id=scope.user_id,
+            agent_id=scope.agent_id,
+            app_id=scope.app_id,
+            run_id=scope.run_id,
+            event_id=event_id,
+            options=_OPTIONS.dump_json(options).decode(),
+            tokens=tokens,
+            roles=[m.role.value for m in messages],
+            names=[m.name for m in messages],
+            contents=[m.content for m in messages],
+            said_at=said_at,
+            grace=self._grace,
+        )
+        assert row is not None
+        return Wake(scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+
+    async def claim(self, wake: Wake, owner: UUID) -> Activation | None:
+        """Take the lane for one stage, or None where the hint is stale: that is no error."""
+        row = await self._one(
+            statement("claim"),
+            lane_id=wake.lane_id,
+            fence=wake.fence,
+            stage=wake.stage,
+            owner=owner,
+            lease=self._lease,
+        )
+        if row is None:
+            return None
+        ids = (row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
+        return Activation(
+            lane_id=wake.lane_id,
+            fence=row.fence,
+            stage=wake.stage,
+            scope=Scope(*ids),
+            attempts=row.attempts,
+            waits=row.waits,
+            accepted_seq=row.accepted_seq,
+            batch_id=row.batch_id,
+            width=row.width or self._batch_events,
+        )
+
+    async def load(self, activation: Activation) -> Batch | None:
+        """The activation's batch, frozen now if it is not yet; None where the queue is empty."""
+        batch_id = activation.batch_id or await self._freeze(activation)
+        if batch_id is None:
+            return None
+        row = await self._one(
+            statement("load"),
+            lane_id=activation.lane_id,
+            project_id=activation.scope.project_id,
+            batch_id=batch_id,
+            context=self._context_messages if activation.stage is StageName.EXTRACT else 0,
+        )
+        if row is None or row.events is None:
+            return None
+        return _batch(batch_id, activation.scope, row)
+
+    async def finish_stage(
+        self,
+        activation: Activation,
+        next_stage: StageName,
+        *,
+        output: Any,
+        usage: Usage,
+        ms: float,
+    ) -> Wake:
+        row = await self._one(
+            statement("finish_stage"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            stage=activation.stage,
+            next_stage=next_stage,
+            grace=self._grace,
+            output=orjson.dumps(output).decode(),
+            ms=ms,
+            **usage_columns(usage),
+        )
+        if row is None or row[0] == 0:
+            raise LaneLost
+        return Wake(activation.lane_id, activation.fence, next_stage)
+
+    async def settle(
+        self, activation: Activation, batch: Batch | None, ending: Ending
+    ) -> tuple[Wake | None, list[float]]:
+        """End the batch's events and free the lane.
+
+        Returns whom to wake where more is queued, and the ended events' ages in seconds.
+        """
+        row = await self._one(
+            statement("settle"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            batch_id=batch.id if batch else None,
+            last_seq=batch.events[-1].seq if batch else activation.accepted_seq,
+            full_width=self._batch_events,
+            grace=self._grace,
+            status=ending.status,
+            failure_code=ending.failure_code,
+            failure_detail=ending.failure_detail,
+            graph_status=ending.graph_status,
+            note=ending.note,
+        )
+        if row is None:
+            raise LaneLost
+        wake = Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
+        return (wake if row.state == "QUEUED" else None), list(row.ages_s or ())
+
+    async def split(self, activation: Activation, batch: Batch) -> Wake:
+        """Return the batch to its queue, to be tried half as wide."""
+        row = await self._one(
+            statement("split"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            batch_id=batch.id,
+            width=max(1, len(batch.events) // 2),
+            grace=self._grace,
+        )
+        if row is None or row[0] == 0:
+            raise LaneLost
+        return Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
+
+    async def wait(self, activation: Activation, code: FailureCode, *, delay_s: float) -> None:
+        row = await self._one(
+            statement("wait"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            delay=timedelta(seconds=delay_s),
+            code=code,
+        )
+        if row is None:
+            raise LaneLost
+
+    async def renew(self, held: Sequence[tuple[UUID, int]]) -> None:
+        """Extend the leases of these (lane, fence) pairs; those already lost stay lost."""
+        async with self._engine.connect() as connection:
+            await connection.execute(
+                statement("renew"),
+                {
+                    "lease": self._lease,
+                    "lane_ids": [lane_id for lane_id, _ in held],
+                    "fences": [fence for _, fence in held],
+                },
+            )
+
+    async def doubt_hints(self) -> None:
+        """Make every queued lane due: the broker may have lost what it was told."""
+        async with self._engine.connect() as connection:
+            await connection.execute(statement("doubt_hints"))
+
+    async def sweep(self, *, limit: int) -> list[Swept]:
+        """Queue again the lanes whose time is up. Safe from any number of processes at once."""
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(
+                statement("sweep"), {"limit": limit, "grace": self._grace}
+            )
+            return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]
+
+    async def _freeze(self, activation: Activation) -> UUID | None:
+        row = await self._one(
+            statement("freeze"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            accepted_seq=activation.accepted_seq,
+            width=activation.width,
+            batch_tokens=self._batch_tokens,
+            batch_id=uuid4(),
+        )
+        return row.batch_id if row else None
+
+    async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
+        async with self._engine.connect() as connection:
+            return (await connection.execute(query, values)).one_or_none()
+
+
+def usage_columns(usage: Usage) -> dict[str, Any]:
+    return {
+        "model": usage.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def _batch(batch_id: UUID, scope: Scope, row: Row[Any]) -> Batch:
+    return Batch(
+        id=batch_id,
+        scope=scope,
+        events=[
+            _event(position, value, row.instructions)
+            for position, value in enumerate(row.events)
+        ],
+        context=[
+            Message(Role(value["role"]), value["content"], value["name"])
+            for value in row.context or ()
+        ],
+        outputs=row.outputs or {},
+        age_s=row.age_s,
+    )
+
+
+def _event(position: int, value: dict[str, Any], project_instructions: str | None) -> Event:
+    options = _OPTIONS.validate_python(value["options"])
+    if options.instructions.custom is None:
+        instructions = replace(options.instructions, custom=project_instructions)
+        options = replace(options, instructions=instructions)
+    return Event(
+        id=UUID(value["id"]),
+        seq=value["seq"],
+        options=options,
+        messages=[
+            SourcedMessage(
+                source=Source(event=position, message=ordinal),
+                message=Message(Role(m["role"]), m["content"], m["name"]),
+                said_at=datetime.fromisoformat(m["said_at"]),
+            )
+            for ordinal, m in enumerate(value["messages"])
+        ],
+    )

@@ -1,0 +1,284 @@
+"""The tables. One PostgreSQL database is the only truth; broker and vectors are rebuilt from it.
+
+    projects ─< api_keys
+    projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
+                  │         ├──< receipts          what became of each fact
+                  │         └─── stage_runs        what each stage of its batch put out, its cost
+                  ├──< memories ─< memory_history  current state, and every state it ever had
+                  └──< entities ─< relations       the graph, bi-temporal
+
+Time is the database's: leases, waits and stamps never depend on a worker's clock.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _time(name: str, **options: object) -> Column[object]:
+    return Column(name, DateTime(timezone=True), **options)  # type: ignore[arg-type]
+
+
+def _now(name: str) -> Column[object]:
+    return _time(name, nullable=False, server_default=func.now())
+
+
+def _scope_ids() -> tuple[Column[str], ...]:
+    return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
+
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("organization_id", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("custom_instructions", Text),
+    _now("created_at"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    # SHA-256 of the key: the key itself is shown once and kept nowhere.
+    Column("digest", LargeBinary, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("prefix", Text, nullable=False),
+    _now("created_at"),
+    _time("revoked_at"),
+)
+
+# One row per scope: its queue's head, who holds it, and when somebody else may.
+#   IDLE     nothing to do
+#   QUEUED   a task is on its way; due_at = when to doubt that (long grace)
+#   RUNNING  a worker holds it; due_at = end of its lease (short, renewed by heartbeat)
+#   WAITING  parked until due_at (an outage, a rate limit)
+lanes = Table(
+    "lanes",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    *_scope_ids(),
+    Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
+    Column("settled_seq", BigInteger, nullable=False, server_default="0"),
+    Column("state", Text, nullable=False),
+    Column("stage", Text, nullable=False, server_default="extract"),
+    Column("batch_id", Uuid),
+    Column("fence", BigInteger, nullable=False, server_default="0"),
+    Column("owner", Uuid),
+    _time("due_at"),
+    Column("attempts", SmallInteger, nullable=False, server_default="0"),
+    Column("waits", SmallInteger, nullable=False, server_default="0"),
+    Column("wait_code", Text),
+    # How many events the next batch may take; NULL = the setting. Halved while a poison is sought.
+    Column("width", SmallInteger),
+    _now("created_at"),
+    CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
+    CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
+    Index("ix_lanes_due", "due_at", postgresql_where=text("state <> 'IDLE'")),
+    Index("ix_lanes_owner", "project_id", "user_id"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", ForeignKey("lanes.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("event_type", Text, nullable=False, server_default="ADD"),
+    Column("status", Text, nullable=False, server_default="PENDING"),
+    Column("options", JSONB, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("batch_id", Uuid),
+    Column("failure_code", Text),
+    Column("failure_detail", Text),
+    Column("graph_status", Text),
+    # Why nothing was stored, where nothing was.
+    Column("note", Text),
+    _now("created_at"),
+    _time("started_at"),
+    _time("completed_at"),
+    UniqueConstraint("lane_id", "seq"),
+    CheckConstraint(
+        "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
+    ),
+    Index("ix_events_feed", "project_id", "created_at"),
+    Index(
+        "ix_events_in_flight",
+        "status",
+        postgresql_where=text("status IN ('PENDING', 'RUNNING')"),
+    ),
+    Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("lane_id", Uuid, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("role", Text, nullable=False),
+    Column("name", Text),
+    Column("content", Text, nullable=False),
+    _time("said_at", nullable=False),
+)
+
+stage_runs = Table(
+    "stage_runs",
+    metadata,
+    Column("batch_id", Uuid, primary_key=True),
+    Column("stage", Text, primary_key=True),
+    Column("output", JSONB, nullable=False),
+    Column("model", Text, nullable=False, server_default=""),
+    Column("calls", Integer, nullable=False, server_default="0"),
+    Column("prompt_tokens", Integer, nullable=False, server_default="0"),
+    Column("completion_tokens", Integer, nullable=False, server_default="0"),
+    Column("cost_usd", Float),
+    Column("ms", Float, nullable=False),
+    _now("finished_at"),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    *_scope_ids(),
+    Column("text", Text, nullable=False),
+    Column("text_hash", LargeBinary, nullable=False),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("attributed_to", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default="ACTIVE"),
+    Column("immutable", Boolean, nullable=False, server_default="false"),
+    Column("expiration_date", Date),
+    Column("embedding", LargeBinary, nullable=False),
+    Column("embedder", Text, nullable=False),
+    Column("version", Integer, nullable=False, server_default="1"),
+    # The version the vector index holds; where it differs, the index owes us a write.
+    Column("projected_version", Integer, nullable=False, server_default="0"),
+    # Provenance: the event and message it was first, or last, said in. NULL when a person wrote it.
+    Column("event_id", Uuid),
+    Column("message_ordinal", SmallInteger),
+    # When it became true in the world; created_at is when we learnt it.
+    _time("valid_from", nullable=False),
+    _now("created_at"),
+    _now("updated_at"),
+    CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
+    # Two workers can never store one fact twice, whatever else fails.
+    Index(
+        "uq_memories_active_text",
+        "lane_id",
+        "text_hash",
+        unique=True,
+        postgresql_where=text("state = 'ACTIVE'"),
+    ),
+    Index("ix_memories_user", "project_id", "user_id", "created_at"),
+    Index("ix_memories_feed", "project_id", "created_at"),
+    Index(
+        "ix_memories_unprojected",
+        "id",
+        postgresql_where=text("projected_version <> version"),
+    ),
+)
+
+memory_history = Table(
+    "memory_history",
+    metadata,
+    Column("memory_id", Uuid, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("old_text", Text),
+    Column("new_text", Text),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("reason", Text),
+    Column("event_id", Uuid),
+    Column("message_ordinal", SmallInteger),
+    _time("valid_from", nullable=False),
+    _now("created_at"),
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("outcome", Text, nullable=False),
+    Column("memory_id", Uuid),
+    Column("text", Text, nullable=False),
+    Column("previous_text", Text),
+    Column("reason", Text, nullable=False),
+    Column("message_ordinal", SmallInteger, nullable=False),
+)
+
+entities = Table(
+    "entities",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("name_key", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    _now("created_at"),
+    UniqueConstraint("lane_id", "name_key"),
+)
+
+relations = Table(
+    "relations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    Column("source_id", ForeignKey("entities.id"), nullable=False),
+    Column("relation", Text, nullable=False),
+    Column("destination_id", ForeignKey("entities.id"), nullable=False),
+    Column("event_id", Uuid, nullable=False),
+    # In the world: true from … to. In the system: known from … to.
+    _time("valid_from", nullable=False),
+    _time("valid_to"),
+    _now("created_at"),
+    _time("expired_at"),
+    Index(
+        "uq_relations_current",
+        "lane_id",
+        "source_id",
+        "relation",
+        "destination_id",
+        unique=True,
+        postgresql_where=text("expired_at IS NULL"),
+    ),
+)

@@ -1,0 +1,27 @@
+-- End a batch: its events get their last status, the lane its next batch or its rest.
+-- accepted_seq is read under the row's lock, so an event accepted meanwhile is never left behind.
+WITH held AS (
+    UPDATE lanes SET
+        settled_seq = CAST(:last_seq AS bigint),
+        state = CASE WHEN accepted_seq > CAST(:last_seq AS bigint) THEN 'QUEUED' ELSE 'IDLE' END,
+        due_at = CASE WHEN accepted_seq > CAST(:last_seq AS bigint)
+                      THEN now() + CAST(:grace AS interval) END,
+        stage = 'extract', batch_id = NULL,
+        owner = NULL, attempts = 0, waits = 0, wait_code = NULL,
+        width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+    RETURNING state
+), ended AS (
+    UPDATE events SET
+        status = CAST(:status AS text),
+        failure_code = CAST(:failure_code AS text),
+        failure_detail = CAST(:failure_detail AS text),
+        graph_status = CAST(:graph_status AS text),
+        note = CASE WHEN EXISTS (SELECT FROM receipts r WHERE r.event_id = events.id)
+                    THEN NULL ELSE CAST(:note AS text) END,
+        completed_at = now()
+    FROM held
+    WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
+    RETURNING extract(epoch FROM now() - events.created_at)::float8 AS age_s
+)
+SELECT state, (SELECT array_agg(age_s) FROM ended) AS ages_s FROM held

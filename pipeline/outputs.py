@@ -1,0 +1,98 @@
+"""What stages hand to the stages after them, through the ledger: JSON in, values out."""
+
+from __future__ import annotations
+
+import base64
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from pipeline.domain import Batch, Decision, Fact, GraphChanges, Neighbour, StageName
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """`note` says why there are no facts, where there are none."""
+
+    facts: tuple[Fact, ...]
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """`vectors`: one a fact, packed; `known`: the memory that holds exactly the fact's text."""
+
+    vectors: tuple[str, ...]
+    known: tuple[UUID | None, ...]
+    neighbours: tuple[Neighbour, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """`touched`: memories whose vectors must follow; `changed`: facts the graph should hear of."""
+
+    touched: tuple[UUID, ...]
+    changed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """`status` is SUCCEEDED or FAILED; `detail` says why it failed."""
+
+    status: str
+    changes: GraphChanges
+    detail: str | None = None
+
+
+_STAGE_OF: dict[type, StageName] = {
+    Extracted: StageName.EXTRACT,
+    Retrieved: StageName.RETRIEVE,
+    Consolidated: StageName.CONSOLIDATE,
+    Applied: StageName.APPLY,
+    Related: StageName.RELATE,
+}
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _STAGE_OF}
+
+
+def dump(output: object) -> Any:
+    return _ADAPTERS[type(output)].dump_python(output, mode="json")
+
+
+def read(batch: Batch, kind: type[V]) -> V:
+    """What the batch's stage of this kind put out."""
+    value: V = _ADAPTERS[kind].validate_python(batch.outputs[_STAGE_OF[kind]])
+    return value
+
+
+def read_if_any(batch: Batch, kind: type[V]) -> V | None:
+    return read(batch, kind) if _STAGE_OF[kind] in batch.outputs else None
+
+
+def pack(vector: Sequence[float]) -> str:
+    """A vector as text: little-endian float32 in base64, a third of its JSON."""
+    return base64.b64encode(to_bytes(vector)).decode()
+
+
+def unpack(packed: str) -> list[float]:
+    return from_bytes(base64.b64decode(packed))
+
+
+def to_bytes(vector: Sequence[float]) -> bytes:
+    return array("f", vector).tobytes()
+
+
+def from_bytes(packed: bytes) -> list[float]:
+    values = array("f")
+    values.frombytes(packed)
+    return values.tolist()
