@@ -1,0 +1,87 @@
+"""The VectorStore port in memory: for tests. It keeps the same promises as the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from uuid import UUID
+
+from pipeline.errors import CollectionMissing, InvalidInput
+from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+
+# The port's operation `list` hides the type of that name inside the class.
+Records = list[VectorRecord]
+Names = list[str]
+
+
+class MemoryVectors:
+    def __init__(self) -> None:
+        self._records: dict[str, dict[UUID, VectorRecord]] = {}
+        self._info: dict[str, tuple[int, str]] = {}
+
+    async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
+        built_with = self._info.setdefault(name, (dimensions, embedder))[1]
+        if built_with != embedder:
+            raise InvalidInput(f"Collection {name} holds vectors of {built_with}.")
+        self._records.setdefault(name, {})
+
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
+        self._of(name).update({record.id: record for record in records})
+
+    async def search(
+        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
+    ) -> list[VectorHit]:
+        hits = [
+            VectorHit(record.id, cosine(vector, record.vector), record.payload)
+            for record in self._matching(name, where)
+        ]
+        return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))[:limit]
+
+    async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
+        await self.insert(name, records)
+
+    async def delete(self, name: str, ids: Sequence[UUID]) -> None:
+        for key in ids:
+            self._of(name).pop(key, None)
+
+    async def get(self, name: str, ids: Sequence[UUID]) -> Records:
+        held = self._of(name)
+        return [held[key] for key in ids if key in held]
+
+    async def list_cols(self) -> Names:
+        return list(self._records)
+
+    async def delete_col(self, name: str) -> None:
+        self._records.pop(name, None)
+        self._info.pop(name, None)
+
+    async def col_info(self, name: str) -> CollectionInfo | None:
+        if name not in self._info:
+            return None
+        return CollectionInfo(name, len(self._records[name]), *self._info[name])
+
+    async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
+        return self._matching(name, where)[:limit]
+
+    async def reset(self) -> None:
+        self._records.clear()
+        self._info.clear()
+
+    def _of(self, name: str) -> dict[UUID, VectorRecord]:
+        try:
+            return self._records[name]
+        except KeyError:
+            raise CollectionMissing(f"There is no collection {name}.") from None
+
+    def _matching(self, name: str, where: Mapping[str, str | int]) -> Records:
+        return [
+            record
+            for record in self._of(name).values()
+            if all(record.payload.get(key) == value for key, value in where.items())
+        ]
+
+
+def cosine(a: Vector, b: Vector) -> float:
+    dot = sum(x * y for x, y in zip(a, b, strict=True))
+    lengths = sqrt(sum(x * x for x in a)) * sqrt(sum(y * y for y in b))
+    return dot / lengths if lengths else 0.0

@@ -1,0 +1,280 @@
+"""From accepted to settled: the only code that drives the lane state machine.
+
+    accept ──► run_stage(extract) ──► run_stage(retrieve) ──► … ──► run_stage(settle)
+                     │ each: claim ─► load ─► stage ─► finish (one commit) ─► the next hint
+
+A stage that cannot go on has four ways out: it waits (somebody else's outage), its batch is halved
+(one of several events breaks it), its event fails (with a code), or its lane is lost (a younger
+activation has it, and nothing is written).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from pipeline import telemetry
+from pipeline.domain import (
+    Activation,
+    AddOptions,
+    Batch,
+    FailureCode,
+    Message,
+    Scope,
+    StageName,
+    Status,
+    Usage,
+)
+from pipeline.errors import LaneLost, PermanentError, PoisonCrash, TransientError
+from pipeline.ledger import Ledger
+from pipeline.ledger.lanes import Ending, Wake
+from pipeline.outputs import Extracted, Related, read_if_any
+from pipeline.ports import Dispatcher, Embedder, MemoryModel
+from pipeline.stages import Finished, following
+from pipeline.stages.apply import apply
+from pipeline.stages.consolidate import consolidate
+from pipeline.stages.extract import extract
+from pipeline.stages.relate import relate
+from pipeline.stages.retrieve import retrieve
+from pipeline.vectors import VectorIndex
+
+log = structlog.get_logger()
+
+# Waits double from the first to the longest, ±20 %, so that lanes do not come back as one wave.
+FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
+# Enough for an estimate; the models' own count is in the receipt.
+CHARACTERS_PER_TOKEN = 4
+NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
+
+
+class Leases(Protocol):
+    """Keeps the leases of what this process works on alive."""
+
+    def hold(self, activation: Activation) -> AbstractContextManager[None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the stages work with: built once a process, by bootstrap."""
+
+    ledger: Ledger
+    model: MemoryModel
+    embedder: Embedder
+    index: VectorIndex
+    graph: bool
+    neighbours: int
+    max_attempts: int
+    outage_budget_s: float
+
+
+async def accept(
+    scope: Scope,
+    messages: Sequence[Message],
+    options: AddOptions,
+    *,
+    said_at: datetime | None,
+    ledger: Ledger,
+    dispatcher: Dispatcher,
+) -> UUID:
+    """Keep an add durably and return its event id. The hint to the workers comes after: losing it
+    costs time, never the event.
+    """
+    event_id = uuid4()
+    wake = await ledger.lanes.accept(
+        scope, event_id, messages, options, tokens=estimated_tokens(messages), said_at=said_at
+    )
+    telemetry.events_accepted.inc()
+    if wake is not None:
+        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+    return event_id
+
+
+def estimated_tokens(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages) // CHARACTERS_PER_TOKEN + 1
+
+
+async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leases) -> Wake | None:
+    """Do one stage of one lane, if the hint still holds. Returns the next hint, if there is one.
+
+    Nothing is raised for what can happen in operation: each way out is a state in the ledger.
+    """
+    lanes = services.ledger.lanes
+    activation = await lanes.claim(wake, owner)
+    if activation is None:
+        telemetry.stale_hints.inc()
+        return None
+    with leases.hold(activation):
+        try:
+            batch = await lanes.load(activation)
+            if batch is None:  # everything queued was cancelled
+                return (await lanes.settle(activation, None, Ending(Status.CANCELLED)))[0]
+            return await _guarded(activation, batch, services)
+        except LaneLost:
+            telemetry.fenced.labels(wake.stage).inc()
+            log.warning("lane_lost", lane_id=str(wake.lane_id), stage=wake.stage)
+            return None
+
+
+async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:
+    """The stage boundary: whatever a stage raises becomes a named way out."""
+    activation = replace(activation, batch_id=batch.id)
+    with structlog.contextvars.bound_contextvars(
+        lane_id=str(activation.lane_id),
+        event_ids=[str(event.id) for event in batch.events],
+        stage=activation.stage,
+    ):
+        try:
+            _refuse_poison(activation, services.max_attempts)
+            return await _advance(activation, batch, services)
+        except LaneLost:
+            raise
+        except TransientError as error:
+            return await _wait(activation, batch, error, services)
+        except PermanentError as error:
+            return await _fail(activation, batch, error.code, str(error), services)
+        except (DBAPIError, OSError):
+            raise  # the ledger itself is out of reach: the lease runs out and the sweeper retries
+        except Exception as error:
+            log.exception("stage_crashed")
+            return await _fail(
+                activation, batch, FailureCode.INTERNAL, type(error).__name__, services
+            )
+
+
+def _refuse_poison(activation: Activation, max_attempts: int) -> None:
+    """Attempts are counted before the work, so this many claims never came to an end."""
+    if activation.attempts > max_attempts:
+        raise PoisonCrash(f"{max_attempts} workers died in stage {activation.stage}.")
+
+
+async def _advance(activation: Activation, batch: Batch, services: Services) -> Wake | None:
+    if activation.stage is StageName.SETTLE:
+        return await _settle(activation, batch, _success(batch), services)
+    started = time.perf_counter()
+    finished = await _perform(activation, batch, services)
+    seconds = time.perf_counter() - started
+    wake = await services.ledger.lanes.finish_stage(
+        activation,
+        finished.next_stage or following(activation.stage),
+        output=finished.output,
+        usage=finished.usage,
+        ms=seconds * 1000,
+    )
+    _observe(activation.stage, seconds, finished.usage)
+    return wake
+
+
+async def _perform(activation: Activation, batch: Batch, services: Services) -> Finished:
+    model, embedder, index = services.model, services.embedder, services.index
+    memories, graph = services.ledger.memories, services.ledger.graph
+    match activation.stage:
+        case StageName.EXTRACT:
+            return await extract(batch, model=model)
+        case StageName.RETRIEVE:
+            return await retrieve(
+                batch,
+                embedder=embedder,
+                index=index,
+                memories=memories,
+                limit=services.neighbours,
+            )
+        case StageName.CONSOLIDATE:
+            return await consolidate(batch, model=model)
+        case StageName.APPLY:
+            return await apply(
+                activation,
+                batch,
+                embedder=embedder,
+                index=index,
+                memories=memories,
+                graph=services.graph,
+            )
+        case StageName.RELATE:
+            return await relate(activation, batch, model=model, graph=graph)
+        case StageName.SETTLE:
+            raise AssertionError("settle ends the batch; it puts nothing out")
+
+
+def _success(batch: Batch) -> Ending:
+    extracted = read_if_any(batch, Extracted)
+    related = read_if_any(batch, Related)
+    return Ending(
+        Status.SUCCEEDED,
+        graph_status=related.status if related else None,
+        failure_detail=related.detail if related else None,
+        note=extracted.note if extracted and extracted.note else NOTHING_FROM_THIS_EVENT,
+    )
+
+
+async def _settle(
+    activation: Activation, batch: Batch, ending: Ending, services: Services
+) -> Wake | None:
+    wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
+    for age_s in ages_s:
+        telemetry.event_seconds.observe(age_s)
+        telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()
+    log.info("batch_settled", status=ending.status, code=ending.failure_code, events=len(ages_s))
+    return wake
+
+
+async def _wait(
+    activation: Activation, batch: Batch, error: TransientError, services: Services
+) -> Wake | None:
+    if batch.age_s > services.outage_budget_s:
+        detail = f"{error} Given up after {services.outage_budget_s:.0f} s."
+        return await _fail(activation, batch, error.code, detail, services)
+    delay_s = wait_s(activation.waits, error.retry_after_s)
+    await services.ledger.lanes.wait(activation, error.code, delay_s=delay_s)
+    telemetry.stage_errors.labels(activation.stage, error.code, "wait").inc()
+    log.warning("stage_waits", code=error.code, delay_s=round(delay_s, 1), detail=str(error))
+    return None
+
+
+def wait_s(
+    waits: int,
+    retry_after_s: float | None,
+    *,
+    jitter: Callable[[float, float], float] = random.uniform,
+) -> float:
+    """Seconds until the next try: what the other side asked for, else doubling; jittered."""
+    base: float = min(FIRST_WAIT_S * 2 ** min(waits, 16), LONGEST_WAIT_S)
+    if retry_after_s is not None:
+        return retry_after_s * jitter(1, 1 + JITTER)
+    return base * jitter(1 - JITTER, 1 + JITTER)
+
+
+async def _fail(
+    activation: Activation, batch: Batch, code: FailureCode, detail: str, services: Services
+) -> Wake | None:
+    """Halve a batch that holds several events; fail the one that stands alone."""
+    alone = len(batch.events) == 1 or StageName.APPLY in batch.outputs
+    outcome = "fail" if alone else "split"
+    telemetry.stage_errors.labels(activation.stage, code, outcome).inc()
+    log.warning("stage_failed", code=code, detail=detail, outcome=outcome)
+    if not alone:
+        return await services.ledger.lanes.split(activation, batch)
+    ending = Ending(Status.FAILED, failure_code=code, failure_detail=detail)
+    return await _settle(activation, batch, ending, services)
+
+
+def _observe(stage: StageName, seconds: float, usage: Usage) -> None:
+    telemetry.stage_seconds.labels(stage).observe(seconds)
+    if usage.calls:
+        telemetry.model_calls.labels(usage.model, stage).inc(usage.calls)
+        telemetry.model_tokens.labels(usage.model, "prompt").inc(usage.prompt_tokens)
+        telemetry.model_tokens.labels(usage.model, "completion").inc(usage.completion_tokens)
+    log.info(
+        "stage_finished",
+        ms=round(seconds * 1000, 1),
+        calls=usage.calls,
+        tokens=usage.prompt_tokens + usage.completion_tokens,
+    )

@@ -1,0 +1,38 @@
+"""extract: messages -> facts. The first question to the model, or verbatim where infer is off."""
+
+from __future__ import annotations
+
+from pipeline.domain import Batch, Fact, Role, StageName
+from pipeline.outputs import Extracted, dump
+from pipeline.ports import ExtractionRequest, MemoryModel
+from pipeline.stages import Finished
+
+NOTHING_SAID = "No message to store: only system messages or empty text."
+NOTHING_FOUND = (
+    "The messages hold nothing worth remembering: questions, small talk or known context."
+)
+
+
+async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
+    if not batch.options.infer:
+        return _finished(verbatim(batch), NOTHING_SAID)
+    answer = await model.extract(
+        ExtractionRequest(batch.messages, batch.context, batch.options.instructions)
+    )
+    finished = _finished(answer.value, NOTHING_FOUND)
+    return Finished(finished.output, answer.usage, finished.next_stage)
+
+
+def verbatim(batch: Batch) -> tuple[Fact, ...]:
+    """Every message that is not the system's, as it was said."""
+    return tuple(
+        Fact(said.message.content.strip(), said.source, said.message.role)
+        for said in batch.messages
+        if said.message.role is not Role.SYSTEM and said.message.content.strip()
+    )
+
+
+def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
+    if facts:
+        return Finished(dump(Extracted(facts)))
+    return Finished(dump(Extracted((), why_none)), next_stage=StageName.SETTLE)

@@ -1,0 +1,102 @@
+"""Logs and metrics. Logs are JSON lines: a constant event name and fields, never a user's text."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import Any
+
+import structlog
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+events_accepted = Counter("memlane_events_accepted", "Events durably accepted.")
+events_ended = Counter("memlane_events_ended", "Events that ended.", ["status", "code"])
+event_seconds = Histogram(
+    "memlane_event_seconds", "From accept to the end of an event.", buckets=SECONDS
+)
+stage_seconds = Histogram(
+    "memlane_stage_seconds", "One run of one stage.", ["stage"], buckets=SECONDS
+)
+stage_errors = Counter(
+    "memlane_stage_errors", "Stage runs that raised.", ["stage", "code", "outcome"]
+)
+model_calls = Counter("memlane_model_calls", "Calls to a model.", ["model", "stage"])
+model_tokens = Counter("memlane_model_tokens", "Tokens of model calls.", ["model", "kind"])
+fenced = Counter(
+    "memlane_fenced_writes", "Writes refused because the lane had moved on.", ["stage"]
+)
+stale_hints = Counter("memlane_stale_hints", "Celery messages that had nothing left to do.")
+kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be published.")
+swept = Counter("memlane_lanes_swept", "Lanes the sweeper queued again, by their state.", ["was"])
+projections_repaired = Counter("memlane_projections_repaired", "Vectors the sweeper wrote.")
+queue_oldest_seconds = Gauge(
+    "memlane_queue_oldest_seconds",
+    "Age of the oldest event that has not ended.",
+    multiprocess_mode="mostrecent",
+)
+events_in_flight = Gauge(
+    "memlane_events_in_flight", "Events by status.", ["status"], multiprocess_mode="mostrecent"
+)
+
+# Chatty at INFO: they log what we log ourselves, or request URLs.
+QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "celery.app.trace", "kombu")
+
+
+def configure_logs(level: str, *, process: str) -> None:
+    """One JSON object a line on stderr, from our loggers and everybody else's."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        lambda _, __, fields: {"process": process, **fields},
+    ]
+    structlog.configure(
+        processors=[
+            *shared,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    logging.root.handlers = [handler]
+    logging.root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def exposition() -> tuple[bytes, str]:
+    """The metrics in Prometheus' text form and their content type.
+
+    Of all processes that share PROMETHEUS_MULTIPROC_DIR (the library's own variable; the local
+    stack sets it), else of this one.
+    """
+    registry = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # noqa: TID251  not a setting of ours
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,149 @@
+"""The index of memories over a VectorStore: which collection holds whom, and how it is kept true.
+
+A filtered search costs time linear in its collection, and a collection per user costs megabytes
+each, so owners are spread over a fixed number of collections by hash (measured with Chroma at
+100,000 memories: 26 ms in 64 buckets, 122-157 ms in one collection; 2.7 GB for 1,000 collections).
+
+The index is a projection: a memory's `projected_version` in the ledger says what it holds, so
+whatever is missing is found and written again, and a search result is only a hint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from pipeline.domain import Scope
+from pipeline.errors import CollectionMissing
+from pipeline.ledger.changes import Memory
+from pipeline.ledger.memories import Memories, Projection
+from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
+
+PREFIX = "memories"
+
+
+class VectorIndex:
+    """Every write of the index goes through `catch_up`, every read through `nearest`."""
+
+    def __init__(
+        self, store: VectorStore, memories: Memories, embedder: Embedder, *, buckets: int
+    ) -> None:
+        self._store = store
+        self._memories = memories
+        self._embedder = embedder
+        self._buckets = buckets
+        self._created: set[str] = set()
+
+    async def catch_up(
+        self, ids: Sequence[UUID] | None = None, *, owed_for_s: float = 0.0, limit: int = 500
+    ) -> int:
+        """Write what the index owes these memories, or any that were changed `owed_for_s` ago.
+
+        Returns how many were written. Idempotent: an upsert of the ledger's newest state, or a
+        delete. Errors: StoreUnavailable.
+        """
+        owed = await self._memories.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
+        by_collection: dict[str, list[Projection]] = defaultdict(list)
+        for projection in owed:
+            by_collection[self.collection(projection.memory.scope)].append(projection)
+        for name, projections in by_collection.items():
+            await self._write(name, projections)
+            await self._memories.projected(projections)
+        return len(owed)
+
+    async def nearest(
+        self, where: Mapping[str, str], vector: Vector, *, limit: int
+    ) -> list[VectorHit]:
+        """The nearest memories whose ids equal `where` (project_id and any scope ids)."""
+        names = await self._collections(where)
+        found = await asyncio.gather(
+            *(self._search(name, vector, limit=limit, where=where) for name in names)
+        )
+        hits = [hit for hits in found for hit in hits]
+        return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))[:limit]
+
+    async def nearest_in_lane(
+        self, scope: Scope, vectors: Sequence[Vector], *, limit: int
+    ) -> dict[UUID, float]:
+        """The nearest memories of exactly this scope to any of the vectors, with their cosine."""
+        name, where = self.collection(scope), {"lane_id": str(scope.lane_id)}
+        found = await asyncio.gather(
+            *(self._search(name, vector, limit=limit, where=where) for vector in vectors)
+        )
+        best: dict[UUID, float] = {}
+        for hit in (hit for hits in found for hit in hits):
+            best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
+        return best
+
+    def collection(self, scope: Scope) -> str:
+        """The collection of a scope's memories: all of one owner's lie in one."""
+        return self._name(scope.project_id, scope.owner)
+
+    def _name(self, project_id: UUID, owner: str) -> str:
+        bucket = zlib.crc32(f"{project_id}/{owner}".encode()) % self._buckets
+        return f"{self._family()}-{bucket:04d}"
+
+    def _family(self) -> str:
+        """Vectors of different models never share a collection."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self._embedder.name.lower()).strip("-")
+        return f"{PREFIX}-{slug}-of{self._buckets}"
+
+    async def _collections(self, where: Mapping[str, str]) -> list[str]:
+        """One where the owner is known, else all of this index."""
+        if "user_id" in where:
+            return [self._name(UUID(where["project_id"]), where["user_id"])]
+        family = self._family() + "-"
+        return sorted(name for name in await self._store.list_cols() if name.startswith(family))
+
+    async def _search(
+        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
+    ) -> list[VectorHit]:
+        try:
+            return await self._store.search(name, vector, limit=limit, where=where)
+        except CollectionMissing:
+            return []
+
+    async def _write(self, name: str, projections: Sequence[Projection]) -> None:
+        """Upsert and delete; a collection that is missing, or went missing, is made first."""
+        if name not in self._created:
+            await self._create(name)
+        try:
+            await self._put(name, projections)
+        except CollectionMissing:
+            await self._create(name)
+            await self._put(name, projections)
+
+    async def _create(self, name: str) -> None:
+        dimensions = await self._embedder.dimensions()
+        await self._store.create_col(name, dimensions=dimensions, embedder=self._embedder.name)
+        self._created.add(name)
+
+    async def _put(self, name: str, projections: Sequence[Projection]) -> None:
+        kept = [p for p in projections if p.memory.state == "ACTIVE"]
+        gone = [p.memory.id for p in projections if p.memory.state != "ACTIVE"]
+        if kept:
+            await self._store.insert(
+                name, [VectorRecord(p.memory.id, p.vector, payload(p.memory)) for p in kept]
+            )
+        if gone:
+            await self._store.delete(name, gone)
+
+
+def payload(memory: Memory) -> dict[str, str | int]:
+    """Ids to filter by and the version the vector belongs to; no text leaves the ledger."""
+    scope = memory.scope
+    ids = {
+        "project_id": str(scope.project_id),
+        "lane_id": str(memory.lane_id),
+        "user_id": scope.user_id,
+        "agent_id": scope.agent_id,
+        "app_id": scope.app_id,
+        "run_id": scope.run_id,
+    }
+    return {key: value for key, value in ids.items() if value is not None} | {
+        "version": memory.version
+    }
