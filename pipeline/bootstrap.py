@@ -1,0 +1,118 @@
+"""The composition root: the only place that chooses adapters and reads settings below an entry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+from pipeline.adapters.embedder_minilm import MiniLM
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.errors import InvalidInput
+from pipeline.ingest import Services
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.events import Events
+from pipeline.ledger.graph import Graph
+from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.memories import Memories
+from pipeline.ledger.projects import Projects
+from pipeline.ports import Embedder, MemoryModel
+from pipeline.prompted import PromptedModel
+from pipeline.settings import ModelSettings, Settings
+from pipeline.vectors import VectorIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What both edges need: the ledger, the vectors and the embedder that made them."""
+
+    ledger: Ledger
+    vectors: Chroma
+    embedder: Embedder
+    index: VectorIndex
+
+    async def close(self) -> None:
+        await self.vectors.close()
+        await self.ledger.close()
+
+
+def stores(settings: Settings) -> Stores:
+    ledger = build_ledger(settings)
+    vectors = Chroma(_given(settings.chroma_url, "chroma_url"))
+    embedder = build_embedder(settings.embedder)
+    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.vector_buckets)
+    return Stores(ledger, vectors, embedder, index)
+
+
+def services(settings: Settings, built: Stores) -> Services:
+    return Services(
+        ledger=built.ledger,
+        model=build_model(settings.llm),
+        embedder=built.embedder,
+        index=built.index,
+        graph=settings.graph == "on",
+        neighbours=settings.neighbours,
+        max_attempts=settings.max_attempts,
+        outage_budget_s=settings.outage_budget_s,
+    )
+
+
+def build_ledger(settings: Settings) -> Ledger:
+    engine = connect(
+        _given(settings.database_url, "database_url"), pool_size=settings.database_pool
+    )
+    lanes = Lanes(
+        engine,
+        lease_s=settings.lease_s,
+        queued_grace_s=settings.queued_grace_s,
+        batch_events=settings.batch_events,
+        batch_tokens=settings.batch_tokens,
+        context_messages=settings.context_messages,
+    )
+    return Ledger(engine, lanes, Events(engine), Memories(engine), Graph(engine), Projects(engine))
+
+
+def build_model(settings: ModelSettings) -> MemoryModel:
+    if settings.model == "local/rules":
+        return RulesModel()
+    if settings.model.startswith("local/"):
+        raise InvalidInput(f"{settings.model}: the only local model is local/rules.")
+    # Imported here: whoever runs on the built-in models never pays for LiteLLM.
+    from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
+
+    return PromptedModel(
+        LiteLLM(
+            settings.model,
+            api_base=settings.api_base,
+            api_key=_secret(settings.api_key),
+            timeout_s=settings.timeout_s,
+        )
+    )
+
+
+def build_embedder(settings: ModelSettings) -> Embedder:
+    if settings.model == "local/minilm":
+        return MiniLM()
+    if settings.model.startswith("local/"):
+        raise InvalidInput(f"{settings.model}: the only local embedder is local/minilm.")
+    from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
+
+    return LiteLLMEmbedder(
+        settings.model,
+        api_base=settings.api_base,
+        api_key=_secret(settings.api_key),
+        timeout_s=settings.timeout_s,
+    )
+
+
+def _given(value: str | SecretStr | None, name: str) -> str:
+    if value is None:
+        raise InvalidInput(
+            f"MEMLANE_{name.upper()} is not set; `make up` sets it for its processes."
+        )
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return value.get_secret_value() if value else None
