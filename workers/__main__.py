@@ -1,0 +1,54 @@
+"""One worker process: `python -m workers worker-1 [--ready-file PATH]`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from celery.signals import setup_logging, worker_ready
+
+from pipeline import settings, telemetry
+from workers.app import QUEUE, make_app
+from workers.dispatch import CeleryDispatcher
+from workers.runtime import Runtime
+from workers.tasks import register
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="workers", description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--ready-file", type=Path)
+    arguments = parser.parse_args()
+    configured = settings.load()
+    telemetry.configure_logs(configured.log_level, process=arguments.name)
+    app = make_app(configured)
+    runtime = Runtime(configured)
+    register(app, runtime, CeleryDispatcher(app))
+
+    # Celery keeps weak references to receivers: these two live as long as this frame.
+    def keep_our_logging(**_: Any) -> None:
+        """A receiver, any receiver, keeps Celery from setting up logging of its own."""
+
+    def ready(**_: Any) -> None:
+        runtime.warm()
+        if arguments.ready_file:
+            arguments.ready_file.touch()
+
+    setup_logging.connect(keep_our_logging)
+    worker_ready.connect(ready)
+    app.Worker(
+        hostname=f"{arguments.name}@%h",
+        pool="threads",
+        concurrency=configured.worker_concurrency,
+        queues=[QUEUE],
+        quiet=True,
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+    ).start()
+    runtime.close()
+
+
+if __name__ == "__main__":
+    main()

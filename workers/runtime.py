@@ -1,0 +1,102 @@
+"""What one worker process has once: an event loop in a thread, services, and its leases.
+
+Celery's pool threads hand their coroutine to the loop and wait. Threads because they are measured
+right: gevent and eventlet lose acknowledgements with kombu's defaults, prefork costs 52 MB a slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import structlog
+import uvloop
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline import bootstrap
+from pipeline.domain import Activation
+from pipeline.ingest import Services, run_stage
+from pipeline.ledger.lanes import Lanes, Wake
+from pipeline.settings import Settings
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+
+class LoopThread:
+    """One event loop for the life of the process: clients bound to it never meet a closed one."""
+
+    def __init__(self) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result, or what it raised; from any thread but the loop's own."""
+        return self.start(work).result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Heartbeat:
+    """Renews the leases of what this process works on; what it has let go of runs out."""
+
+    def __init__(self, lanes: Lanes, *, lease_s: float) -> None:
+        self._lanes = lanes
+        # Three beats a lease: two may be late or lost.
+        self._interval_s = lease_s / 3
+        self._held: set[tuple[UUID, int]] = set()
+
+    @contextmanager
+    def hold(self, activation: Activation) -> Iterator[None]:
+        held = (activation.lane_id, activation.fence)
+        self._held.add(held)
+        try:
+            yield
+        finally:
+            self._held.discard(held)
+
+    async def beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            if not self._held:
+                continue
+            try:
+                await self._lanes.renew(list(self._held))
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("heartbeat_missed", error=type(error).__name__)
+
+
+class Runtime:
+    def __init__(self, settings: Settings) -> None:
+        self.owner = uuid4()
+        self._loop = LoopThread()
+        self._stores = bootstrap.stores(settings)
+        self._services: Services = bootstrap.services(settings, self._stores)
+        self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
+        self._beating = self._loop.start(self._leases.beat())
+
+    def run_stage(self, wake: Wake) -> Wake | None:
+        return self._loop.run(
+            run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
+        )
+
+    def warm(self) -> None:
+        """Load the models now, beside the first events, instead of inside one of them."""
+        self._loop.start(self._services.embedder.embed(["warm"]))
+
+    def close(self) -> None:
+        self._beating.cancel()
+        self._loop.run(self._stores.close())
+        self._loop.close()

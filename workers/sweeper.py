@@ -1,0 +1,98 @@
+"""The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
+
+Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is over)
+and writes vectors the index owes. Any number may run: rows are taken with SKIP LOCKED, and every
+repair is idempotent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+from pathlib import Path
+
+import structlog
+import uvloop
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline import bootstrap, settings, telemetry
+from pipeline.errors import TransientError
+from pipeline.ledger.lanes import Lanes
+from pipeline.vectors import VectorIndex
+from workers.app import make_app
+from workers.dispatch import CeleryDispatcher
+
+log = structlog.get_logger()
+
+# One tick's share; the rest is due at the next one.
+LANES_A_TICK = 500
+# Younger gaps between ledger and index belong to events still under way.
+OWED_FOR_S = 15.0
+
+
+class Sweeper:
+    def __init__(self, lanes: Lanes, index: VectorIndex, dispatcher: CeleryDispatcher) -> None:
+        self._lanes = lanes
+        self._index = index
+        self._dispatcher = dispatcher
+        self._broker_was_down = False
+
+    async def tick(self) -> None:
+        await self.requeue()
+        await self.repair()
+
+    async def requeue(self) -> None:
+        """Queue what is due again. While the broker is away nothing is touched; once it is back,
+        every queued lane is told again, for its hint may have gone down with it.
+        """
+        if not await asyncio.to_thread(self._dispatcher.reachable):
+            if not self._broker_was_down:
+                log.warning("broker_down")
+            self._broker_was_down = True
+            return
+        if self._broker_was_down:
+            await self._lanes.doubt_hints()
+            self._broker_was_down = False
+        for lane in await self._lanes.sweep(limit=LANES_A_TICK):
+            telemetry.swept.labels(lane.was).inc()
+            log.info("lane_swept", lane_id=str(lane.lane_id), was=lane.was, stage=lane.stage)
+            await asyncio.to_thread(self._dispatcher.publish, lane.lane_id, lane.fence, lane.stage)
+
+    async def repair(self) -> None:
+        try:
+            repaired = await self._index.catch_up(owed_for_s=OWED_FOR_S)
+        except TransientError as error:
+            log.warning("repair_waits", code=error.code)
+            return
+        if repaired:
+            telemetry.projections_repaired.inc(repaired)
+            log.info("projections_repaired", count=repaired)
+
+
+async def run(ready_file: Path | None) -> None:
+    configured = settings.load()
+    telemetry.configure_logs(configured.log_level, process="sweeper")
+    stores = bootstrap.stores(configured)
+    sweeper = Sweeper(stores.ledger.lanes, stores.index, CeleryDispatcher(make_app(configured)))
+    stopped = asyncio.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    if ready_file:
+        ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
+    while not stopped.is_set():
+        try:
+            await sweeper.tick()
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("ledger_unreachable", error=type(error).__name__)
+        try:
+            await asyncio.wait_for(stopped.wait(), configured.sweep_s)
+        except TimeoutError:
+            continue
+    await stores.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="workers.sweeper", description=__doc__)
+    parser.add_argument("--ready-file", type=Path)
+    uvloop.run(run(parser.parse_args().ready_file))
