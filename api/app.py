@@ -1,0 +1,50 @@
+"""The FastAPI object: middleware, routes, and what lives as long as the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from api import errors
+from api.deps import Api, KeyRing
+from api.middleware import BodyLimit, OneSlash
+from api.routes import events, memories, system
+from api.watch import EventWatch
+from pipeline import bootstrap
+from pipeline.settings import Settings
+from workers.dispatch import background_dispatcher
+
+ABOUT = """Memory for AI agents that never loses an accepted turn.
+
+Post a turn, get a PENDING event id, read the receipt: what was stored, changed or left, and why.
+Speaks the Mem0 Platform's REST API: `MemoryClient(host="http://…")` works unchanged.
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        stores = bootstrap.stores(settings)
+        dispatcher = background_dispatcher(settings)
+        watch = EventWatch(stores.ledger.events)
+        app.state.api = Api(settings, stores, dispatcher, KeyRing(stores.ledger.projects), watch)
+        yield
+        await watch.close()
+        dispatcher.close()
+        await stores.close()
+
+    app = FastAPI(
+        title="Memlane",
+        version="0.1.0",
+        description=ABOUT,
+        lifespan=lifespan,
+        redirect_slashes=False,
+        exception_handlers=errors.HANDLERS,
+    )
+    for router in (memories.router, events.router, system.router):
+        app.include_router(router)
+    app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
+    app.add_middleware(OneSlash)
+    return app

@@ -1,0 +1,98 @@
+"""Every error as one body: `{"error", "detail", "message"}`, strings that say what to change.
+
+All three say the same, because each official client reads another one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+
+from pipeline.errors import InvalidInput, MemlaneError, NotFound, TransientError
+
+log = structlog.get_logger()
+
+LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
+
+
+class Unauthorized(MemlaneError):
+    """No key, or one that opens no project."""
+
+
+def body(message: str, code: str | None = None) -> dict[str, str]:
+    said = {"error": message, "detail": message, "message": message}
+    return said | ({"code": code} if code else {})
+
+
+def respond(status: int, message: str, **headers: str) -> JSONResponse:
+    return JSONResponse(body(message), status, headers=headers or None)
+
+
+async def unauthorized(_: Request, error: Exception) -> JSONResponse:
+    return respond(401, str(error), **{"WWW-Authenticate": "Token"})
+
+
+async def invalid(_: Request, error: Exception) -> JSONResponse:
+    return respond(400, str(error))
+
+
+async def unreadable(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    return respond(400, "; ".join(_said(one) for one in error.errors()[:5]))
+
+
+async def missing(_: Request, error: Exception) -> JSONResponse:
+    return respond(404, str(error))
+
+
+async def http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return respond(error.status_code, str(error.detail), **(error.headers or {}))
+
+
+async def unavailable(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, TransientError)
+    return JSONResponse(body(str(error), error.code), 503, headers={"Retry-After": "5"})
+
+
+async def ledger_down(_: Request, error: Exception) -> JSONResponse:
+    log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
+    return respond(503, LEDGER_DOWN, **{"Retry-After": "2"})
+
+
+async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    request_id = uuid.uuid4().hex
+    log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
+    return respond(500, f"Internal error. Quote request id {request_id}.")
+
+
+Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+HANDLERS: dict[int | type[Exception], Handler] = {
+    Unauthorized: unauthorized,
+    InvalidInput: invalid,
+    RequestValidationError: unreadable,
+    NotFound: missing,
+    HTTPException: http,
+    TransientError: unavailable,
+    # asyncpg raises plain OSError where the server cannot be reached at all.
+    SQLAlchemyError: ledger_down,
+    OSError: ledger_down,
+    Exception: unexpected,
+}
+
+
+def _said(error: dict[str, Any]) -> str:
+    """One validation error in words: where, and what is wrong."""
+    if error["type"] == "json_invalid":
+        return "The body is not valid JSON."
+    place = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{'.'.join(place)}: {message}" if place else message

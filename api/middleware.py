@@ -1,0 +1,73 @@
+"""What happens to every request before it is routed."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from api.errors import respond
+
+SLASHES = re.compile(rb"/{2,}")
+
+
+class OneSlash:
+    """Each route answers with and without its last slash, and to a host given with one.
+
+    Clients do not follow redirects, and a base URL with a trailing slash doubles the first one.
+    Done on the raw path: an id may itself hold an encoded slash.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            raw = SLASHES.sub(b"/", scope.get("raw_path") or scope["path"].encode())
+            if raw.startswith((b"/v1/", b"/v2/", b"/v3/", b"/api/")) and not raw.endswith(b"/"):
+                raw += b"/"
+            scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
+        await self._app(scope, receive, send)
+
+
+class BodyLimit:
+    """A body over the limit is refused with 413, before it is read where it says its length."""
+
+    def __init__(self, app: ASGIApp, *, limit_bytes: int) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        refusal = respond(
+            413,
+            f"The body is larger than {self._limit_bytes} bytes. Split the messages over several "
+            "adds, or raise MEMLANE_MAX_BODY_BYTES.",
+        )
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > self._limit_bytes:
+            return await refusal(scope, receive, send)
+        return await self._counted(scope, receive, send, refusal)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, refusal: ASGIApp) -> None:
+        """For bodies that come in chunks and say nothing of their length."""
+        seen_bytes = 0
+
+        async def counting() -> Message:
+            nonlocal seen_bytes
+            message = await receive()
+            seen_bytes += len(message.get("body", b""))
+            if seen_bytes > self._limit_bytes:
+                raise _TooLarge
+            return message
+
+        try:
+            await self._app(scope, counting, send)
+        except _TooLarge:
+            await refusal(scope, receive, send)
+
+
+class _TooLarge(Exception):
+    pass

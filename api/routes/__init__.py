@@ -1,0 +1,1 @@
+"""Routes, one file a noun. Each parses, calls one use-case and shapes the answer."""

@@ -1,0 +1,45 @@
+"""Ping, health and metrics."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from api.deps import Caller, Given
+from pipeline import telemetry
+
+router = APIRouter(tags=["system"])
+
+
+@router.get("/v1/ping/")
+async def ping(project: Caller) -> dict[str, str]:
+    """Whose key this is. The clients call it first and refuse to work without its ids."""
+    # No address: clients with telemetry on would send it to a third party.
+    return {
+        "status": "ok",
+        "org_id": str(project.organization_id),
+        "project_id": str(project.id),
+        "user_email": f"local-{project.id}",
+    }
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(api: Given) -> Response:
+    """The ledger answers, so adds can be accepted. What else is down is named beside it."""
+    checks = await api.health()
+    ready = checks["ledger"] == "ok"
+    said = {"status": "ok" if ready else "unavailable", **checks}
+    return JSONResponse(said, 200 if ready else 503)
+
+
+@router.get("/metrics")
+async def metrics(api: Given) -> Response:
+    await api.measure()
+    body, content_type = telemetry.exposition()
+    return Response(body, media_type=content_type)

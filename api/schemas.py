@@ -1,0 +1,245 @@
+"""Requests as clients send them. The only place that knows JSON names; unknown keys are ignored.
+
+Facts: the Mem0 Python, TypeScript and CLI clients.
+"""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Annotated, Any
+
+import orjson
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
+from pipeline.filters import ENTITY_IDS, Filter, moment, parse, require_scope
+from pipeline.ledger.projects import Project
+
+MOST_MESSAGES = 500
+LONGEST_ID = 512
+
+
+def _id(value: object) -> object:
+    """Ids may be numbers in JSON; blank ones are as good as none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str) and not value.strip():
+        return None
+    return value
+
+
+EntityId = Annotated[str | None, BeforeValidator(_id), Field(max_length=LONGEST_ID)]
+
+
+class Request(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def storable(cls, value: Any) -> Any:
+        """PostgreSQL's text knows no NUL and no half of a surrogate pair: say so, store nothing."""
+        try:
+            held = orjson.dumps(value)
+        except orjson.JSONEncodeError:
+            raise ValueError("the body holds text that is not valid Unicode") from None
+        if b"\\u0000" in held:
+            raise ValueError("the body holds a NUL character (\\u0000); remove it")
+        return value
+
+
+class MessageIn(BaseModel):
+    """One turn. `content` is a string, or a list of `{"type": "text", "text": …}` parts."""
+
+    role: str = "user"
+    content: str
+    name: str | None = None
+
+    @field_validator("role")
+    @classmethod
+    def known_role(cls, value: str) -> str:
+        role = {"agent": "assistant", "developer": "system"}.get(value, value)
+        if role not in set(Role):
+            raise ValueError(f"{value!r} is not a role; use user, assistant or system")
+        return role
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def plain_text(cls, value: object) -> object:
+        parts = [value] if isinstance(value, dict) else value
+        if not isinstance(parts, list):
+            return value
+        texts = []
+        for part in parts:
+            if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+                kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+                raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
+                    f"only text can be remembered, not {kind}; leave that part out"
+                )
+            texts.append(part["text"])
+        return "\n".join(texts)
+
+
+class AddRequest(Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"role": "user", "content": "I'm Maya. I just moved from Bern to Porto."},
+                        {"role": "assistant", "content": "Welcome to Porto, Maya!"},
+                    ],
+                    "user_id": "maya",
+                    "metadata": {"channel": "web"},
+                }
+            ]
+        }
+    )
+
+    messages: list[MessageIn] = Field(min_length=1, max_length=MOST_MESSAGES)
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    filters: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    infer: bool = True
+    async_mode: bool = True
+    output_format: str | None = None
+    timestamp: datetime | None = None
+    expiration_date: date | None = None
+    immutable: bool = False
+    custom_instructions: str | None = None
+    includes: str | None = None
+    excludes: str | None = None
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def as_list(cls, value: object) -> object:
+        """A bare string is one user message, a bare object one message."""
+        if isinstance(value, str):
+            return [{"role": "user", "content": value}]
+        return [value] if isinstance(value, dict) else value
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def time(cls, value: object) -> object:
+        return value if value is None else moment("timestamp", value)
+
+    @model_validator(mode="after")
+    def somebody(self) -> AddRequest:
+        if not any(self.ids().values()):
+            raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
+        return self
+
+    def ids(self) -> dict[str, str | None]:
+        """Top level or inside filters: the clients' documents and their code disagree."""
+        return {name: getattr(self, name) or _plain(self.filters, name) for name in ENTITY_IDS}
+
+    def scope(self, project: Project) -> Scope:
+        return Scope(project.id, **self.ids())
+
+    def options(self) -> AddOptions:
+        return AddOptions(
+            infer=self.infer,
+            metadata=self.metadata or {},
+            immutable=self.immutable,
+            expiration_date=self.expiration_date,
+            instructions=Instructions(self.custom_instructions, self.includes, self.excludes),
+        )
+
+    def turns(self) -> list[Message]:
+        return [Message(Role(m.role), m.content, m.name) for m in self.messages]
+
+
+class ReadRequest(Request):
+    """What list and search share: whose memories."""
+
+    filters: dict[str, Any] | None = None
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    show_expired: bool = False
+
+    def tree(self) -> Filter:
+        """The filter with the top-level ids ANDed. Errors: InvalidInput."""
+        given = {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
+        parts = [part for part in (self.filters, given) if part]
+        return require_scope(parse({"AND": parts} if parts else {}))
+
+
+class ListRequest(ReadRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
+
+    page: int | None = None
+    page_size: int | None = None
+
+
+class SearchRequest(ReadRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"query": "Where does Maya live?", "filters": {"user_id": "maya"}, "top_k": 5}
+            ]
+        }
+    )
+
+    query: str = Field(min_length=1, max_length=8_000)
+    top_k: int = Field(default=10, ge=1, le=1000)
+    threshold: float = Field(default=0.1, ge=0, le=1)
+
+    @field_validator("query")
+    @classmethod
+    def not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("say what to search for")
+        return value.strip()
+
+
+class UpdateRequest(Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
+
+    text: str | None = Field(default=None, min_length=1)
+    metadata: dict[str, Any] | None = None
+    timestamp: datetime | None = None
+    expiration_date: date | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def older_name(cls, value: Any) -> Any:
+        """Older clients send `message` or `data` for `text`."""
+        if isinstance(value, dict) and "text" not in value:
+            for name in ("message", "data", "memory"):
+                if isinstance(value.get(name), str):
+                    return {**value, "text": value[name]}
+        return value
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def time(cls, value: object) -> object:
+        return value if value is None else moment("timestamp", value)
+
+    def values(self) -> dict[str, Any]:
+        """The columns to change. An explicit null clears expiration_date, absence keeps it."""
+        values: dict[str, Any] = {}
+        if self.text is not None:
+            values["text"] = self.text.strip()
+        if self.metadata is not None:
+            values["metadata"] = self.metadata
+        if self.timestamp is not None:
+            values["valid_from"] = self.timestamp
+        if "expiration_date" in self.model_fields_set:
+            values["expiration_date"] = self.expiration_date
+        return values
+
+
+def _plain(filters: dict[str, Any] | None, name: str) -> str | None:
+    value = _id((filters or {}).get(name))
+    return value if isinstance(value, str) else None

@@ -1,0 +1,171 @@
+"""Answers as clients read them: domain values in, JSON-ready dicts out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pipeline.domain import Scope, Status
+from pipeline.ledger.changes import Memory
+from pipeline.ledger.events import EventView, ReceiptLine, StageRun
+from pipeline.ledger.graph import RelationView
+from pipeline.ledger.memories import HistoryEntry
+from pipeline.search import Found, Hit
+
+
+def memory(found: Memory) -> dict[str, Any]:
+    # Both run_id and session_id: the clients' lines disagree on the name.
+    return {
+        "id": str(found.id),
+        "memory": found.text,
+        **_ids(found.scope),
+        "session_id": found.scope.run_id,
+        "metadata": found.metadata or None,
+        "categories": None,
+        "immutable": found.immutable,
+        "expiration_date": found.expiration_date,
+        "attributed_to": found.attributed_to,
+        "event_id": str(found.event_id) if found.event_id else None,
+        "version": found.version,
+        "timestamp": found.valid_from,
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+    }
+
+
+def hit(found: Hit) -> dict[str, Any]:
+    score = found.score
+    return memory(found.memory) | {
+        "score": round(score.total, 4),
+        "score_breakdown": {
+            "semantic": round(score.semantic, 4),
+            "lexical": round(score.lexical, 4),
+        },
+    }
+
+
+def search(found: Found) -> dict[str, Any]:
+    return {
+        "results": [hit(one) for one in found.hits],
+        "relations": [relation(one) for one in found.relations],
+        "degraded": found.degraded,
+    }
+
+
+def relation(found: RelationView) -> dict[str, Any]:
+    return {
+        "source": found.source,
+        "source_type": found.source_kind,
+        "relationship": found.relation,
+        "target": found.destination,
+        "target_type": found.destination_kind,
+        "valid_from": found.valid_from,
+    }
+
+
+def history(entry: HistoryEntry) -> dict[str, Any]:
+    return {
+        "id": f"{entry.memory_id}:{entry.version}",
+        "memory_id": str(entry.memory_id),
+        "input": [],
+        "old_memory": entry.old_text,
+        "new_memory": entry.new_text,
+        "event": entry.event,
+        "reason": entry.reason,
+        "event_id": str(entry.event_id) if entry.event_id else None,
+        "metadata": entry.metadata or None,
+        "categories": None,
+        "created_at": entry.created_at,
+        "updated_at": entry.created_at,
+    }
+
+
+def event(found: EventView) -> dict[str, Any]:
+    """An event with its receipt. CANCELLED is shown as FAILED: clients know no fifth status."""
+    status = Status.FAILED if found.status is Status.CANCELLED else found.status
+    return {
+        "id": str(found.id),
+        "event_type": found.event_type,
+        "status": status,
+        "results": [receipt_line(line) for line in found.receipt],
+        "note": found.note,
+        "error": found.failure_detail or found.failure_code if status is Status.FAILED else None,
+        "code": found.failure_code,
+        "graph_status": found.graph_status,
+        "stage": found.stage,
+        "waiting": {"code": found.wait_code, "until": found.wait_until}
+        if found.wait_code
+        else None,
+        "usage": usage(found),
+        "stages": [stage(run) for run in found.stages],
+        "payload": {"messages": found.messages, **_ids(found.scope), "options": found.options},
+        "metadata": found.options.get("metadata") or None,
+        "created_at": found.created_at,
+        "updated_at": found.completed_at or found.started_at or found.created_at,
+        "started_at": found.started_at,
+        "completed_at": found.completed_at,
+        "latency": _ms_between(found.created_at, found.completed_at),
+    }
+
+
+def receipt_line(line: ReceiptLine) -> dict[str, Any]:
+    """One fact's outcome; `memory` and `data.memory` both, for clients read one or the other."""
+    return {
+        "id": str(line.memory_id) if line.memory_id else None,
+        "event": line.outcome,
+        "memory": line.text,
+        "data": {"memory": line.text},
+        "old_memory": line.previous_text,
+        "reason": line.reason,
+        "message": line.message_ordinal,
+    }
+
+
+def usage(found: EventView) -> dict[str, Any]:
+    """What the event's batch cost in all; `batch_events` events shared it."""
+    costs = [run.cost_usd for run in found.stages if run.cost_usd is not None]
+    models = {run.model: None for run in found.stages if run.model}
+    return {
+        "models": list(models),
+        "calls": sum(run.calls for run in found.stages),
+        "prompt_tokens": sum(run.prompt_tokens for run in found.stages),
+        "completion_tokens": sum(run.completion_tokens for run in found.stages),
+        "cost_usd": sum(costs) if costs else None,
+        "batch_events": found.batch_events,
+    }
+
+
+def stage(run: StageRun) -> dict[str, Any]:
+    return {
+        "stage": run.stage,
+        "ms": round(run.ms, 1),
+        "calls": run.calls,
+        "tokens": run.prompt_tokens + run.completion_tokens,
+        "finished_at": run.finished_at,
+    }
+
+
+def page(
+    results: list[dict[str, Any]], *, count: int, page: int, size: int, url: Any
+) -> dict[str, Any]:
+    """An envelope; `next` and `previous` are absolute URLs or null."""
+    last = (count + size - 1) // size
+    return {
+        "count": count,
+        "next": str(url.include_query_params(page=page + 1)) if page < last else None,
+        "previous": str(url.include_query_params(page=page - 1)) if page > 1 else None,
+        "results": results,
+    }
+
+
+def _ids(scope: Scope) -> dict[str, str | None]:
+    return {
+        "user_id": scope.user_id,
+        "agent_id": scope.agent_id,
+        "app_id": scope.app_id,
+        "run_id": scope.run_id,
+    }
+
+
+def _ms_between(start: datetime, end: datetime | None) -> float | None:
+    return round((end - start).total_seconds() * 1000, 1) if end else None
