@@ -1,0 +1,218 @@
+"""Chat text cut into plain clauses: "I'm Maya, and I don't eat meat." gives two of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipeline.adapters.model_rules.words import ADVERBS, CLOSERS, KIN, OPENERS, PAUSED, PETS, either
+
+# Longer than anybody says in one breath: pasted text, which these rules would only misread.
+LONGEST_SENTENCE_CHARS = 400
+
+# Written forms made one, in this order, before anything is read.
+SPELLINGS: tuple[tuple[str, str], ...] = (
+    (r"```.*?(?:```|$)", " . "),
+    (r"[\u2018\u2019\u02bc\u00b4`]", "'"),
+    (r"[\u201c\u201d]", '"'),
+    (r"\s*[\u2013\u2014]\s*|\s+-{1,2}\s+", ", "),
+    (r"[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<=\s)[:;]-?[)(DPp](?=\s|$)", " . "),
+    (r"\b(Dr|Mr|Mrs|Ms|St|Prof|vs|approx)\.(?= )", r"\1"),
+    (r"\b[Cc]an't\b|\bcant\b", "cannot"),
+    (r"\b[Ww]on't\b", "will not"),
+    (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n'?t\b", r"\1 not"),
+    (r"\b(?:i'm|im)\b", "I am"),
+    (r"\b(?:i've|ive)\b", "I have"),
+    (r"\bi'll\b", "I will"),
+    (r"\bi'd\b", "I would"),
+    (r"\bi(?=\s)", "I"),
+    (r"\b(we|you|they)'re\b", r"\1 are"),
+    (r"\b(we|you|they)'ve\b", r"\1 have"),
+    (r"\b(\w+)'ll\b", r"\1 will"),
+    (r"\b(he|she|it|that|there|who|what|where|how|name)'s (?=got\b|been\b)", r"\1 has "),
+    (r"\b(he|she|it|that|there|who|what|where|how|name)'s\b", r"\1 is"),
+    (rf"\b({KIN}|{PETS}|[A-Z][a-z]+)'s (?=an?\b|in\b|from\b|called\b|named\b|allergic\b|married\b"
+     r"|not\b|vegan\b|vegetarian\b|\d+\b|\w+ing\b(?! (?:is|was|has)))", r"\1 is "),
+    (r"\bgonna\b", "going to"),
+    (r"\bwanna\b", "want to"),
+    (r"\bfavorite\b", "favourite"),
+    (r"\bcolor\b", "colour"),
+    (r"\banymore\b", "any more"),
+    (r"\b(\d+)[- ]years?[- ]old\b|\b(\d+) ?yo\b", r"\1\2 years old"),
+    (r"[ \t\r\f\v]+", " "),
+)  # fmt: skip
+COMPILED_SPELLINGS = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), new) for pattern, new in SPELLINGS
+)
+
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*(?:\s+|$)|\s*\n\s*|;\s+")
+BULLET = re.compile(r"^\s*(?:[-*\u2022>]+|\d{1,2}[.)])\s+")
+OPENING = re.compile(rf"^(?:{OPENERS}\b[\s,.!:]*|{PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)", re.IGNORECASE)
+CLOSING = re.compile(rf"(?:,? {CLOSERS})$|[\s,.!?:\"')(]+$", re.IGNORECASE)
+FILLER = re.compile(rf"\b{ADVERBS} ", re.IGNORECASE)
+
+QUESTION = re.compile(
+    r"^(?:(?:do|does|did|is|are|was|were|have|has|had|can|could|would|will|should|shall|may|am)"
+    r" (?:i|you|we|he|she|it|they|there|my|your|the|this|that)\b"
+    r"|(?:what|which|who|whom|whose|why|how|where|when)\b|any (?:idea|tips|thoughts|advice)\b)",
+    re.IGNORECASE,
+)
+# One of these anywhere at the start, or "if I ...", and the whole sentence is only a thought.
+SUPPOSING = re.compile(
+    r"^(?:imagine|suppose|supposing|pretend|what if|let us say|let's say|hypothetically|if|unless"
+    r"|in theory|say i|assume|assuming)\b"
+    r"|\b(?:even |only )?if (?:i|we|my|he|she|they|it|you)\b",
+    re.IGNORECASE,
+)
+# One of these and its clause is: wishes, doubts, polite forms.
+UNSURE = re.compile(
+    r"\b(?:would|could|should|might|(?-i:may))\b|\b(?:maybe|perhaps|possibly|hopefully)\b"
+    r"|\bI (?:wish|hope|guess|doubt|wonder|suppose|imagine|dreamed|dreamt)\b"
+    r"|\bnot sure\b|\bthinking (?:of|about)\b|\bconsidering\b|\bused to think\b|\bor not\b",
+    re.IGNORECASE,
+)
+
+# Verbs that may start a clause without repeating its subject: "... and work as a nurse".
+CARRIED = either(
+    "live, lives, work, works, have, has, own, owns, drive, drives, like, likes, love, loves,"
+    " enjoy, enjoys, hate, hates, prefer, prefers, dislike, speak, speaks, study, studies,"
+    " teach, teaches, am, is, are, moved, bought, sold, started, left, quit, joined, cannot,"
+    " do not, does not, got,"
+    " adopted, used to, volunteer, collect, graduated, no longer, grew up, was born, eat, eats,"
+    " play, plays, go \\w+ing, want to, plan to, will, married, retired, stopped, gave up"
+)
+# A possessive starts a clause only where a verb follows: not "with Tom and our two kids".
+SUBJECT = (
+    r"(?:I|we|he|she|they|(?:my|our|his|her|their)(?= [\w' ,]{1,40}?"
+    r" (?:is|are|am|was|were|has|have|works?|lives?|likes?|loves?|hates?|moved|died|got)\b))"
+)
+NAMED = r"[A-Z][\w'-]+ (?:is|has|works|lives|likes|loves|hates|speaks|plays|owns|studies|moved)\b"
+JOINER = r"(?:and|but|while|although|though|whereas|because|since|so|yet|plus|except that)"
+SPLIT = re.compile(
+    rf",? {JOINER} (?=(?:then |now |also |I think )?(?:{SUBJECT} |(?-i:{NAMED})))"
+    rf"|, (?=(?:{SUBJECT} |(?-i:{NAMED})))"
+    rf"|(?P<bare>,? (?:and|but) |, )(?=(?:also |now |then )?{CARRIED}\b(?! (?:and|or)\b))",
+    re.IGNORECASE,
+)
+# After these the second verb belongs to the first: "I want to move and work abroad".
+HOLDS = re.compile(
+    r"\b(?:will|going to|plan|plans|planning|want|wants|like to|love to|used to|hope|try|trying"
+    r"|need"
+    r"|have to|has to|cannot|would|could|should|might|may|learning to|decided)\b",
+    re.IGNORECASE,
+)
+# Relative clauses and contrasts unfolded into clauses with a subject of their own.
+PERSON = rf"(?P<who>my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?)"
+UNFOLD: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), new)
+    for pattern, new in (
+        (rf"^{PERSON}, who (?P<p>[^,]+), (?P<rest>.+)$", r"\g<who> \g<p>\n\g<who> \g<rest>"),
+        (rf"^(?P<head>.*?\b){PERSON},? who (?P<p>[^,]+)$", r"\g<head>\g<who>\n\g<who> \g<p>"),
+        (rf"^(?P<head>(?:I|we) have an? (?P<kin>(?:\w+ )?(?:{KIN}|{PETS}))"
+         r"(?:,? (?:named|called)? ?(?P<n>(?-i:[A-Z])[\w'-]+))?),? who (?P<p>.+)$",
+         r"\g<head>\nmy \g<kin> \g<n> \g<p>"),
+        (r"^(?P<s>I am )(?P<n>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), (?P<age>\d+),? "
+         r"(?P<rest>.+)$",
+         r"\g<s>\g<n>\nI am \g<age>\nI am \g<rest>"),
+        (r"^(?P<s>I am )(?P<n>(?-i:[A-Z])[\w'-]+(?: (?-i:[A-Z])[\w'-]+)?), (?P<rest>(?:an?"
+         r"|from) .+)$",
+         r"\g<s>\g<n>\nI am \g<rest>"),
+        (r"^(?P<s>I am )(?P<a>an? [\w -]+?) (?P<b>from (?-i:[A-Z])[^,]*)$",
+         r"\g<s>\g<a>\nI am \g<b>"),
+        (r"^(?P<s>(?:I|we) (?:\w+ )?(?:like|love|enjoy)) (?P<a>.+?),? but not (?P<b>.+)$",
+         r"\g<s> \g<a>\nI do not like \g<b>"),
+        (r"^(?P<s>I do not (?:like|enjoy)) (?P<a>.+?),? but (?P<b>(?:love|like|enjoy) .+)$",
+         r"\g<s> \g<a>\nI \g<b>"),
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """`stated` is false for questions and suppositions."""
+
+    text: str
+    stated: bool
+
+
+def normalise(text: str) -> str:
+    """One spelling of quotes, dashes and contractions; code blocks and emoji become full stops."""
+    for pattern, new in COMPILED_SPELLINGS:
+        text = pattern.sub(new, text)
+    return text.strip()
+
+
+def sentences(text: str) -> list[Sentence]:
+    """The sentences of a message, contractions written out, openers such as "hi" taken off."""
+    found = []
+    for raw in SENTENCE_END.split(normalise(text)):
+        bare = trim(BULLET.sub("", raw))
+        if bare and len(bare) <= LONGEST_SENTENCE_CHARS:
+            asked = raw.rstrip(" \"')").endswith("?") or QUESTION.match(bare)
+            found.append(Sentence(bare, not asked and not SUPPOSING.search(bare)))
+    return found
+
+
+def trim(text: str) -> str:
+    """`text` without openers and closers, however many are stacked."""
+    before = None
+    while text != before:
+        before = text
+        text = CLOSING.sub("", OPENING.sub("", text, count=1), count=1)
+    return text
+
+
+def clauses(text: str) -> list[str]:
+    """The clauses of one sentence, each with its own subject; unsure ones are left out."""
+    parts = []
+    for line in unfold(text).split("\n"):
+        parts += _split(line)
+    return [part for part in parts if part and not UNSURE.search(part)]
+
+
+def unfold(text: str) -> str:
+    """One line a clause, where a relative clause or a contrast hides a second one."""
+    for pattern, new in UNFOLD:
+        text = "\n".join(
+            re.sub(r" +", " ", pattern.sub(new, line, count=1)) for line in text.split("\n")
+        )
+    return text
+
+
+def _split(line: str) -> list[str]:
+    parts, start, head = [], 0, ""
+    for match in SPLIT.finditer(line):
+        part = line[start : match.start()]
+        if match["bare"] and not _may_carry(head or part, part):
+            continue
+        head = _with_subject(part, head)
+        parts.append(head)
+        start = match.end()
+        head = head if match["bare"] else ""
+    parts.append(_with_subject(line[start:], head))
+    return [FILLER.sub("", trim(part)) for part in parts]
+
+
+def _may_carry(head: str, part: str) -> bool:
+    """Whether a bare verb after `part` shares its subject, and is as real as its verb."""
+    return bool(subject_of(head)) and not HOLDS.search(part) and not UNSURE.search(head)
+
+
+def _with_subject(part: str, head: str) -> str:
+    part = trim(part)
+    return f"{subject_of(head)} {part}" if head else part
+
+
+def subject_of(clause: str) -> str:
+    """The words before the first verb that may be carried on: "I", "my sister Anna", "Anna"."""
+    match = re.match(
+        rf"(?:\b{ADVERBS} )*(?P<s>I|we|he|she|they|my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?"
+        rf"|my [\w ]{{1,30}}?(?= {CARRIED}\b)|(?-i:[A-Z])[\w'-]+(?= {CARRIED}\b))\b",
+        clause,
+        re.IGNORECASE,
+    )
+    if not match:
+        return ""
+    said = match["s"]
+    # "My name is Maya and live in Rome": what goes on is the speaker, not the name.
+    return "I" if re.search(r"\bname$", said) else said

@@ -1,0 +1,349 @@
+"""Facts against stored memories, by slot: one value a slot, polarity flips, retractions, repeats.
+
+The batch is decided in the order it was said, against a working copy of the store. A fact that
+turns over what an earlier fact of the batch did takes its place: the earlier one becomes a NOOP,
+so no memory is ever the target of two changes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from uuid import UUID
+
+from pipeline.adapters.model_rules.slots import (
+    WORK,
+    Slot,
+    ends_of,
+    is_single,
+    same_text,
+    slots_of,
+    stems,
+)
+from pipeline.domain import Decision, Fact, Neighbour, Outcome
+
+# What a slot is called in a reason.
+LABELS = {
+    "lives_in": "residence", "works_as": "job", "works_at": "employer", "works_in": "field of work",
+    "named": "name", "follows_diet": "diet", "relationship_status": "relationship status",
+    "is_aged": "age", "has_birthday": "birthday", "is_from": "origin", "drives": "car",
+    "plans": "date of the plan",
+}  # fmt: skip
+
+
+class Bearing(IntEnum):
+    """How a fact bears on a memory; a higher one outweighs a lower one."""
+
+    DETAIL = 1
+    CHANGE = 2
+    FLIP = 3
+    KNOWN = 4
+    EQUAL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A memory of the working store; `memory_id` None and `fact` set for one the batch adds.
+
+    `fact` is the batch fact that wrote its text, `before` the entry as it was stored.
+    """
+
+    text: str
+    similarity: float = 0.0
+    memory_id: UUID | None = None
+    fact: int | None = None
+    before: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    outcome: Outcome
+    reason: str
+    text: str | None = None
+    entry: Entry | None = None
+
+
+Found = tuple[Bearing, str, str]
+Aliases = dict[str, str]
+
+
+def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tuple[Decision, ...]:
+    """One decision a fact, in order; targets from `neighbours`, each changed at most once."""
+    batch = _Batch(neighbours)
+    for number, fact in enumerate(facts):
+        batch.take(number, fact.text)
+    return tuple(batch.decisions[number] for number in range(len(facts)))
+
+
+class _Batch:
+    """The working store, and what has been decided so far."""
+
+    def __init__(self, neighbours: Sequence[Neighbour]) -> None:
+        # Nearest first: similarity only breaks ties between memories that bear equally.
+        nearest = sorted(neighbours, key=lambda n: (-n.similarity, str(n.memory_id)))
+        self.entries = [Entry(n.text, n.similarity, n.memory_id) for n in nearest]
+        self.decisions: dict[int, Decision] = {}
+
+    def take(self, number: int, text: str) -> None:
+        """Decide one fact, first taking back every earlier one of the batch that it overturns."""
+        verdict = judge(text, self.entries)
+        while (
+            verdict.outcome is not Outcome.NOOP and verdict.entry and verdict.entry.fact is not None
+        ):
+            self._take_back(verdict.entry, text)
+            # A text put together from both ("a nurse" and "at Charité") outlives the earlier fact.
+            merged = verdict.text if verdict.outcome is Outcome.UPDATE else None
+            verdict = judge(merged or text, self.entries)
+        self._apply(number, verdict)
+
+    def _take_back(self, entry: Entry, by: str) -> None:
+        assert entry.fact is not None
+        self.decisions[entry.fact] = Decision(
+            entry.fact, Outcome.NOOP, f"superseded later in the same batch: {by}"
+        )
+        self._replace(entry, entry.before)
+
+    def _apply(self, number: int, verdict: Verdict) -> None:
+        entry = verdict.entry
+        target = entry.memory_id if entry else None
+        reason = verdict.reason
+        if verdict.outcome is Outcome.NOOP and entry and entry.fact is not None:
+            reason, target = f"same as fact {entry.fact} of this batch", None
+        self.decisions[number] = Decision(number, verdict.outcome, reason, verdict.text, target)
+        match verdict.outcome:
+            case Outcome.ADD:
+                self.entries.append(Entry(verdict.text or "", fact=number))
+            case Outcome.UPDATE if entry:
+                after = Entry(verdict.text or "", entry.similarity, entry.memory_id, number, entry)
+                self._replace(entry, after)
+            case Outcome.DELETE if entry:
+                self._replace(entry, None)
+
+    def _replace(self, entry: Entry, other: Entry | None) -> None:
+        at = next(i for i, known in enumerate(self.entries) if known is entry)
+        self.entries[at : at + 1] = [other] if other else []
+
+
+def judge(text: str, entries: Sequence[Entry]) -> Verdict:
+    """What one statement does to a store; the bearing decides, then the similarity (by order)."""
+    aliases = _aliases(entries)
+    new = _resolved(slots_of(text), aliases)
+    if new and new[0].relation == "forget":
+        return _forget(new[0], entries, aliases)
+    best: tuple[Found, Entry] | None = None
+    for entry in entries:
+        found = _bears(text, new, entry, aliases)
+        if found and (best is None or found[0] > best[0][0]):
+            best = (found, entry)
+    if best is None:
+        return Verdict(Outcome.ADD, _news(new), text)
+    (bearing, reason, written), entry = best
+    if bearing >= Bearing.KNOWN:
+        return Verdict(Outcome.NOOP, reason, None, entry)
+    return Verdict(Outcome.UPDATE, reason, written, entry)
+
+
+def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
+    found = compare(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
+    if found or not entry.before:
+        return found
+    # "I left Munich. I live in Vienna now." is one change of residence, not an end and a start.
+    stored = entry.before.text
+    found = compare(text, new, stored, _resolved(slots_of(stored), aliases))
+    return found if found and found[0] is Bearing.CHANGE else None
+
+
+def _news(slots: Sequence[Slot]) -> str:
+    if slots and is_single(slots[0].relation):
+        return f"nothing stored yet about the {label(slots[0].relation)}"
+    return "not known yet, and contradicts nothing stored"
+
+
+def label(relation: str) -> str:
+    """How a reason names a relation: "residence", "favourite colour", "sister"."""
+    plain = relation.removeprefix("has_").removeprefix("attribute_").removeprefix("scheduled_")
+    return LABELS.get(relation, plain.replace("_", " "))
+
+
+def compare(text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]) -> Found | None:
+    """How a statement bears on a stored one, why, and the text to store; None if not at all."""
+    if same_text(text) == same_text(old_text):
+        return Bearing.EQUAL, "already known", text
+    pairs = [(n, o) for n in new for o in old if n.subject == o.subject]
+    flip = next(((n, o) for n, o in pairs if _flips(n, o)), None)
+    if flip:
+        return Bearing.FLIP, _flip_reason(flip[0], old_text), _flip_text(text, flip[0], old_text)
+    met = [(n, o) for n, o in pairs if n.relation == o.relation and n.positive is o.positive]
+    if met and len({n.relation for n, _ in met}) == len(new) and all(_knows(n, o) for n, o in met):
+        return Bearing.KNOWN, "already known", text
+    change = next(((n, o) for n, o in met if _changes(n, o)), None)
+    if change:
+        return Bearing.CHANGE, _change_reason(*change), _with_employer(text, new, old)
+    return _detail(text, new, old_text, old, met)
+
+
+def _flips(new: Slot, old: Slot) -> bool:
+    """Opposite polarity about the same thing; a negative without a value is about any value."""
+    if new.positive is old.positive:
+        return False
+    positive, negative = (new, old) if new.positive else (old, new)
+    if positive.relation not in ends_of(negative.relation):
+        return False
+    if not negative.key or negative.key == positive.key:
+        return True
+    # "sold the Tesla" is about "a red Tesla"; "dislikes pizza with ham" is not about "pizza".
+    narrow = negative.relation in ("owns", "drives", "works_at", "works_as", "lives_in", "left")
+    fits = negative.key <= positive.key and (narrow or negative.core == positive.core)
+    return fits and negative is new
+
+
+def _flip_reason(new: Slot, old_text: str) -> str:
+    return f"{'true again, after' if new.positive else 'no longer true'}: {old_text}"
+
+
+def _flip_text(text: str, new: Slot, old_text: str) -> str:
+    """The text of a flip; "quit their job" says which one where "works as a nurse" is stored."""
+    if new.relation == "works" and not new.value and " their job" in text:
+        subject, verb, rest = old_text.rstrip(".").partition(" works ")
+        return f"{subject} no longer{verb}{rest}" if verb else text
+    return text
+
+
+def _knows(new: Slot, old: Slot) -> bool:
+    """Whether the stored value already says the new one, dates included."""
+    if new.relation == "plans":
+        return new.key <= old.key and (not new.when or new.when == old.when)
+    if new.key == old.key:
+        return True
+    return bool(new.key < old.key) and (
+        is_single(new.relation) or new.core == old.core or not new.key
+    )
+
+
+def _alike(new: Slot, old: Slot) -> bool:
+    """The same plan in more or fewer words."""
+    return new.core == old.core and (new.key <= old.key or old.key <= new.key)
+
+
+def _changes(new: Slot, old: Slot) -> bool:
+    if new.relation == "plans":
+        moved = bool(old.when) and bool(new.when) and new.when != old.when
+        return _alike(new, old) and moved
+    if new.relation == "prefers":
+        return new.key == old.key and stems(new.value.split(" over ")[0]) != stems(
+            old.value.split(" over ")[0]
+        )
+    clash = not (new.key <= old.key or old.key <= new.key)
+    return new.positive and is_single(new.relation) and clash
+
+
+def _change_reason(new: Slot, old: Slot) -> str:
+    before, after = (old.when, new.when) if new.relation == "plans" else (old.value, new.value)
+    return f"{label(new.relation)} changed from {_said(before)} to {_said(after)}"
+
+
+def _said(value: str) -> str:
+    """A value inside a sentence: no article or "on", and "meat" as the diet it stands for."""
+    bare = re.sub(r"^(?:an?|the|on|in|around) ", "", value)
+    return "eating meat" if bare == "meat" else bare
+
+
+def _detail(
+    text: str,
+    new: Sequence[Slot],
+    old_text: str,
+    old: Sequence[Slot],
+    met: Sequence[tuple[Slot, Slot]],
+) -> Found | None:
+    """A fuller wording of the same thing, or the other half of a job."""
+    fuller = [(n, o) for n, o in met if _fuller(n, o)]
+    if fuller and (len(old) <= len(new) or fuller[0][0].relation == "works_as"):
+        return Bearing.DETAIL, f"adds detail to: {old_text}", _with_employer(text, new, old)
+    joined = _joined_work(new, old)
+    if joined:
+        part, whole = joined
+        return Bearing.DETAIL, f"adds the {label(part.relation)}: {part.value}", whole
+    if met and len(new) > len(old) and all(_knows(n, o) for n, o in met):
+        return Bearing.DETAIL, f"adds detail to: {old_text}", text
+    return None
+
+
+def _with_employer(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
+    """A promotion, or the same job in more words, stays with the employer that was stored."""
+    jobs = {slot.relation: slot for slot in old if slot.positive}
+    if [slot.relation for slot in new] != ["works_as"] or set(jobs) != {"works_as", "works_at"}:
+        return text
+    if "(promoted" not in text and not jobs["works_as"].key <= new[0].key:
+        return text
+    head, aside, rest = text.partition(" (")
+    return f"{head} at {jobs['works_at'].value}{aside}{rest}"
+
+
+def _fuller(new: Slot, old: Slot) -> bool:
+    if new.relation == "plans":
+        return _alike(new, old) and bool(new.when) and not old.when
+    alike = is_single(new.relation) or new.core == old.core or not old.key
+    return alike and old.key < new.key
+
+
+def _joined_work(new: Sequence[Slot], old: Sequence[Slot]) -> tuple[Slot, str] | None:
+    """The new half of a job, "works at Charité" beside "works as a nurse", and the whole."""
+    if len(new) != 1 or len(old) != 1 or new[0].subject != old[0].subject:
+        return None
+    parts = {slot.relation: slot for slot in (*old, *new) if slot.positive and slot.value}
+    if set(parts) != {"works_as", "works_at"} or not set(parts) <= WORK:
+        return None
+    subject = new[0].subject
+    who = subject if subject.split("'")[0] != "user" else "User" + subject[4:]
+    who = who[:1].upper() + who[1:]
+    whole = f"{who} works as {parts['works_as'].value} at {parts['works_at'].value}"
+    return new[0], whole
+
+
+def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Verdict:
+    """The memory a retraction names: by its slot, else by every word of the request."""
+    wanted = _resolved(slots_of(ask.value), {**aliases, "user": ask.subject})
+    for entry in entries:
+        held = _resolved(slots_of(entry.text), aliases)
+        if same_text(entry.text).endswith(f" {same_text(ask.value)}") or _says(held, wanted):
+            return Verdict(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
+    words = ask.key
+    for entry in entries:
+        if words and not wanted and words <= stems(entry.text):
+            return Verdict(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
+    return Verdict(Outcome.NOOP, f"nothing stored matches the request to forget: {ask.value}")
+
+
+def _says(held: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
+    return bool(wanted) and all(
+        any(w.relation == h.relation and w.subject == h.subject and w.positive is h.positive
+            and w.key <= h.key for h in held)
+        for w in wanted
+    )  # fmt: skip
+
+
+def _aliases(entries: Sequence[Entry]) -> Aliases:
+    """Names that stand for another subject: "User's sister is Anna" makes the two one.
+
+    Two sisters make neither of them "User's sister".
+    """
+    found: dict[str, set[str]] = {}
+    for entry in entries:
+        for slot in slots_of(entry.text)[:1]:
+            if slot.relation == "named" and slot.value:
+                found.setdefault(slot.value.lower(), set()).add(slot.subject)
+            elif (
+                slot.relation.startswith("has_") and slot.value and slot.relation != "has_birthday"
+            ):
+                kin = slot.relation.removeprefix("has_").replace("_", " ")
+                found.setdefault(f"{slot.subject}'s {kin}", set()).add(slot.value.lower())
+    return {name: min(same) for name, same in found.items() if len(same) == 1}
+
+
+def _resolved(slots: Sequence[Slot], aliases: Aliases) -> tuple[Slot, ...]:
+    return tuple(
+        Slot(aliases.get(s.subject, s.subject), s.relation, s.value, s.positive, s.when)
+        for s in slots
+    )
