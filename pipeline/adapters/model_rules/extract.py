@@ -110,6 +110,6 @@ def _forgotten(match: re.Match[str], listener: Listener) -> Iterator[str]:
         return
     found = list(_stated(body, listener)) or [in_voice(body, listener)]
     for text in found:
-        what = text.removeprefix(listener.name).strip()
+        what = text.removeprefix(listener.name + " ").strip()
         if what:
             yield f"{listener.name} asks to forget: {what}"
