@@ -76,7 +76,7 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     return "ok"
 
 
-def api_of(request: Request) -> Api:
+async def api_of(request: Request) -> Api:
     found: Api = request.app.state.api
     return found
 

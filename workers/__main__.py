@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
+from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_ready
 
 from pipeline import settings, telemetry
 from workers.app import QUEUE, make_app
-from workers.dispatch import CeleryDispatcher
+from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
 from workers.runtime import Runtime
 from workers.tasks import register
 
@@ -22,9 +24,12 @@ def main() -> None:
     arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
+    # Celery warns root of pickled messages; only JSON is accepted here.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
     app = make_app(configured)
     runtime = Runtime(configured)
-    register(app, runtime, CeleryDispatcher(app))
+    dispatcher = BackgroundDispatcher(CeleryDispatcher(app), at_once=True)
+    register(app, runtime, dispatcher)
 
     # Celery keeps weak references to receivers: these two live as long as this frame.
     def keep_our_logging(**_: Any) -> None:
@@ -47,6 +52,7 @@ def main() -> None:
         without_mingle=True,
         without_heartbeat=True,
     ).start()
+    dispatcher.close()
     runtime.close()
 
 

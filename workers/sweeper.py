@@ -26,7 +26,9 @@ from workers.dispatch import CeleryDispatcher
 log = structlog.get_logger()
 
 # One tick's share; the rest is due at the next one.
-LANES_A_TICK = 500
+LANES_A_TICK = 200
+# So many hints in the broker explain why one is late; then it is given up only after a minute.
+DEEP, PATIENCE_S = 100, 60.0
 # Younger gaps between ledger and index belong to events still under way.
 OWED_FOR_S = 15.0
 
@@ -46,7 +48,8 @@ class Sweeper:
         """Queue what is due again. While the broker is away nothing is touched; once it is back,
         every queued lane is told again, for its hint may have gone down with it.
         """
-        if not await asyncio.to_thread(self._dispatcher.reachable):
+        backlog = await asyncio.to_thread(self._dispatcher.backlog)
+        if backlog is None:
             if not self._broker_was_down:
                 log.warning("broker_down")
             self._broker_was_down = True
@@ -54,7 +57,8 @@ class Sweeper:
         if self._broker_was_down:
             await self._lanes.doubt_hints()
             self._broker_was_down = False
-        for lane in await self._lanes.sweep(limit=LANES_A_TICK):
+        patience_s = 0.0 if backlog < DEEP else PATIENCE_S
+        for lane in await self._lanes.sweep(limit=LANES_A_TICK, patience_s=patience_s):
             telemetry.swept.labels(lane.was).inc()
             log.info("lane_swept", lane_id=str(lane.lane_id), was=lane.was, stage=lane.stage)
             await asyncio.to_thread(self._dispatcher.publish, lane.lane_id, lane.fence, lane.stage)

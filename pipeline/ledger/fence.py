@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain import Activation, StageName
+from pipeline.domain import Activation, StageName, Usage
 from pipeline.errors import LaneLost
 from pipeline.ledger.schema import lanes, stage_runs
 
@@ -28,9 +28,25 @@ async def hold(connection: AsyncConnection, activation: Activation) -> None:
 
 
 async def keep(
-    connection: AsyncConnection, activation: Activation, stage: StageName, output: Any
+    connection: AsyncConnection,
+    activation: Activation,
+    stage: StageName,
+    output: Any,
+    usage: Usage,
 ) -> None:
-    """Save a stage's output in the transaction of its effects: both or neither."""
+    """Save a stage's output and cost in the transaction of its effects: all or nothing."""
     await connection.execute(
-        insert(stage_runs).values(batch_id=activation.batch_id, stage=stage, output=output, ms=0)
+        insert(stage_runs).values(
+            batch_id=activation.batch_id, stage=stage, output=output, ms=0, **usage_columns(usage)
+        )
     )
+
+
+def usage_columns(usage: Usage) -> dict[str, Any]:
+    return {
+        "model": usage.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }

@@ -25,6 +25,7 @@ from pipeline.domain import (
     Scope,
     StageName,
     StoredRelation,
+    Usage,
 )
 from pipeline.ledger import fence
 from pipeline.ledger.schema import entities, lanes, relations
@@ -63,7 +64,12 @@ class Graph:
             return [StoredRelation(r.id, r.source, r.relation, r.destination) for r in rows]
 
     async def apply(
-        self, activation: Activation, batch: Batch, facts: Sequence[Fact], related: Related
+        self,
+        activation: Activation,
+        batch: Batch,
+        facts: Sequence[Fact],
+        related: Related,
+        usage: Usage,
     ) -> None:
         """Write the changes and keep the stage's output in one fenced transaction.
 
@@ -75,7 +81,7 @@ class Graph:
             await _end(connection, batch.scope, related.changes.ended, said_at)
             for relation in related.changes.relations:
                 await _upsert(connection, batch, facts[relation.fact], relation)
-            await fence.keep(connection, activation, StageName.RELATE, dump(related))
+            await fence.keep(connection, activation, StageName.RELATE, dump(related), usage)
 
     async def near(
         self, where: ColumnElement[bool], query: str, found: Sequence[str], *, limit: int

@@ -38,6 +38,7 @@ from pipeline.domain import (
     Usage,
 )
 from pipeline.errors import LaneLost
+from pipeline.ledger.fence import usage_columns
 from pipeline.ledger.sql import statement
 
 _OPTIONS = TypeAdapter(AddOptions)
@@ -254,11 +255,19 @@ class Lanes:
         async with self._engine.connect() as connection:
             await connection.execute(statement("doubt_hints"))
 
-    async def sweep(self, *, limit: int) -> list[Swept]:
-        """Queue again the lanes whose time is up. Safe from any number of processes at once."""
+    async def sweep(self, *, limit: int, patience_s: float) -> list[Swept]:
+        """Queue again the lanes whose time is up; QUEUED ones once they are so much overdue.
+
+        Safe from any number of processes at once.
+        """
         async with self._engine.connect() as connection:
             rows = await connection.execute(
-                statement("sweep"), {"limit": limit, "grace": self._grace}
+                statement("sweep"),
+                {
+                    "limit": limit,
+                    "patience": timedelta(seconds=patience_s),
+                    "grace": self._grace,
+                },
             )
             return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]
 
@@ -277,16 +286,6 @@ class Lanes:
     async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
         async with self._engine.connect() as connection:
             return (await connection.execute(query, values)).one_or_none()
-
-
-def usage_columns(usage: Usage) -> dict[str, Any]:
-    return {
-        "model": usage.model,
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
-    }
 
 
 def _batch(batch_id: UUID, scope: Scope, row: Row[Any]) -> Batch:

@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Activation, Batch, Outcome, Role, Scope, StageName
+from pipeline.domain import Activation, Batch, Outcome, Role, Scope, StageName, Usage
 from pipeline.errors import InvalidInput, NotFound
 from pipeline.ledger import fence
 from pipeline.ledger.changes import Change, Memory, Shelf, Write, carry_out, text_hash
@@ -107,7 +107,7 @@ class Memories:
                 touched=touched,
                 changed=tuple(c.write.fact for c in changes if c.after is not None),
             )
-            await fence.keep(connection, activation, StageName.APPLY, dump(applied))
+            await fence.keep(connection, activation, StageName.APPLY, dump(applied), Usage())
             return applied
 
     # What the vector index asks

@@ -28,5 +28,5 @@ async def relate(
     except PermanentError as error:
         return Finished(dump(Related("FAILED", GraphChanges(), f"{error.code}: {error}")))
     related = Related("SUCCEEDED", answer.value)
-    await graph.apply(activation, batch, changed, related)
+    await graph.apply(activation, batch, changed, related, answer.usage)
     return Finished(dump(related), answer.usage)

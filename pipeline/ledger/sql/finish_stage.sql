@@ -1,5 +1,5 @@
 -- Keep a stage's output and hand the lane to the next stage, in one commit: after a crash the work
--- is either all to do again or all done. An output once kept is never replaced.
+-- is either all to do again or all done. An output once kept, and its cost, is never replaced.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED',

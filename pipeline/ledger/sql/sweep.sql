@@ -1,14 +1,20 @@
--- Every lane whose time is up, whatever the reason: a worker died (RUNNING), a hint was lost
--- (QUEUED), a wait is over (WAITING). The new fence kills whatever was under way.
+-- Every lane whose time is up, whatever the reason: a worker died (RUNNING), a wait is over
+-- (WAITING), a hint may be lost (QUEUED; with patience while the broker holds a backlog of them).
+-- Only a dead worker's fence is raised: a hint that is merely late stays good, and its double does
+-- no harm. Raising it then would void every hint of a backlog faster than workers reach them.
 WITH due AS (
     SELECT id, state FROM lanes
-    WHERE state <> 'IDLE' AND due_at < now()
+    WHERE state <> 'IDLE'
+      AND due_at < now() - CASE state WHEN 'QUEUED' THEN CAST(:patience AS interval)
+                                      ELSE interval '0' END
     ORDER BY due_at
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
 )
 UPDATE lanes SET
-    state = 'QUEUED', fence = lanes.fence + 1, owner = NULL,
+    state = 'QUEUED',
+    fence = lanes.fence + CASE due.state WHEN 'RUNNING' THEN 1 ELSE 0 END,
+    owner = NULL,
     due_at = now() + CAST(:grace AS interval)
 FROM due WHERE lanes.id = due.id
 RETURNING lanes.id AS lane_id, lanes.fence, lanes.stage, due.state AS was

@@ -1,0 +1,84 @@
+"""Real servers for the tests that need them, each started once a session and stopped at its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from deploy.stack.servers import Chroma, Postgres, Redis
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.migrate import migrate
+from tests.support.engine import Engine, build_ledger
+
+TEMPLATE = "memlane_template"
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
+    with Postgres(tmp_path_factory.mktemp("postgres")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    with Redis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chroma]:
+    with Chroma(tmp_path_factory.mktemp("chroma")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+async def template(postgres: Postgres) -> str:
+    """A migrated database to copy: every test gets one of its own for 50 ms."""
+    await _execute(postgres.url, f"CREATE DATABASE {TEMPLATE}")
+    engine = connect(_database(postgres.url, TEMPLATE), pool_size=1)
+    await migrate(engine)
+    await engine.dispose()
+    return TEMPLATE
+
+
+@pytest.fixture
+async def database_url(postgres: Postgres, template: str) -> AsyncIterator[str]:
+    name = f"test_{uuid4().hex}"
+    await _execute(postgres.url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _database(postgres.url, name)
+    await _execute(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+async def ledger(database_url: str) -> AsyncIterator[Ledger]:
+    built = build_ledger(database_url)
+    yield built
+    await built.close()
+
+
+@pytest.fixture
+async def engine(ledger: Ledger) -> Engine:
+    """The pipeline in this process: real ledger, fakes for models and vectors, hints by hand."""
+    return await Engine.create(ledger)
+
+
+@pytest.fixture
+def project_root() -> Path:
+    return Path(__file__).resolve().parent.parent
+
+
+def _database(url: str, name: str) -> str:
+    return url.rpartition("/")[0] + "/" + name
+
+
+async def _execute(url: str, statement: str) -> None:
+    engine = connect(url, pool_size=1)
+    async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text(statement))
+    await engine.dispose()
+
+

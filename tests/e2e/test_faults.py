@@ -1,0 +1,111 @@
+"""Things die; nothing accepted is lost and nothing is stored twice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from deploy.stack.servers import Redis
+from tests.support.llm_server import LLMServer
+from tests.support.stack import Client, Stack, wait_until
+
+
+async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing_else(
+    stack: Stack, client: Client
+) -> None:
+    said = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba."]
+    ids = [await client.add(f"kill-{n}", text) for n in range(10) for text in said]
+
+    async def under_way() -> bool:
+        events = await asyncio.gather(*(client.event(i) for i in ids))
+        return any(event["status"] == "RUNNING" for event in events)
+
+    await wait_until(under_way, within_s=30, what="an event RUNNING")
+    killed = stack.kill("worker-1")
+    events = await client.all_ended(ids, within_s=45)
+    assert {event["status"] for event in events} == {"SUCCEEDED"}
+    for n in range(10):
+        texts = [memory["memory"] for memory in await client.memories(f"kill-{n}")]
+        assert len(texts) == len(set(texts)) == len(said)
+
+    async def restarted() -> bool:
+        return stack.pid("worker-1") != killed
+
+    await wait_until(restarted, within_s=30, what="a new worker")
+
+
+async def test_adds_are_accepted_without_a_broker_and_done_once_it_is_back(
+    tmp_path: Path,
+) -> None:
+    with Redis(tmp_path / "broker") as broker:
+        settings = {"MEMLANE_BROKER_URL": broker.url}
+        with Stack(tmp_path / "stack", settings) as stack:
+            async with stack.client() as client:
+                await client.ended(await client.add("before", "I like tea."))
+                broker.stop()
+                ids = [await client.add(f"without-{n}", "I like tea.") for n in range(5)]
+                assert {(await client.event(i))["status"] for i in ids} == {"PENDING"}
+                broker.start()
+                events = await client.all_ended(ids, within_s=60)
+                assert {event["status"] for event in events} == {"SUCCEEDED"}
+
+
+async def test_down_leaves_no_process_and_up_finds_everything_again(tmp_path: Path) -> None:
+    stack = Stack(tmp_path / "stack")
+    with stack:
+        async with stack.client() as client:
+            await client.ended(await client.add("maya", "I live in Berlin."))
+        pids = stack.pids()
+    assert set(pids) >= {"api", "worker-1", "sweeper", "postgres", "redis", "chroma"}
+    assert not [name for name, pid in pids.items() if runs(pid)]
+    with stack:
+        async with stack.client() as client:
+            [memory] = await client.memories("maya")
+            assert (await client.search("maya", "Berlin"))["results"][0]["id"] == memory["id"]
+
+
+@pytest.fixture
+async def model() -> object:
+    async with LLMServer() as server:
+        yield server
+
+
+async def test_a_remote_model_answers_and_the_receipt_tells_what_it_cost(
+    tmp_path: Path, model: LLMServer
+) -> None:
+    settings = {
+        "MEMLANE_LLM__MODEL": "openai/stand-in",
+        "MEMLANE_LLM__API_BASE": model.base_url,
+        "MEMLANE_LLM__API_KEY": "sk-test",
+    }
+    with Stack(tmp_path / "stack", settings) as stack:
+        async with stack.client() as client:
+            first = await client.ended(await client.add("maya", "I live in Berlin."))
+            assert first["status"] == "SUCCEEDED", first
+            assert first["usage"]["calls"] == 2  # extract and relate: nothing to compare with yet
+            moved = await client.ended(await client.add("maya", "I moved to Munich."))
+            assert [row["event"] for row in moved["results"]] == ["UPDATE"]
+            usage = moved["usage"]
+            assert usage["models"] == ["openai/stand-in"]
+            assert usage["calls"] == 3
+            assert usage["prompt_tokens"] > usage["completion_tokens"] > 0
+            assert all(stage["ms"] > 0 for stage in moved["stages"])
+
+            model.on("extract", "429", times=1, retry_after_s=0)
+            model.on("decide", "malformed", times=1)
+            mended = await client.ended(await client.add("maya", "I moved to Oslo."))
+            assert mended["status"] == "SUCCEEDED"
+            assert mended["usage"]["calls"] == 4  # one repair; a refused call cost nothing
+
+            model.on("extract", "malformed", times=2)
+            failed = await client.ended(await client.add("maya", "I like opera."))
+            assert (failed["status"], failed["code"]) == ("FAILED", "LLM_BAD_OUTPUT")
+            assert failed["error"]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process with this pid runs; one that ended and was not reaped does not."""
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"

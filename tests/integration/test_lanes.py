@@ -1,0 +1,256 @@
+"""The lane state machine on a real PostgreSQL: order, fences, recovery, in hints run by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import AddOptions, Answer, Fact, StageName, Status
+from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
+from pipeline.ledger.lanes import Wake
+from pipeline.ports import ExtractionRequest
+from tests.support.engine import GRACE_S, LEASE_S, Engine
+
+
+@dataclass
+class Troubled(RulesModel):
+    """Rules, with an error raised for every batch that holds the word, as often as told."""
+
+    word: str = ""
+    error: Exception | None = None
+    times: int = 10**6
+    calls: list[int] = field(default_factory=list)
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        self.calls.append(len(request.messages))
+        if self.error and self.times > 0 and any(
+            self.word in said.message.content for said in request.messages
+        ):
+            self.times -= 1
+            raise self.error
+        return await super().extract(request)
+
+
+async def test_an_add_goes_through_every_stage_and_ends_with_a_receipt(engine: Engine) -> None:
+    event_id = await engine.add("I live in Berlin and I am allergic to peanuts.")
+    assert (await engine.event(event_id)).status is Status.PENDING
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert event.status is Status.SUCCEEDED
+    assert [run.stage for run in event.stages] == [
+        "extract", "retrieve", "consolidate", "apply", "relate",
+    ]
+    assert {line.outcome for line in event.receipt} == {"ADD"}
+    assert all(line.reason and line.memory_id for line in event.receipt)
+    assert await engine.lane_state() == "IDLE"
+
+
+async def test_only_the_first_of_two_events_wakes_the_lane(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    await engine.add("I like chess.")
+    assert len(engine.hints.waiting) == 1
+
+
+async def test_events_that_pile_up_share_a_batch_and_keep_their_own_receipts(
+    engine: Engine,
+) -> None:
+    first = await engine.add("I like jazz.")
+    second = await engine.add("I live in Oslo.")
+    await engine.drain()
+    for event_id, said in ((first, "jazz"), (second, "Oslo")):
+        event = await engine.event(event_id)
+        assert event.batch_events == 2
+        assert [said in line.text for line in event.receipt] == [True]
+
+
+async def test_events_with_other_options_never_share_a_batch(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    other = await engine.add("I like chess.", options=AddOptions(metadata={"channel": "web"}))
+    await engine.drain()
+    assert (await engine.event(other)).batch_events == 1
+
+
+async def test_an_event_accepted_while_the_lane_works_is_done_next(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.run_until(StageName.SETTLE)
+    late = await engine.add("I moved to Oslo.")
+    assert len(engine.hints.waiting) == 1  # the lane is awake: no second hint
+    await engine.drain()
+    assert await engine.outcomes(late) == [("UPDATE", (await engine.texts())[0])]
+    assert "Oslo" in (await engine.texts())[0]
+
+
+async def test_a_doubled_hint_does_nothing(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    hint = engine.hints.waiting[0]
+    await engine.step()
+    assert await engine.run(hint) is None
+    await engine.drain()
+    assert len(await engine.texts()) == 1
+
+
+async def test_hints_run_at_the_same_moment_give_one_activation(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    hint = engine.hints.waiting.popleft()
+    following = await asyncio.gather(*(engine.run(hint) for _ in range(5)))
+    assert len([wake for wake in following if wake]) == 1
+
+
+@pytest.mark.parametrize("stage", list(StageName))
+async def test_a_worker_that_dies_in_any_stage_is_replaced_and_nothing_is_done_twice(
+    engine: Engine, stage: StageName
+) -> None:
+    event_id = await engine.add("I live in Berlin. My sister Anna lives in Oslo.")
+    hint = await engine.run_until(stage)
+    engine.hints.waiting.clear()
+    dead = await engine.ledger.lanes.claim(hint, uuid4())  # and never heard of again
+    assert dead is not None
+    assert await engine.sweep() == 0  # its lease still runs
+    await engine.pass_time(LEASE_S + 1)
+    assert await engine.sweep() == 1
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert event.status is Status.SUCCEEDED
+    assert sorted(await engine.texts()) == sorted({line.text for line in event.receipt})
+    assert len(await engine.history_rows()) == len(event.receipt)
+
+
+async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    hint = await engine.run_until(StageName.APPLY)
+    lanes, memories = engine.ledger.lanes, engine.ledger.memories
+    zombie = await lanes.claim(hint, uuid4())
+    assert zombie is not None
+    batch = await lanes.load(zombie)
+    assert batch is not None
+    await engine.pass_time(LEASE_S + 1)
+    engine.hints.waiting.clear()
+    await engine.sweep()
+    with pytest.raises(LaneLost):
+        await memories.apply(zombie, batch, [], embedder="fake/hash")
+    with pytest.raises(LaneLost):
+        await lanes.wait(zombie, ModelUnavailable.code, delay_s=1)
+    with pytest.raises(LaneLost):
+        await lanes.split(zombie, batch)
+    assert await engine.texts() == []
+    await engine.drain()
+    assert len(await engine.texts()) == 1
+
+
+async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    lanes = engine.ledger.lanes
+    activation = await lanes.claim(engine.hints.waiting.popleft(), uuid4())
+    assert activation is not None
+    await engine.pass_time(LEASE_S - 1)
+    await lanes.renew([(activation.lane_id, activation.fence)])
+    await engine.pass_time(LEASE_S - 1)
+    assert await engine.sweep() == 0
+    await engine.pass_time(LEASE_S)
+    assert await engine.sweep() == 1
+    await lanes.renew([(activation.lane_id, activation.fence)])
+    await engine.pass_time(GRACE_S + 1)
+    assert await engine.sweep() == 1  # still queued, still due
+
+
+async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    late = engine.hints.waiting.popleft()
+    assert await engine.sweep() == 0  # the grace still runs
+    await engine.pass_time(GRACE_S + 1)
+    assert await engine.sweep() == 1
+    assert engine.hints.waiting[0] == Wake(late.lane_id, late.fence, late.stage)
+    assert await engine.run(late) is not None
+
+
+async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    await engine.pass_time(GRACE_S + 1)
+    lanes = engine.ledger.lanes
+    assert await lanes.sweep(limit=10, patience_s=60) == []
+    await engine.pass_time(60)
+    assert len(await lanes.sweep(limit=10, patience_s=60)) == 1
+
+
+async def test_a_model_outage_parks_the_lane_and_costs_no_attempt(engine: Engine) -> None:
+    model = Troubled(word="jazz", error=ModelUnavailable("503"), times=9)
+    engine.with_model(model)
+    event_id = await engine.add("I like jazz.")
+    for _ in range(9):
+        await engine.drain()
+        event = await engine.event(event_id)
+        assert event.status is Status.RUNNING
+        assert event.wait_code == "LLM_UNAVAILABLE"
+        assert event.wait_until is not None
+        await engine.pass_time(2000)
+        assert await engine.sweep() == 1
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
+async def test_an_outage_longer_than_the_budget_fails_the_event_by_name(engine: Engine) -> None:
+    engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503")))
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.pass_time(2000)
+    await engine.sweep()
+    engine.services = _budget(engine, 0.0)
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.failure_code) == (Status.FAILED, "LLM_UNAVAILABLE")
+    assert await engine.lane_state() == "IDLE"
+
+
+async def test_one_bad_event_among_seven_fails_alone(engine: Engine) -> None:
+    model = Troubled(word="poison", error=MalformedAnswer("no JSON"))
+    engine.with_model(model)
+    said = ["I like jazz.", "I like chess.", "I like tea.", "poison", "I like rye.", "I like rain."]
+    ids = [await engine.add(text) for text in said]
+    await engine.drain()
+    statuses = [(await engine.event(event_id)).status for event_id in ids]
+    assert statuses == [Status.FAILED if text == "poison" else Status.SUCCEEDED for text in said]
+    assert (await engine.event(ids[3])).failure_code == "LLM_BAD_OUTPUT"
+    assert len(await engine.texts()) == 5
+    assert model.calls[0] == 6  # tried together first
+
+
+async def test_an_event_that_kills_five_workers_is_put_aside(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.")
+    after = await engine.add("I like chess.", options=AddOptions(metadata={"own": "batch"}))
+    for _ in range(5):
+        hint = engine.hints.waiting.popleft()
+        assert await engine.ledger.lanes.claim(hint, uuid4()) is not None
+        await engine.pass_time(LEASE_S + 1)
+        assert await engine.sweep() == 1
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.failure_code) == (Status.FAILED, "POISON_CRASH")
+    assert (await engine.event(after)).status is Status.SUCCEEDED
+
+
+async def test_a_surprise_in_a_stage_is_internal_and_names_only_its_type(engine: Engine) -> None:
+    engine.with_model(Troubled(word="jazz", error=KeyError("I like jazz.")))
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.failure_code, event.failure_detail) == ("INTERNAL", "KeyError")
+
+
+async def test_scopes_run_beside_each_other(engine: Engine) -> None:
+    await engine.add("I live in Berlin.", user_id="maya")
+    await engine.add("I live in Oslo.", user_id="jon")
+    await engine.step()
+    await engine.step()
+    assert {hint.stage for hint in engine.hints.waiting} == {StageName.RETRIEVE}
+    await engine.drain()
+    assert len(await engine.texts("maya")) == len(await engine.texts("jon")) == 1
+
+
+def _budget(engine: Engine, seconds: float) -> object:
+    from dataclasses import replace
+
+    return replace(engine.services, outage_budget_s=seconds)

@@ -1,0 +1,295 @@
+"""The local stack with real servers; api, workers and sweeper are stand-ins."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from deploy.stack import ports
+from deploy.stack.command import inherited_environment
+from deploy.stack.identity import Identity, identify, wait_gone
+from deploy.stack.journal import Phase, ProcessState, State, read
+from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.server import http_ok
+from deploy.stack.servers import Chroma, Postgres, Redis, Server
+from deploy.stack.waiting import wait_until
+
+DEADLINE_S = 60.0
+
+STAND_IN = """
+import http.server, os, pathlib, signal, sys
+kind, *rest = sys.argv[1:]
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+class Ready(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+if kind == "migrate":
+    pathlib.Path(rest[0]).write_text("stand-in-key")
+elif kind == "api":
+    address = ("127.0.0.1", int(os.environ["MEMLANE_PORT"]))
+    http.server.HTTPServer(address, Ready).serve_forever()
+else:
+    pathlib.Path(rest[0]).touch()
+    while True:
+        signal.pause()
+"""
+ALL = {"postgres", "redis", "chroma", "api", "worker-1", "sweeper"}
+
+
+@dataclass
+class Stack:
+    layout: Layout
+    port: int
+    programs: Path
+    extra: dict[str, str]
+
+    def env(self) -> dict[str, str]:
+        inherited = inherited_environment().items()
+        kept = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
+        mine = {"MEMLANE_DATA_DIR": str(self.layout.root), "MEMLANE_PORT": str(self.port)}
+        return kept | mine | self.extra
+
+    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "deploy.stack", *arguments],
+            env=self.env(),
+            cwd=PROJECT_ROOT,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def up(self) -> subprocess.CompletedProcess[str]:
+        return self.cli("up", "--programs", str(self.programs))
+
+    def state(self) -> State:
+        state = read(self.layout)
+        assert state is not None
+        return state
+
+    def processes(self) -> dict[str, Identity]:
+        """Those alive by the notes, and the supervisor."""
+        me = self.state().supervisor.identity()
+        assert me is not None
+        return {"supervisor": me, **self.state().survivors()}
+
+    def pid(self, name: str) -> int:
+        return int(self.layout.pid_file(name).read_text())
+
+
+@pytest.fixture
+def make_stack(tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
+    stand_in = tmp_path / "stand_in.py"
+    stand_in.write_text(STAND_IN)
+    made: list[Stack] = []
+
+    def make(name: str) -> Stack:
+        table = {
+            "migrate": [str(stand_in), "migrate", "{key_file}"],
+            "api": [str(stand_in), "api"],
+            "worker": [str(stand_in), "worker", "{ready_file}"],
+            "sweeper": [str(stand_in), "sweeper", "{ready_file}"],
+        }
+        programs = tmp_path / f"{name}.json"
+        programs.write_text(json.dumps(table))
+        made.append(Stack(Layout(tmp_path / name), ports.choose(), programs, {}))
+        return made[-1]
+
+    yield make
+    for stack in made:
+        stack.cli("down")
+
+
+@pytest.fixture
+def stack(make_stack: Callable[[str], Stack]) -> Stack:
+    return make_stack("data")
+
+
+def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: Stack) -> None:
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert f"http://127.0.0.1:{stack.port}" in done.stdout
+    assert "Authorization: Token stand-in-key" in done.stdout
+    assert {name for name, note in stack.state().processes.items() if note.pid} == ALL
+    assert all(note.state is ProcessState.HEALTHY for note in stack.state().processes.values())
+    processes = stack.processes()
+    assert {file.stem for file in stack.layout.run.glob("*.pid")} == set(processes)
+    assert all(stack.pid(name) == who.pid for name, who in processes.items())
+
+    done = stack.cli("down")
+    assert (done.returncode, done.stdout) == (0, "Memlane is down.\n")
+    assert wait_gone(processes.values(), timeout_s=0) == []
+    assert list(stack.layout.run.glob("*.pid")) == []
+    again = stack.cli("down")
+    assert (again.returncode, again.stdout) == (0, "Nothing is running.\n")
+
+
+def test_a_second_up_changes_nothing(stack: Stack) -> None:
+    assert stack.up().returncode == 0
+    before = stack.processes()
+    again = stack.up()
+    assert again.returncode == 0
+    assert again.stdout.startswith("Memlane is already running.")
+    assert "Token stand-in-key" in again.stdout
+    assert stack.processes() == before
+
+
+def test_ups_at_the_same_moment_make_one_stack(stack: Stack) -> None:
+    def up() -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "deploy.stack", "up", "--programs", str(stack.programs)]
+        return subprocess.Popen(
+            command, env=stack.env(), cwd=PROJECT_ROOT, stdout=subprocess.PIPE, text=True
+        )
+
+    running = [up() for _ in range(3)]
+    told = [one.communicate(timeout=DEADLINE_S)[0] for one in running]
+    assert [one.returncode for one in running] == [0, 0, 0]
+    assert all("Memlane is up." in text for text in told)
+    assert stack.cli("down").stdout == "Memlane is down.\n"
+    assert stack.cli("status").stdout == "Nothing is running.\n"
+
+
+def test_what_is_killed_comes_back_on_the_same_ports(stack: Stack) -> None:
+    assert stack.up().returncode == 0
+    before, book = stack.processes(), stack.layout.ports.read_text()
+    for name in ALL:
+        os.kill(before[name].pid, signal.SIGKILL)
+
+    def all_back() -> bool:
+        notes = stack.state().processes
+        return all(
+            note.state is ProcessState.HEALTHY and note.pid != before[name].pid
+            for name, note in notes.items()
+        )
+
+    assert wait_until(all_back, DEADLINE_S), stack.cli("status").stdout
+    assert all(note.restarts >= 1 for note in stack.state().processes.values())
+    assert stack.layout.ports.read_text() == book
+    assert stack.pid("api") == stack.processes()["api"].pid
+    assert http_ok(stack.port, "/readyz")
+    table = stack.cli("status")
+    assert table.returncode == 0
+    assert set(re.findall(r"^(\S+) +\d+ +healthy", table.stdout, re.MULTILINE)) == ALL
+
+
+def test_a_killed_supervisor_leaves_no_orphans_and_the_next_up_works(stack: Stack) -> None:
+    assert stack.up().returncode == 0
+    processes = stack.processes()
+    os.kill(processes["supervisor"].pid, signal.SIGKILL)
+    assert wait_gone(processes.values(), timeout_s=DEADLINE_S) == []
+
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert not {who.pid for who in stack.processes().values()} & {
+        who.pid for who in processes.values()
+    }
+
+
+def test_a_stranger_with_a_noted_pid_survives_down(stack: Stack) -> None:
+    stack.layout.create()
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        stack.layout.pid_file("api").write_text(f"{stranger.pid}\n")
+        note = {"pid": stranger.pid, "started": "long ago"}
+        state = {"url": "", "llm": "", "embedder": "", "supervisor": note}
+        stack.layout.state.write_text(json.dumps(state | {"processes": {"api": note}}))
+        assert stack.cli("down").stdout == "Nothing is running.\n"
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_two_stacks_run_side_by_side(make_stack: Callable[[str], Stack]) -> None:
+    one, other = make_stack("one"), make_stack("other")
+    assert (one.up().returncode, other.up().returncode) == (0, 0)
+    mine, theirs = one.processes(), other.processes()
+    assert not {who.pid for who in mine.values()} & {who.pid for who in theirs.values()}
+    assert one.cli("down").returncode == 0
+    assert wait_gone(mine.values(), timeout_s=0) == []
+    assert other.processes() == theirs
+    assert http_ok(other.port, "/readyz")
+
+
+def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: Stack) -> None:
+    table = json.loads(stack.programs.read_text())
+    table["api"] = ["-c", "raise SystemExit('no such table: events')"]
+    stack.programs.write_text(json.dumps(table))
+    done = stack.up()
+    assert done.returncode == 1
+    assert "api does not stay up" in done.stderr
+    assert "no such table: events" in done.stderr
+    assert stack.state().phase is Phase.FAILED
+    assert list(stack.layout.run.glob("*.pid")) == []
+
+
+def test_a_taken_port_is_named_before_anything_starts(make_stack: Callable[[str], Stack]) -> None:
+    one, other = make_stack("one"), make_stack("other")
+    other.port = one.port
+    assert one.up().returncode == 0
+    done = other.up()
+    assert done.returncode == 1
+    assert f"port {one.port} of 127.0.0.1 cannot be used" in done.stderr
+    assert other.state().processes == {}
+
+
+def test_a_misspelt_setting_is_refused_by_name(stack: Stack) -> None:
+    stack.extra = {"MEMLANE_WORKRES": "2"}
+    done = stack.up()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "MEMLANE_WORKRES is not a Memlane setting. Did you mean MEMLANE_WORKERS?" in done.stderr
+    assert not stack.layout.root.exists()
+
+
+def test_a_server_given_by_url_is_used_not_started(stack: Stack, tmp_path: Path) -> None:
+    with Chroma(tmp_path / "mine") as chroma:
+        stack.extra = {"MEMLANE_CHROMA_URL": chroma.url}
+        assert stack.up().returncode == 0
+        assert set(stack.state().processes) == ALL - {"chroma"}
+
+
+def test_run_stays_in_the_foreground_until_told_to_stop(stack: Stack) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "deploy.stack", "run", "--programs", str(stack.programs)],
+        env=stack.env(),
+        cwd=PROJECT_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "Memlane is up.\n"
+        processes = stack.processes()
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(DEADLINE_S) == 0
+    assert wait_gone(processes.values(), timeout_s=0) == []
+
+
+@pytest.mark.parametrize("kind", [Postgres, Redis, Chroma])
+def test_a_server_alone_survives_kill_on_the_same_port(kind: type[Server], tmp_path: Path) -> None:
+    with kind(tmp_path) as server:
+        first, url = server.pid, server.url
+        server.kill()
+        assert identify(first) is None
+        assert not server.ready()
+        server.start()
+        assert server.ready()
+        assert (server.url, server.pid != first) == (url, True)
+    assert not server.ready()
+
+
+def test_an_interrupted_initdb_is_done_again(tmp_path: Path) -> None:
+    half = tmp_path / "postgres.init" / "data"
+    half.mkdir(parents=True)
+    (half / "PG_VERSION").write_text("18")
+    with Postgres(tmp_path) as postgres:
+        assert postgres.ready()
+    assert not half.parent.exists()

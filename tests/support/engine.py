@@ -1,0 +1,171 @@
+"""The pipeline without Celery: a test decides which hint is run, when, how often and by whom."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from uuid import UUID, uuid4
+
+from sqlalchemy import select, text, update
+
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.domain import Activation, AddOptions, Message, Role, Scope, StageName
+from pipeline.ingest import Services, accept, run_stage
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.events import Events, EventView
+from pipeline.ledger.graph import Graph
+from pipeline.ledger.lanes import Lanes, Wake
+from pipeline.ledger.memories import Memories
+from pipeline.ledger.projects import Project, Projects
+from pipeline.ledger.schema import lanes, memories, memory_history
+from pipeline.ports import MemoryModel
+from pipeline.vectors import VectorIndex
+
+LEASE_S, GRACE_S = 5.0, 30.0
+
+
+def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Ledger:
+    engine = connect(url, pool_size=5)
+    machine = Lanes(
+        engine,
+        lease_s=lease_s,
+        queued_grace_s=GRACE_S,
+        batch_events=batch_events,
+        batch_tokens=6000,
+        context_messages=10,
+    )
+    return Ledger(
+        engine, machine, Events(engine), Memories(engine), Graph(engine), Projects(engine)
+    )
+
+
+@dataclass(slots=True)
+class Hints:
+    """A dispatcher that keeps the hints for the test to hand out."""
+
+    waiting: deque[Wake] = field(default_factory=deque)
+
+    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
+        self.waiting.append(Wake(lane_id, fence, stage))
+
+
+class NoLeases:
+    @contextmanager
+    def hold(self, activation: Activation) -> Iterator[None]:
+        yield
+
+
+@dataclass(slots=True)
+class Engine:
+    ledger: Ledger
+    project: Project
+    services: Services
+    vectors: MemoryVectors
+    hints: Hints = field(default_factory=Hints)
+    worker: UUID = field(default_factory=uuid4)
+
+    @classmethod
+    async def create(cls, ledger: Ledger, model: MemoryModel | None = None) -> Engine:
+        project, _ = await ledger.projects.create("test")
+        vectors, embedder = MemoryVectors(), HashEmbedder()
+        index = VectorIndex(vectors, ledger.memories, embedder, buckets=4)
+        services = Services(
+            ledger=ledger,
+            model=model or RulesModel(),
+            embedder=embedder,
+            index=index,
+            graph=True,
+            neighbours=5,
+            max_attempts=5,
+            outage_budget_s=86_400,
+        )
+        return cls(ledger, project, services, vectors)
+
+    def scope(self, user_id: str = "maya") -> Scope:
+        return Scope(self.project.id, user_id=user_id)
+
+    def with_model(self, model: MemoryModel) -> None:
+        self.services = replace(self.services, model=model)
+
+    async def add(
+        self, *texts: str, user_id: str = "maya", options: AddOptions | None = None
+    ) -> UUID:
+        """Accept one event with these user messages."""
+        return await accept(
+            self.scope(user_id),
+            [Message(Role.USER, said) for said in texts],
+            options or AddOptions(),
+            said_at=None,
+            ledger=self.ledger,
+            dispatcher=self.hints,
+        )
+
+    async def step(self) -> Wake | None:
+        """Run the oldest hint; its successor goes to the end of the queue."""
+        return await self.run(self.hints.waiting.popleft())
+
+    async def run(self, wake: Wake) -> Wake | None:
+        following = await run_stage(
+            wake, owner=self.worker, services=self.services, leases=NoLeases()
+        )
+        if following:
+            self.hints.waiting.append(following)
+        return following
+
+    async def run_until(self, stage: StageName) -> Wake:
+        """Step until the next hint is for this stage; returns it, still waiting."""
+        while self.hints.waiting[0].stage is not stage:
+            await self.step()
+        return self.hints.waiting[0]
+
+    async def drain(self) -> None:
+        while self.hints.waiting:
+            await self.step()
+
+    async def sweep(self) -> int:
+        """What the sweeper does: queue what is due, hand out its hints."""
+        found = await self.ledger.lanes.sweep(limit=1000, patience_s=0)
+        for lane in found:
+            self.hints.kick(lane.lane_id, lane.fence, lane.stage)
+        return len(found)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let so much time pass, for every lane: the ledger's clock is the only clock."""
+        async with self.ledger.engine.begin() as connection:
+            await connection.execute(
+                update(lanes)
+                .where(lanes.c.due_at.is_not(None))
+                .values(due_at=lanes.c.due_at - text(f"interval '{seconds} seconds'"))
+            )
+
+    async def event(self, event_id: UUID) -> EventView:
+        return await self.ledger.events.get(self.project.id, event_id)
+
+    async def outcomes(self, event_id: UUID) -> list[tuple[str, str]]:
+        return [(line.outcome, line.text) for line in (await self.event(event_id)).receipt]
+
+    async def texts(self, user_id: str = "maya") -> list[str]:
+        """The current memories of a scope, oldest first."""
+        query = (
+            select(memories.c.text)
+            .where(memories.c.lane_id == self.scope(user_id).lane_id, memories.c.state == "ACTIVE")
+            .order_by(memories.c.created_at, memories.c.text)
+        )
+        async with self.ledger.engine.connect() as connection:
+            return list((await connection.scalars(query)).all())
+
+    async def lane_state(self, user_id: str = "maya") -> str:
+        query = select(lanes.c.state).where(lanes.c.id == self.scope(user_id).lane_id)
+        async with self.ledger.engine.connect() as connection:
+            return str(await connection.scalar(query))
+
+    async def history_rows(self) -> Sequence[tuple[str, str | None, str | None]]:
+        query = select(
+            memory_history.c.event, memory_history.c.old_text, memory_history.c.new_text
+        ).order_by(memory_history.c.created_at, memory_history.c.version)
+        async with self.ledger.engine.connect() as connection:
+            return [tuple(row) for row in await connection.execute(query)]

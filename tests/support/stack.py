@@ -1,0 +1,147 @@
+"""A whole stack of real processes for a test: up, its clients, kill by name, down."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+
+from deploy.stack import ports
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Stack:
+    """`settings` are MEMLANE_… variables beside data directory and port."""
+
+    data_dir: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=ports.choose)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("MEMLANE_")}  # noqa: TID251
+        return inherited | {
+            "MEMLANE_DATA_DIR": str(self.data_dir),
+            "MEMLANE_PORT": str(self.port),
+            **self.settings,
+        }
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def key(self) -> str:
+        return (self.data_dir / "api_key").read_text().strip()
+
+    def command(self, verb: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "deploy.stack", verb],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+        )
+
+    def up(self) -> str:
+        done = self.command("up")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def down(self) -> None:
+        done = self.command("down")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def pid(self, name: str) -> int:
+        return int((self.data_dir / "run" / f"{name}.pid").read_text())
+
+    def pids(self) -> dict[str, int]:
+        return {p.stem: int(p.read_text()) for p in (self.data_dir / "run").glob("*.pid")}
+
+    def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> int:
+        pid = self.pid(name)
+        os.kill(pid, how)
+        return pid
+
+    def __enter__(self) -> Self:
+        self.up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    def client(self) -> Client:
+        return Client(self)
+
+
+class Client:
+    """The API over HTTP, as a chat backend calls it."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.http = httpx.AsyncClient(
+            base_url=stack.url, headers={"Authorization": f"Token {stack.key}"}, timeout=90
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.http.aclose()
+
+    async def add(self, user_id: str, *texts: str, **options: Any) -> str:
+        messages = [{"role": "user", "content": text} for text in texts]
+        body = {"messages": messages, "user_id": user_id, **options}
+        answer = await self.http.post("/v3/memories/add/", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["status"] == "PENDING"
+        return str(answer.json()["event_id"])
+
+    async def event(self, event_id: str, *, wait: float = 0) -> dict[str, Any]:
+        answer = await self.http.get(f"/v1/event/{event_id}/", params={"wait": wait})
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    async def ended(self, event_id: str, *, within_s: float = 60) -> dict[str, Any]:
+        """The event once it has ended. Fails where it has not in time."""
+        event = await self.event(event_id, wait=min(within_s, 60))
+        assert event["status"] in ("SUCCEEDED", "FAILED"), event
+        return event
+
+    async def all_ended(self, ids: Sequence[str], *, within_s: float) -> list[dict[str, Any]]:
+        deadline = time.monotonic() + within_s
+        return [await self.ended(i, within_s=max(0.0, deadline - time.monotonic())) for i in ids]
+
+    async def memories(self, user_id: str) -> list[dict[str, Any]]:
+        body = {"filters": {"user_id": user_id}}
+        answer = await self.http.post("/v3/memories/", json=body, params={"page_size": 200})
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["results"])
+
+    async def search(self, user_id: str, query: str, **options: Any) -> dict[str, Any]:
+        body = {"query": query, "filters": {"user_id": user_id}, **options}
+        answer = await self.http.post("/v3/memories/search/", json=body)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+
+async def wait_until(
+    condition: Callable[[], Awaitable[bool]], *, within_s: float, what: str
+) -> None:
+    """Return as soon as the condition holds; fail, saying what was awaited, where it never does."""
+    deadline = time.monotonic() + within_s
+    while not await condition():
+        assert time.monotonic() < deadline, f"waited {within_s} s in vain: {what}"
+        await asyncio.sleep(0.02)
