@@ -23,6 +23,7 @@ from pipeline.settings import Settings
 # How long a revoked key may still work, in exchange for a look-up a key and not a request.
 KEY_CACHE_S = 5.0
 MOST_KEYS = 10_000
+PING_S = 2.0
 HOW = "Send your API key as `Authorization: Token <key>`."
 
 
@@ -70,7 +71,8 @@ class Api:
 
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
-        await asyncio.wait_for(ping(), timeout=2)
+        async with asyncio.timeout(PING_S):
+            await ping()
     except (TransientError, SQLAlchemyError, OSError) as error:
         return type(error).__name__
     return "ok"

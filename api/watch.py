@@ -27,7 +27,8 @@ class EventWatch:
         if self._beating is None or self._beating.done():
             self._beating = asyncio.create_task(self._beat())
         try:
-            await asyncio.wait_for(bell.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await bell.wait()
         except TimeoutError:
             return False
         finally:

@@ -28,7 +28,12 @@ class ModelSettings(BaseModel):
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True, frozen=True
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        # MEMLANE_LLM__API_KEY alone keeps the default model.
+        nested_model_default_partial_update=True,
+        frozen=True,
     )
 
     # The local stack

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import signal
 from pathlib import Path
 
@@ -89,10 +90,9 @@ async def run(ready_file: Path | None) -> None:
             await sweeper.tick()
         except (SQLAlchemyError, OSError) as error:
             log.warning("ledger_unreachable", error=type(error).__name__)
-        try:
-            await asyncio.wait_for(stopped.wait(), configured.sweep_s)
-        except TimeoutError:
-            continue
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(configured.sweep_s):
+                await stopped.wait()
     await stores.close()
 
 

@@ -94,7 +94,7 @@ ROME = '{"facts": [{"messages": [1], "text": "Ann lives in Rome."}]}'
         ROME,
         f"```json\n{ROME}\n```",
         f"Here you are {{as asked}}:\n{ROME}\nAnything else?",
-        '{"facts": [{"messages": ["1"], "text": " Ann lives in Rome.\\u0000 ", "sure": 1}], "n": 1}',
+        '{"facts": [{"messages": ["1"], "text": " Ann lives in Rome.\\u0000 ", "sure": 1}]}',
     ],
 )
 def test_a_fact_carries_its_source(answer: str):
@@ -120,7 +120,7 @@ def test_nothing_worth_keeping_is_an_answer():
         (ROME[:-1], "breaks off"),
         (ROME + ROME, "more than one"),
         ("{}", "facts: Field required"),
-        ('{"facts": [{"messages": [1], "text": "a"} {', "broken at character 39"),
+        ('{"facts": [{"messages": [1], "text": "a"} {', "broken at character 42"),
         ('{"facts": ["Ann lives in Rome."]}', "facts.0"),
         ('{"facts": [{"messages": [3], "text": "a"}]}', "facts.0.messages is 3"),
         ('{"facts": [{"messages": [0], "text": "a"}]}', "numbered from 1 to 2"),

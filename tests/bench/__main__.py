@@ -1,0 +1,81 @@
+"""The measurements behind the README's figures: `make bench`, JSON on stdout and in bench-results/.
+
+A whole stack of its own, load generator on the same cores. Timings live here and never in tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import uvloop
+
+from tests.bench.load import closed_loop
+from tests.support.stack import Stack
+
+CALLERS = ((1, 300), (16, 2_000), (64, 6_000))
+RESULTS = Path("bench-results")
+
+
+async def accepts(stack: Stack, label: str) -> dict[str, Any]:
+    """Accept latency and rate by number of callers; the API's own CPU per accept."""
+    api = psutil.Process(stack.pid("api"))
+    found: dict[str, Any] = {}
+    for callers, requests in CALLERS:
+        before_s = sum(api.cpu_times()[:2])
+        run = await closed_loop(
+            stack.port, stack.key, callers=callers, requests=requests, label=f"{label}-{callers}"
+        )
+        cpu_s = sum(api.cpu_times()[:2]) - before_s
+        found[f"{callers}_callers"] = run.summary() | {
+            "api_cpu_ms": round(1000 * cpu_s / requests, 3)
+        }
+    return found
+
+
+@contextmanager
+def paused(stack: Stack) -> Iterator[None]:
+    """The workers stand still: what is measured is accepting alone."""
+    stack.kill("worker-1", signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        stack.kill("worker-1", signal.SIGCONT)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Stack(Path(folder) / "stack") as stack:
+            await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
+            with paused(stack):
+                alone = await accepts(stack, "alone")
+            live = await accepts(stack, "live")
+            rss = {
+                name: round(psutil.Process(pid).memory_info().rss / 1e6)
+                for name, pid in sorted(stack.pids().items())
+            }
+    report = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251  a report's date
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "accept_workers_paused": alone,
+        "accept_workers_live": live,
+        "rss_mb": rss,
+    }
+    text = json.dumps(report, indent=2)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "accept.json").write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
