@@ -1,0 +1,81 @@
+# Memlane: everything a person types. `make` alone prints the list.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore
+UV     ?= uv
+LOCK   := $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
+          --no-header --python-version 3.11 --quiet
+
+# Written after the whole of a step, so a changed lock or an interrupted install is done again.
+MADE    := $(VENV)/.made
+RUNTIME := $(VENV)/.installed
+DEV     := $(VENV)/.installed-dev
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help up down status logs demo test check bench chaos lock clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: $(RUNTIME)  ## start everything, print URL, API key and a first curl
+	@$(PY) -m deploy.stack up
+
+# Installs nothing: what runs must be stoppable whatever became of the lock since.
+down:  ## stop everything (what was remembered stays)
+	@if $(PY) -c 'import pydantic_settings' 2>/dev/null; \
+	  then $(PY) -m deploy.stack down; else echo "Nothing is running."; fi
+
+status: $(RUNTIME)  ## a table of the processes
+	@$(PY) -m deploy.stack status || true
+
+logs: $(RUNTIME)  ## the end of all logs (ARGS="-f worker-1": follow one)
+	@$(PY) -m deploy.stack logs $(ARGS)
+
+demo: up  ## the first experience: remember, wait, search
+	@$(PY) -m deploy.demo
+
+test: $(DEV)  ## all tests (ARGS="-k name": some)
+	@$(PY) -m pytest tests/unit tests/contracts tests/integration tests/e2e tests/house $(ARGS)
+
+check: $(DEV)  ## format, lint, types, import directions, unit and house tests
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+	@$(PY) -m pytest tests/unit tests/house $(ARGS)
+
+bench: $(DEV)  ## the measurements behind the figures in the README
+	@$(PY) -m tests.bench $(ARGS)
+
+chaos: $(DEV)  ## kill things and count what is lost
+	@$(PY) -m pytest tests/chaos $(ARGS)
+
+lock:  ## resolve both lock files anew (needs uv)
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
+	@$(LOCK) -o requirements.lock
+	@$(LOCK) --group dev -o requirements-dev.lock
+
+clean: down  ## remove the environment and all caches; data stays
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): requirements.lock | $(MADE)
+	@echo "Installing requirements.lock into $(VENV) ..."
+	@$(PIP) --require-hashes -r $<
+	@touch $@
+
+# The dev lock holds everything the other one does: both are done.
+$(DEV): requirements-dev.lock | $(MADE)
+	@echo "Installing requirements-dev.lock into $(VENV) ..."
+	@$(PIP) --require-hashes -r $<
+	@touch $@ $(RUNTIME)
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Memlane needs Python 3.11 or newer; \`$(PYTHON)\` is: $$($(PYTHON) --version 2>&1 | head -n 1)." \
+	       "Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@

@@ -1,0 +1,1 @@
+"""Everything that puts Memlane on machines: the local stack, the image, the demo."""

@@ -1,0 +1,92 @@
+"""python -m deploy.stack up | down | status | logs | run"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from deploy.stack import control
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout
+from deploy.stack.programs import PROGRAMS, read_programs
+from pipeline import settings as settings_of
+from pipeline.errors import InvalidInput
+
+USAGE = 2
+
+COMMANDS = {
+    "up": "start everything, wait until it is healthy, print URL and key, return",
+    "down": "stop everything",
+    "status": "a table of the processes",
+    "logs": "the end of the logs",
+    "run": "like up, in the foreground: for systemd and containers",
+    "supervise": argparse.SUPPRESS,  # what `up` starts
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="python -m deploy.stack", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    made = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    for name in ("up", "run", "supervise"):
+        made[name].add_argument("--programs", type=Path, help=argparse.SUPPRESS)  # for tests
+    made["logs"].add_argument("names", nargs="*", metavar="NAME", help="api, worker-1, postgres …")
+    made["logs"].add_argument("-n", type=int, default=40, dest="lines", help="lines of each")
+    made["logs"].add_argument("-f", action="store_true", dest="follow", help="until Ctrl-C")
+    return top
+
+
+def main() -> int:
+    """Do what the command line says; the exit code."""
+    arguments = parser().parse_args()
+    os.umask(0o077)  # everything below the data directory is its owner's alone
+    try:
+        return dispatch(arguments)
+    except InvalidInput as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except ValidationError as error:
+        print(bad_values(error), file=sys.stderr)
+        return USAGE
+    except StackError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def bad_values(error: ValidationError) -> str:
+    """One line a variable; its value is not shown, because it may be a secret."""
+    found = ((settings_of.PREFIX + "__".join(map(str, one["loc"])), one) for one in error.errors())
+    return "\n".join(f"{name.upper()}: {one['msg']}" for name, one in found)
+
+
+def dispatch(arguments: argparse.Namespace) -> int:
+    """Load the settings, which refuses misspelt ones, and call what was asked for."""
+    settings = settings_of.load()
+    layout = Layout(settings.data_dir.expanduser().resolve())
+    match arguments.command:
+        case "up":
+            return control.up(layout, arguments.programs)
+        case "down":
+            return control.down(layout)
+        case "status":
+            return control.status(layout)
+        case "logs":
+            names: list[str] = arguments.names
+            return control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
+    )
+    programs = read_programs(arguments.programs) if arguments.programs else PROGRAMS
+    if arguments.command == "run":
+        return control.run(settings, layout, programs)
+    return control.supervise_quietly(settings, layout, programs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

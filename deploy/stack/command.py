@@ -1,0 +1,62 @@
+"""What to run, as a value; and the one way the stack starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LAUNCHER = Path(__file__).with_name("launch.py")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program, its surroundings, and the signal that ends it in good order.
+
+    `argv[0]` is an absolute path. No secret belongs in `argv`, which everybody can read in `ps`.
+    `user`: see launch.py.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    stop_signal: signal.Signals = signal.SIGTERM
+    nice: int = 0
+    user: str = "self"
+
+    def launch(self, *, tied: bool) -> list[str]:
+        """The argument list to spawn. `tied`: it gets `stop_signal` when the calling thread ends.
+
+        The thread, not the process: that is how the kernel counts. So only a thread that lives as
+        long as the child should should ask for it.
+        """
+        parent = os.getpid() if tied else 0
+        launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
+        wishes = [str(parent), str(int(self.stop_signal)), str(self.nice), self.user]
+        return [*launcher, *wishes, *self.argv]
+
+
+def inherited_environment() -> dict[str, str]:
+    """What a child gets from us before anything is added."""
+    return dict(os.environ)  # noqa: TID251  passed on, not read
+
+
+def run_to_end(
+    command: Command, *, text: str = "", output: IO[str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a short program with `text` as its input; its end is tied to ours."""
+    return subprocess.run(
+        command.launch(tied=True),
+        input=text,
+        env=dict(command.env),
+        cwd=command.cwd,
+        stdout=output or subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )

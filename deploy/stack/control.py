@@ -1,0 +1,219 @@
+"""up, down, status, logs, run: what a person types, and what they are told."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from deploy.stack.banner import banner
+from deploy.stack.command import inherited_environment
+from deploy.stack.failure import StackError
+from deploy.stack.identity import alive, rss_mb, send, wait_gone
+from deploy.stack.journal import Phase, ProcessNote, State, read
+from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.supervisor import (
+    ALREADY_RUNNING,
+    HEALTHY_WITHIN_S,
+    AlreadyRunning,
+    end_leftovers,
+    is_running,
+    supervise,
+)
+from deploy.stack.waiting import wait_until
+from pipeline.settings import Settings
+
+DOWN_WITHIN_S = 60.0
+# The supervisor keeps the deadline itself; past it, it still has to stop what it started.
+UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
+
+
+def up(layout: Layout, programs: Path | None = None) -> int:
+    """Start the stack and return once everything is healthy; 1 and the reason when it fails."""
+    layout.create()
+    if is_running(layout):
+        print("Memlane is already running.\n")
+        return _await_healthy(layout, None)
+    supervisor = _detach(layout, programs)
+    try:
+        return _await_healthy(layout, supervisor)
+    except KeyboardInterrupt:
+        print("\nInterrupted: stopping what was started.")
+        supervisor.terminate()
+        supervisor.wait()
+        return 130
+
+
+def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a session of its own: no terminal's end reaches it."""
+    chosen = ["--programs", str(programs.resolve())] if programs else []
+    with layout.log_file("supervisor").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "deploy.stack", "supervise", *chosen],
+            env=inherited_environment() | {"MEMLANE_DATA_DIR": str(layout.root)},
+            cwd=PROJECT_ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> int:
+    """Wait for a supervisor: the one we started, or (None) one that already runs."""
+    wait_until(
+        lambda: bool(_healthy(layout, supervisor)) or not _alive(layout, supervisor), UP_WITHIN_S
+    )
+    if state := _healthy(layout, supervisor):
+        print(banner(layout, state), end="")
+        return 0
+    ours = supervisor is None or note_pid(read(layout)) == supervisor.pid
+    print(explain(layout, read(layout) if ours else None), file=sys.stderr)
+    return 1
+
+
+def _alive(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> bool:
+    # ALREADY_RUNNING: another `up` was quicker, and its stack is as good as ours.
+    code = ALREADY_RUNNING if supervisor is None else supervisor.poll()
+    return is_running(layout) if code == ALREADY_RUNNING else code is None
+
+
+def _healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> State | None:
+    state = _current(layout)
+    if state is None or state.phase is not Phase.HEALTHY:
+        return None
+    # While ours lives, another's health is not enough: once that one ends, ours would take over.
+    if supervisor is not None and supervisor.poll() is None and note_pid(state) != supervisor.pid:
+        return None
+    return state
+
+
+def _current(layout: Layout) -> State | None:
+    """The notes of the supervisor that runs now; None when they are an earlier one's."""
+    state = read(layout)
+    who = state.supervisor.identity() if state else None
+    return state if who is not None and alive(who) else None
+
+
+def note_pid(state: State | None) -> int | None:
+    """Whose notes these are."""
+    return state.supervisor.pid if state else None
+
+
+def explain(layout: Layout, state: State | None) -> str:
+    """Why the stack did not start: the reason, and the end of the log that tells more.
+
+    `state`: the notes of the supervisor that failed; None when it did not live to write any.
+    """
+    if state is None or not state.failure:
+        reason, process = "the supervisor ended early", "supervisor"
+    elif state.failed_process is None:
+        return f"Memlane did not start: {state.failure}"
+    else:
+        reason, process = state.failure, state.failed_process
+    tail = "\n".join(f"  {line}" for line in layout.log_tail(process))
+    return f"Memlane did not start: {reason}\n\nThe end of {layout.log_file(process)}:\n{tail}"
+
+
+def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]) -> int:
+    """`up` in the foreground, for systemd and containers: ends when told to, or 1 on failure."""
+    try:
+        state = supervise(
+            settings,
+            layout,
+            programs,
+            on_healthy=lambda state: print(banner(layout, state), end="", flush=True),
+        )
+    except AlreadyRunning as error:
+        print(error, file=sys.stderr)
+        return ALREADY_RUNNING
+    if state.phase is Phase.FAILED:
+        print(explain(layout, state), file=sys.stderr)
+        return 1
+    return 0
+
+
+def supervise_quietly(
+    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]
+) -> int:
+    """The detached process behind `up`, which does the talking."""
+    try:
+        state = supervise(settings, layout, programs)
+    except AlreadyRunning:
+        return ALREADY_RUNNING
+    return int(state.phase is Phase.FAILED)
+
+
+def down(layout: Layout) -> int:
+    """Stop the stack and everything it left behind. Nothing running is fine too."""
+    state = read(layout)
+    if not is_running(layout):
+        found = end_leftovers(state)
+        names = ", ".join(found)
+        print(f"Stopped what was left over: {names}." if found else "Nothing is running.")
+        return 0
+    state = _settled(layout)
+    who = state.supervisor.identity() if state else None
+    if state is None or who is None:
+        if not is_running(layout):  # it ended by itself while we looked
+            return down(layout)
+        raise StackError(f"a supervisor holds {layout.lock}, but does not say who it is")
+    send(who, signal.SIGTERM)
+    if not wait_gone([who], DOWN_WITHIN_S):
+        print("Memlane is down.")
+        return 0
+    send(who, signal.SIGKILL)
+    children = (read(layout) or state).survivors().values()
+    for child in children:
+        send(child, signal.SIGKILL)
+    wait_gone([who, *children], DOWN_WITHIN_S)
+    print(f"Memlane did not stop within {DOWN_WITHIN_S:.0f} s: it was ended by force.")
+    return 0
+
+
+def _settled(layout: Layout) -> State | None:
+    """The running supervisor's notes, which it writes a moment after it has the lock."""
+    wait_until(lambda: bool(_current(layout)) or not is_running(layout), DOWN_WITHIN_S)
+    return _current(layout)
+
+
+def status(layout: Layout) -> int:
+    """Print one line a process; 0 when a supervisor runs, else 3."""
+    state = read(layout)
+    running = is_running(layout)
+    if state is None or not (running or state.survivors()):
+        print("Nothing is running.")
+        return 3
+    print(f"{state.url}  {state.phase if running else 'without supervisor'}  {layout.root}")
+    print(f"{'NAME':<12}{'PID':>8}  {'STATE':<11}{'RESTARTS':>9}{'RSS MB':>8}")
+    for name, note in {"supervisor": state.supervisor, **state.processes}.items():
+        print(_line(name, note))
+    return 0 if running else 3
+
+
+def _line(name: str, note: ProcessNote) -> str:
+    who = note.identity()
+    if who is None or not alive(who):
+        state = "gone" if who else note.state
+        return f"{name:<12}{'-':>8}  {state:<11}{note.restarts:>9}{'-':>8}"
+    state = "running" if name == "supervisor" else note.state
+    rss = rss_mb(who.pid)
+    size = "-" if rss is None else f"{rss:.0f}"
+    return f"{name:<12}{who.pid:>8}  {state:<11}{note.restarts:>9}{size:>8}"
+
+
+def logs(layout: Layout, names: list[str], *, lines: int, follow: bool) -> int:
+    """Print the end of the logs, of all processes or those named; `follow` until Ctrl-C."""
+    files = sorted(layout.logs.glob("*.log")) if not names else [*map(layout.log_file, names)]
+    missing = [file.stem for file in files if not file.exists()]
+    if missing or not files:
+        print(f"No log of {', '.join(missing) or 'anything'} in {layout.logs}.", file=sys.stderr)
+        return 1
+    try:
+        # tail exists wherever make does, and knows how to follow a file that grows.
+        arguments = ["-v", "-n", str(lines), *(["-F"] if follow else [])]
+        return subprocess.run(["tail", *arguments, *map(str, files)], check=False).returncode
+    except KeyboardInterrupt:
+        return 0

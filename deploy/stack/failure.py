@@ -1,0 +1,11 @@
+"""What stops the stack, said in words its owner can act on."""
+
+from __future__ import annotations
+
+
+class StackError(Exception):
+    """The stack cannot start. `process` names whose log tells more, where there is one."""
+
+    def __init__(self, message: str, *, process: str | None = None) -> None:
+        super().__init__(message)
+        self.process = process

@@ -1,0 +1,134 @@
+"""The supervisor's notes on itself, for `up`, `down`, `status` and the next supervisor to read."""
+
+from __future__ import annotations
+
+import logging
+import os
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from deploy.stack.identity import Identity, alive, identify
+from deploy.stack.layout import Layout, write_private
+
+log = logging.getLogger(__name__)
+
+
+class ProcessState(StrEnum):
+    WAITING = "waiting"  # for what must be there first
+    STARTING = "starting"
+    HEALTHY = "healthy"  # has answered since it was last started
+    RESTARTING = "restarting"
+    STOPPED = "stopped"
+
+
+class Phase(StrEnum):
+    STARTING = "starting"
+    HEALTHY = "healthy"  # everything was healthy at once
+    STOPPING = "stopping"
+    FAILED = "failed"
+
+
+class ProcessNote(BaseModel):
+    state: ProcessState = ProcessState.WAITING
+    pid: int | None = None
+    started: str = ""
+    restarts: int = 0
+
+    def identity(self) -> Identity | None:
+        return None if self.pid is None else Identity(self.pid, self.started)
+
+
+class State(BaseModel):
+    """What was going on when it was written; the pids in it are to be checked, not believed."""
+
+    supervisor: ProcessNote
+    phase: Phase = Phase.STARTING
+    url: str
+    llm: str
+    embedder: str
+    failure: str = ""
+    failed_process: str | None = None
+    processes: dict[str, ProcessNote] = {}
+
+    def survivors(self) -> dict[str, Identity]:
+        """The children that are still the processes they were."""
+        found = {name: note.identity() for name, note in self.processes.items()}
+        return {name: who for name, who in found.items() if who is not None and alive(who)}
+
+
+def read(layout: Layout) -> State | None:
+    """The last supervisor's notes; None when there never was one, or they cannot be read."""
+    try:
+        return State.model_validate_json(layout.state.read_text())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+class Journal:
+    """Writes every change to disk: pid files as soon as there is a pid, state.json whole."""
+
+    def __init__(self, layout: Layout, *, url: str, llm: str, embedder: str) -> None:
+        self._layout = layout
+        me = note_of(os.getpid())
+        self.state = State(supervisor=me, url=url, llm=llm, embedder=embedder)
+        self._write_pid("supervisor", os.getpid())
+
+    def phase(self, phase: Phase) -> None:
+        self.state.phase = phase
+        self.write()
+
+    def failed(self, message: str, process: str | None) -> None:
+        self.state.failure, self.state.failed_process = message, process
+        self.phase(Phase.FAILED)
+
+    def process(self, name: str, state: ProcessState) -> None:
+        """Note a new state; unless it is a running one, the pid is forgotten."""
+        note = self.state.processes.setdefault(name, ProcessNote())
+        note.state = state
+        if state in (ProcessState.RESTARTING, ProcessState.STOPPED):
+            note.pid, note.started = None, ""
+            for trace in (self._layout.pid_file(name), self._layout.ready_file(name)):
+                trace.unlink(missing_ok=True)
+        note.restarts += state is ProcessState.RESTARTING
+        self.write()
+
+    def started(self, name: str, pid: int) -> None:
+        """Note that `name` runs as `pid` from now on."""
+        self._write_pid(name, pid)
+        old = self.state.processes.get(name, ProcessNote())
+        note = note_of(pid)
+        note.restarts = old.restarts
+        self.state.processes[name] = note
+        self.write()
+
+    def forget(self, name: str) -> None:
+        """Drop a process that has done its work."""
+        self.state.processes.pop(name, None)
+        self._layout.pid_file(name).unlink(missing_ok=True)
+        self.write()
+
+    def close(self) -> None:
+        """The supervisor ends: no pid file may say otherwise."""
+        self._layout.pid_file("supervisor").unlink(missing_ok=True)
+        self.write()
+
+    def write(self) -> None:
+        self._put(self._layout.state, self.state.model_dump_json(indent=1))
+
+    def _write_pid(self, name: str, pid: int) -> None:
+        self._put(self._layout.pid_file(name), f"{pid}\n")
+
+    def _put(self, path: Path, text: str) -> None:
+        try:
+            write_private(path, text)
+        except OSError as error:
+            # A full disk must not keep the supervisor from restarting what dies of it.
+            log.error("note_not_written path=%s error=%s", path.name, error)
+
+
+def note_of(pid: int) -> ProcessNote:
+    """A fresh note on a running process."""
+    who = identify(pid)
+    return ProcessNote(state=ProcessState.STARTING, pid=pid, started=who.started if who else "")

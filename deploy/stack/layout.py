@@ -1,0 +1,90 @@
+"""Where everything of one stack lives: the names inside its data directory."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of one data directory. Two stacks share nothing when their roots differ."""
+
+    root: Path
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def api_key(self) -> Path:
+        return self.root / "api_key"
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def state(self) -> Path:
+        return self.run / "state.json"
+
+    @property
+    def ports(self) -> Path:
+        return self.run / "ports.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.run / "metrics"
+
+    def pid_file(self, name: str) -> Path:
+        return self.run / f"{name}.pid"
+
+    def ready_file(self, name: str) -> Path:
+        return self.run / f"{name}.ready"
+
+    def log_file(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def create(self) -> None:
+        """Make the directories, for their owner only. An existing root keeps its mode."""
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.run, self.logs):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def clear_metrics(self) -> None:
+        """Forget the counts of processes that are gone: a counter starts at 0 with its stack."""
+        shutil.rmtree(self.metrics, ignore_errors=True)
+        self.metrics.mkdir(mode=0o700)
+
+    def secret(self, name: str) -> str:
+        """The random password kept in file `name`, made at the first call."""
+        path = self.root / name
+        if not path.exists():
+            write_private(path, secrets.token_hex(24))
+        return path.read_text().strip()
+
+    def log_tail(self, name: str, lines: int = 20) -> list[str]:
+        """The last lines of a process's log; none when it never wrote."""
+        path = self.log_file(name)
+        if not path.exists():
+            return []
+        return path.read_text(errors="replace").splitlines()[-lines:]
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put `text` at `path`, mode 600, whole or not at all: readers never see half a file."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    draft.replace(path)

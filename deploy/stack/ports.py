@@ -1,0 +1,80 @@
+"""Ports of the stack's own servers: free ones, kept over restarts so that URLs stay true."""
+
+from __future__ import annotations
+
+import errno
+import json
+import random
+import socket
+from collections.abc import Collection
+from pathlib import Path
+
+from deploy.stack.failure import StackError
+from deploy.stack.layout import write_private
+
+HOST = "127.0.0.1"
+LOWEST = 20_000
+DEFAULT_EPHEMERAL = 32_768
+EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def problem(port: int) -> str | None:
+    """Why a server cannot listen on this port of 127.0.0.1; None when it can."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        # As the servers do: connections that linger after a stop do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return "another program is listening on it"
+            return str(error.strerror or error)
+    return None
+
+
+def candidates() -> range:
+    """Ports the kernel never hands out to outgoing connections.
+
+    A client that retries a loopback port inside the ephemeral range can be given that same port as
+    its source, connects to itself, and then keeps the restarting server from its own port.
+    """
+    try:
+        first = int(EPHEMERAL_FILE.read_text().split()[0])
+    except (OSError, ValueError):
+        first = DEFAULT_EPHEMERAL
+    return range(LOWEST, first) if first - LOWEST >= 1_000 else range(LOWEST, 65_536)
+
+
+def choose(reserved: Collection[int] = ()) -> int:
+    """A port of 127.0.0.1 that is free now and not reserved."""
+    span = candidates()
+    # At random, so that two stacks starting in the same moment do not choose alike.
+    for port in random.sample(span, k=min(len(span), 500)):
+        if port not in reserved and problem(port) is None:
+            return port
+    raise StackError(f"no free port found between {span.start} and {span.stop - 1}")
+
+
+def remembered(book: Path, names: Collection[str], *, reserved: Collection[int]) -> dict[str, int]:
+    """A port for each name: last time's from `book` where still free, else a new one."""
+    known = _read(book)
+    taken = set(reserved)
+    ports: dict[str, int] = {}
+    for name in names:
+        last = known.get(name)
+        keep = last is not None and last not in taken and problem(last) is None
+        ports[name] = last if keep and last is not None else choose(taken)
+        taken.add(ports[name])
+    write_private(book, json.dumps(known | ports))
+    return ports
+
+
+def _read(book: Path) -> dict[str, int]:
+    try:
+        known = json.loads(book.read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {str(name): port for name, port in known.items() if isinstance(port, int)}

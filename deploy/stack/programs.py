@@ -1,0 +1,163 @@
+"""Which processes a stack has, as data."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.stack import ports
+from deploy.stack.command import Command, inherited_environment
+from deploy.stack.failure import StackError
+from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.server import Server, http_ok
+from deploy.stack.servers import Chroma, Postgres, Redis
+from pipeline.settings import Settings
+
+# The arguments of Python for each program of ours. Tests put stand-ins here (`--programs FILE`).
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "migrate": ("-m", "pipeline.ledger.migrate", "--key-file", "{key_file}"),
+    "api": ("-m", "api"),
+    "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
+    "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),
+}
+
+# Several workers share the cores: one thread each, or their pools fight (components.md §7).
+# LiteLLM would fetch its price list from the network at import.
+CHILD_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "PYTHONUNBUFFERED": "1",
+}
+WORKER_NICE = 5  # so that accepting stays quick under backlog
+SERVERS: tuple[tuple[type[Server], str], ...] = (
+    (Postgres, "database_url"),
+    (Redis, "broker_url"),
+    (Chroma, "chroma_url"),
+)
+URL_VARIABLES = {
+    "postgres": "MEMLANE_DATABASE_URL",
+    "redis": "MEMLANE_BROKER_URL",
+    "chroma": "MEMLANE_CHROMA_URL",
+}
+STOP_ORDER: tuple[str, ...] = ("chroma", "redis", "postgres")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process to keep alive.
+
+    `prepare` may block; it makes everything fit for a start and says what to run. `ready` may block
+    for a second.
+    """
+
+    name: str
+    prepare: Callable[[], Command]
+    ready: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All of a stack: `servers` start at once, `edges` after `migrate` has ended well."""
+
+    servers: tuple[Program, ...]
+    migrate: Command
+    edges: tuple[Program, ...]
+
+
+def plan(
+    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
+) -> Plan:
+    """The processes these settings ask for.
+
+    Errors: StackError when the API's port is taken or a server has no binary here.
+    """
+    if reason := ports.problem(settings.port):
+        raise StackError(
+            f"port {settings.port} of {ports.HOST} cannot be used: {reason}. "
+            "Set MEMLANE_PORT to another one."
+        )
+    servers = own_servers(settings, layout)
+    env = environment(settings, layout, servers)
+    build = functools.partial(_python, programs, layout, env)
+    workers = [
+        Program(name, build("worker", name=name, nice=WORKER_NICE), _file_ready(layout, name))
+        for name in (f"worker-{number}" for number in range(1, settings.workers + 1))
+    ]
+    return Plan(
+        servers=tuple(Program(one.name, _prepared(one), one.ready) for one in servers),
+        migrate=build("migrate")(),
+        edges=(
+            Program("api", build("api"), lambda: http_ok(settings.port, "/readyz")),
+            *workers,
+            Program("sweeper", build("sweeper"), _file_ready(layout, "sweeper")),
+        ),
+    )
+
+
+def own_servers(settings: Settings, layout: Layout) -> list[Server]:
+    """The servers no setting names, on ports they had last time where those are free."""
+    kinds = [kind for kind, setting in SERVERS if getattr(settings, setting) is None]
+    names = [kind.name for kind in kinds]
+    found = ports.remembered(layout.ports, names, reserved={settings.port})
+    return [kind(layout.root, port=found[kind.name]) for kind in kinds]
+
+
+def environment(settings: Settings, layout: Layout, servers: list[Server]) -> dict[str, str]:
+    """What api, workers and sweeper get: the user's variables, and where the servers are."""
+    env = inherited_environment()
+    if any(server.name == "postgres" for server in servers):
+        # Database clients would take PGSSLMODE and its like for our server too.
+        env = {name: value for name, value in env.items() if not name.startswith("PG")}
+    env |= CHILD_ENVIRONMENT
+    env |= {URL_VARIABLES[server.name]: server.url for server in servers}
+    env["MEMLANE_DATA_DIR"] = str(layout.root)
+    env["PROMETHEUS_MULTIPROC_DIR"] = str(layout.metrics)  # one /metrics for all of them
+    env["MEMLANE_PORT"] = str(settings.port)
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy must not be asked for our own servers
+        env[name] = ",".join(filter(None, [env.get(name), ports.HOST, "localhost"]))
+    return env
+
+
+def _python(
+    programs: Mapping[str, tuple[str, ...]],
+    layout: Layout,
+    env: Mapping[str, str],
+    kind: str,
+    *,
+    name: str | None = None,
+    nice: int = 0,
+) -> Callable[[], Command]:
+    """A preparation that clears the ready file and gives the command of one of our programs."""
+    name = name or kind
+    ready_file = layout.ready_file(name)
+    values = {"name": name, "ready_file": str(ready_file), "key_file": str(layout.api_key)}
+    argv = (sys.executable, *(part.format(**values) for part in programs[kind]))
+
+    def prepare() -> Command:
+        ready_file.unlink(missing_ok=True)
+        return Command(argv, env, cwd=PROJECT_ROOT, nice=nice)
+
+    return prepare
+
+
+def _prepared(server: Server) -> Callable[[], Command]:
+    def prepare() -> Command:
+        server.prepare()
+        return server.command()
+
+    return prepare
+
+
+def _file_ready(layout: Layout, name: str) -> Callable[[], bool]:
+    return layout.ready_file(name).exists
+
+
+def read_programs(path: Path) -> dict[str, tuple[str, ...]]:
+    """The table of programs with those of a JSON file in place: `{"api": ["-m", "x"], …}`."""
+    given = json.loads(path.read_text())
+    return dict(PROGRAMS) | {kind: tuple(argv) for kind, argv in given.items()}

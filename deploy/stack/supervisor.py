@@ -1,0 +1,219 @@
+"""The order of things: leftovers, servers, migrate, edges, healthy; and back down again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO
+
+from deploy.stack.child import Backoff, Child, end, spawn
+from deploy.stack.failure import StackError
+from deploy.stack.identity import Identity, send, wait_gone
+from deploy.stack.journal import Journal, Phase, ProcessState, State, read
+from deploy.stack.layout import Layout
+from deploy.stack.programs import STOP_ORDER, Plan, Program, plan
+from deploy.stack.waiting import wait_until
+from pipeline.settings import Settings
+
+HEALTHY_WITHIN_S = 120.0
+LEFTOVER_GRACE_S = 30.0
+KILL_WAIT_S = 5.0
+MIGRATE_TRIES = 5
+LOCK_WITHIN_S = 0.1
+
+ALREADY_RUNNING = 3
+
+log = logging.getLogger(__name__)
+
+
+class AlreadyRunning(StackError):
+    """Another supervisor holds this data directory."""
+
+
+def supervise(
+    settings: Settings,
+    layout: Layout,
+    programs: Mapping[str, tuple[str, ...]],
+    *,
+    on_healthy: Callable[[State], None] = lambda _: None,
+) -> State:
+    """Run the stack until SIGTERM or SIGINT, or until it proves unable to start; how it ended.
+
+    Errors: AlreadyRunning.
+    """
+    with _only_one(layout):
+        end_leftovers(read(layout))
+        layout.clear_metrics()
+        journal = Journal(
+            layout,
+            url=f"http://127.0.0.1:{settings.port}",
+            llm=settings.llm.model,
+            embedder=settings.embedder.model,
+        )
+        journal.write()
+        try:
+            stack = Supervisor(plan(settings, layout, programs), layout, journal, on_healthy)
+            asyncio.run(stack.run())  # noqa: TID251  a process of its own, no worker
+        except StackError as error:
+            log.error("stack_failed error=%s", error)
+            journal.failed(str(error), error.process)
+        finally:
+            journal.close()
+        return journal.state
+
+
+@contextlib.contextmanager
+def _only_one(layout: Layout) -> Iterator[None]:
+    """Hold the data directory. The kernel lets go of the lock when we end, however we end."""
+    layout.create()
+    with layout.lock.open("a") as file:
+        # `up` and `status` hold it for a moment, to look.
+        if not wait_until(lambda: _lock(file, fcntl.LOCK_EX), LOCK_WITHIN_S):
+            raise AlreadyRunning(f"a supervisor already runs {layout.root}")
+        yield
+
+
+def _lock(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_running(layout: Layout) -> bool:
+    """True while a supervisor holds this data directory."""
+    try:
+        with layout.lock.open("r") as file:
+            return not _lock(file, fcntl.LOCK_SH)
+    except FileNotFoundError:
+        return False
+
+
+def end_leftovers(state: State | None) -> dict[str, Identity]:
+    """End what an earlier supervisor left running: exactly the processes it noted, no stranger.
+
+    They were told to end when it did; some still finish their work. Returns those it found.
+    """
+    found = state.survivors() if state else {}
+    for name, who in found.items():
+        log.warning("leftover_ends name=%s pid=%d", name, who.pid)
+        send(who, signal.SIGINT if name == "postgres" else signal.SIGTERM)
+    stubborn = wait_gone(found.values(), LEFTOVER_GRACE_S)
+    for who in stubborn:
+        send(who, signal.SIGKILL)
+    wait_gone(stubborn, KILL_WAIT_S)
+    return found
+
+
+class Supervisor:
+    """All children of one stack."""
+
+    def __init__(
+        self, plan: Plan, layout: Layout, journal: Journal, on_healthy: Callable[[State], None]
+    ) -> None:
+        self._plan = plan
+        self._layout = layout
+        self._journal = journal
+        self._on_healthy = on_healthy
+        self._stop = asyncio.Event()
+        self._failure: StackError | None = None
+        self._migrated = False
+        self._servers = {program.name: self._child(program) for program in plan.servers}
+        self._edges = [self._child(program) for program in plan.edges]
+
+    def _child(self, program: Program) -> Child:
+        return Child(program, layout=self._layout, journal=self._journal, give_up=self._give_up)
+
+    async def run(self) -> None:
+        """Start everything, keep it alive, stop everything. Raises the StackError that ended it."""
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._stop.set)
+        for child in (*self._servers.values(), *self._edges):
+            self._journal.process(child.name, ProcessState.WAITING)
+        start = asyncio.create_task(self._start_in_time())
+        await self._stop.wait()
+        start.cancel()
+        await asyncio.wait([start])
+        await self._stop_all()
+        if self._failure is not None:
+            raise self._failure
+
+    def _give_up(self, error: StackError) -> None:
+        self._failure = self._failure or error
+        self._stop.set()
+
+    async def _start_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(HEALTHY_WITHIN_S):
+                await self._start()
+        except TimeoutError:
+            slow = self._unhealthy()
+            text = f"not healthy after {HEALTHY_WITHIN_S:.0f} s: {', '.join(slow)}"
+            self._give_up(StackError(text, process=slow[0]))
+        except OSError as error:
+            self._give_up(StackError(f"supervisor: {error}"))
+        except StackError as error:
+            self._give_up(error)
+
+    def _unhealthy(self) -> list[str]:
+        """What the rest waits for, most basic first."""
+        servers = [name for name, child in self._servers.items() if not child.healthy.is_set()]
+        if not self._migrated:
+            return servers or ["migrate"]
+        return servers + [edge.name for edge in self._edges if not edge.healthy.is_set()]
+
+    async def _start(self) -> None:
+        for server in self._servers.values():
+            server.start()
+        if postgres := self._servers.get("postgres"):
+            await postgres.healthy.wait()
+        await self._migrate()
+        for edge in self._edges:
+            edge.start()
+        while not all(child.healthy.is_set() for child in self._children()):
+            for child in self._children():
+                await child.healthy.wait()
+        log.info("stack_healthy")
+        self._journal.phase(Phase.HEALTHY)
+        self._on_healthy(self._journal.state)
+
+    async def _migrate(self) -> None:
+        """Make tables, project and key; until the deadline where the database is not our own."""
+        backoff, tries = Backoff(), 0
+        while (code := await self._migrate_once()) != 0:
+            tries += 1
+            log.warning("migrate_failed exit=%d tries=%d", code, tries)
+            if tries == MIGRATE_TRIES and "postgres" in self._servers:
+                text = f"the database could not be set up: migrate ended with {code}"
+                raise StackError(text, process="migrate")
+            await asyncio.sleep(backoff.after(0))
+        self._migrated = True
+
+    async def _migrate_once(self) -> int:
+        process = await spawn(self._plan.migrate, self._layout, "migrate")
+        self._journal.started("migrate", process.pid)
+        try:
+            return await process.wait()
+        except asyncio.CancelledError:
+            await end(process, self._plan.migrate.stop_signal)
+            raise
+        finally:
+            self._journal.forget("migrate")
+
+    def _children(self) -> list[Child]:
+        return [*self._servers.values(), *self._edges]
+
+    async def _stop_all(self) -> None:
+        """First those that write, all at once; then the servers they wrote to."""
+        self._journal.phase(Phase.STOPPING)
+        await asyncio.gather(*(edge.stop() for edge in self._edges))
+        for name in STOP_ORDER:
+            if server := self._servers.get(name):
+                await server.stop()
+        log.info("stack_stopped")

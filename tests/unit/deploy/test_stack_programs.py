@@ -1,0 +1,130 @@
+"""The table of processes: who is in it, what they are told, and what nobody may see."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from deploy.stack import ports
+from deploy.stack.banner import banner
+from deploy.stack.failure import StackError
+from deploy.stack.journal import ProcessNote, State
+from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.programs import PROGRAMS, environment, own_servers, plan, read_programs
+from pipeline.settings import Settings
+
+OWN = {
+    "database_url": SecretStr("postgresql://u:p@db.example/memlane"),
+    "broker_url": SecretStr("redis://broker.example/0"),
+    "chroma_url": "http://chroma.example:8000",
+}
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(tmp_path / "data")
+    made.create()
+    return made
+
+
+def settings(**values: Any) -> Settings:
+    return Settings(port=ports.choose(), **values)
+
+
+def test_every_process_of_the_stack_is_in_the_plan(layout: Layout) -> None:
+    made = plan(settings(workers=2), layout)
+    assert [program.name for program in made.servers] == ["postgres", "redis", "chroma"]
+    assert [program.name for program in made.edges] == ["api", "worker-1", "worker-2", "sweeper"]
+
+
+@pytest.mark.parametrize(
+    ("given", "left"),
+    [
+        ("database_url", ["redis", "chroma"]),
+        ("broker_url", ["postgres", "chroma"]),
+        ("chroma_url", ["postgres", "redis"]),
+    ],
+)
+def test_a_server_given_by_url_is_not_started(layout: Layout, given: str, left: list[str]) -> None:
+    chosen = settings(**{given: OWN[given]})
+    assert [server.name for server in own_servers(chosen, layout)] == left
+
+
+def test_workers_are_told_their_name_and_ready_file(layout: Layout) -> None:
+    made = plan(settings(workers=2, **OWN), layout)
+    worker = next(program for program in made.edges if program.name == "worker-2")
+    command = worker.prepare()
+    ready = str(layout.ready_file("worker-2"))
+    assert command.argv[1:] == ("-m", "workers", "worker-2", "--ready-file", ready)
+    assert (command.cwd, command.nice) == (PROJECT_ROOT, 5)
+
+
+def test_an_old_ready_file_does_not_make_a_new_worker_ready(layout: Layout) -> None:
+    sweeper = plan(settings(**OWN), layout).edges[-1]
+    layout.ready_file("sweeper").touch()
+    assert sweeper.ready()
+    sweeper.prepare()
+    assert not sweeper.ready()
+
+
+def test_children_learn_where_the_servers_are(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMLANE_GRAPH", "off")
+    monkeypatch.setenv("PGSSLMODE", "require")
+    chosen = settings()
+    servers = own_servers(chosen, layout)
+    env = environment(chosen, layout, servers)
+    urls = [server.url for server in servers]
+    names = ["MEMLANE_DATABASE_URL", "MEMLANE_BROKER_URL", "MEMLANE_CHROMA_URL"]
+    assert [env[name] for name in names] == urls
+    assert (env["MEMLANE_GRAPH"], env["MEMLANE_DATA_DIR"]) == ("off", str(layout.root))
+    assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
+    assert "PGSSLMODE" not in env
+    assert ports.HOST in env["NO_PROXY"].split(",")
+
+
+def test_no_secret_is_on_a_command_line(layout: Layout) -> None:
+    for server in own_servers(settings(), layout):
+        command = server.command()
+        secrets = [layout.secret("postgres_password"), layout.secret("redis_password")]
+        line = " ".join(command.launch(tied=True))
+        assert not any(secret in line for secret in secrets), server.name
+
+
+def test_secrets_are_kept_and_private(layout: Layout) -> None:
+    first = layout.secret("redis_password")
+    assert layout.secret("redis_password") == first
+    assert (layout.root / "redis_password").stat().st_mode & 0o777 == 0o600
+    assert layout.root.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_taken_api_port_is_said_at_once(layout: Layout) -> None:
+    with socket.create_server((ports.HOST, ports.choose())) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(StackError, match=f"port {port} .* MEMLANE_PORT"):
+            plan(Settings(port=port), layout)
+
+
+def test_programs_can_be_replaced_one_by_one(tmp_path: Path) -> None:
+    file = tmp_path / "programs.json"
+    file.write_text(json.dumps({"api": ["-c", "pass"]}))
+    table = read_programs(file)
+    assert table == dict(PROGRAMS) | {"api": ("-c", "pass")}
+
+
+def banner_of(layout: Layout, llm: str) -> str:
+    return banner(layout, State(supervisor=ProcessNote(), url="http://x", llm=llm, embedder="e"))
+
+
+def test_the_banner_says_plainly_when_no_language_model_is_in_use(layout: Layout) -> None:
+    layout.api_key.write_text("key-1\n")
+    text = banner_of(layout, "local/rules")
+    assert "NOT a language model" in text
+    assert "Authorization: Token key-1" in text
+    assert "NOT a language model" not in banner_of(layout, "openai/gpt-4o-mini")
