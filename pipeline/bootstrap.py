@@ -12,11 +12,7 @@ from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.errors import InvalidInput
 from pipeline.ingest import Services
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.events import Events
-from pipeline.ledger.graph import Graph
 from pipeline.ledger.lanes import Lanes
-from pipeline.ledger.memories import Memories
-from pipeline.ledger.projects import Projects
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.prompted import PromptedModel
 from pipeline.settings import ModelSettings, Settings
@@ -70,7 +66,7 @@ def build_ledger(settings: Settings) -> Ledger:
         batch_tokens=settings.batch_tokens,
         context_messages=settings.context_messages,
     )
-    return Ledger(engine, lanes, Events(engine), Memories(engine), Graph(engine), Projects(engine))
+    return Ledger.of(engine, lanes)
 
 
 def build_model(settings: ModelSettings) -> MemoryModel:

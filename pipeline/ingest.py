@@ -36,7 +36,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import LaneLost, PermanentError, PoisonCrash, TransientError
 from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Ending, Wake
+from pipeline.ledger.lanes import Add, Ending, Wake
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
 from pipeline.stages import Finished, following
@@ -89,9 +89,8 @@ async def accept(
     costs time, never the event.
     """
     event_id = uuid4()
-    wake = await ledger.lanes.accept(
-        scope, event_id, messages, options, tokens=estimated_tokens(messages), said_at=said_at
-    )
+    add = Add(event_id, scope, messages, options, estimated_tokens(messages), said_at)
+    wake = await ledger.inbox.accept(add)
     telemetry.events_accepted.inc()
     if wake is not None:
         dispatcher.kick(wake.lane_id, wake.fence, wake.stage)

@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from pipeline.ledger.events import Events
 from pipeline.ledger.graph import Graph
+from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.projects import Projects
@@ -18,10 +19,23 @@ from pipeline.ledger.projects import Projects
 class Ledger:
     engine: AsyncEngine
     lanes: Lanes
+    inbox: GroupCommit
     events: Events
     memories: Memories
     graph: Graph
     projects: Projects
+
+    @classmethod
+    def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
+        return cls(
+            engine,
+            lanes,
+            GroupCommit(lanes),
+            Events(engine),
+            Memories(engine),
+            Graph(engine),
+            Projects(engine),
+        )
 
     async def ping(self) -> None:
         async with self.engine.connect() as connection:

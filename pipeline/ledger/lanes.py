@@ -45,6 +45,18 @@ _OPTIONS = TypeAdapter(AddOptions)
 
 
 @dataclass(frozen=True, slots=True)
+class Add:
+    """What is accepted: one turn of one scope. `said_at` None means now."""
+
+    event_id: UUID
+    scope: Scope
+    messages: Sequence[Message]
+    options: AddOptions
+    tokens: int
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Wake:
     """What a hint says: this lane, as of this fence, has this stage to do."""
 
@@ -88,39 +100,41 @@ class Lanes:
         self._batch_tokens = batch_tokens
         self._context_messages = context_messages
 
-    async def accept(
-        self,
-        scope: Scope,
-        event_id: UUID,
-        messages: Sequence[Message],
-        options: AddOptions,
-        *,
-        tokens: int,
-        said_at: datetime | None = None,
-    ) -> Wake | None:
-        """Keep the event durably, at the tail of its scope's lane.
+    async def accept(self, adds: Sequence[Add]) -> list[Wake | None]:
+        """Keep the adds durably, each at the tail of its scope's lane, in one commit.
 
-        Returns whom to wake where the lane was idle, else None: whoever works on it goes on.
+        Returns for each whom to wake where it found its lane idle, else None: whoever works on the
+        lane goes on.
         """
-        row = await self._one(
-            statement("accept"),
-            lane_id=scope.lane_id,
-            project_id=scope.project_id,
-            user_id=scope.user_id,
-            agent_id=scope.agent_id,
-            app_id=scope.app_id,
-            run_id=scope.run_id,
-            event_id=event_id,
-            options=_OPTIONS.dump_json(options).decode(),
-            tokens=tokens,
-            roles=[m.role.value for m in messages],
-            names=[m.name for m in messages],
-            contents=[m.content for m in messages],
-            said_at=said_at,
-            grace=self._grace,
-        )
-        assert row is not None
-        return Wake(scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+        said = [
+            (place, ordinal, message)
+            for place, add in enumerate(adds, start=1)
+            for ordinal, message in enumerate(add.messages)
+        ]
+        values = {
+            "event_ids": [add.event_id for add in adds],
+            "lane_ids": [add.scope.lane_id for add in adds],
+            "project_ids": [add.scope.project_id for add in adds],
+            "user_ids": [add.scope.user_id for add in adds],
+            "agent_ids": [add.scope.agent_id for add in adds],
+            "app_ids": [add.scope.app_id for add in adds],
+            "run_ids": [add.scope.run_id for add in adds],
+            "options": [_OPTIONS.dump_json(add.options).decode() for add in adds],
+            "tokens": [add.tokens for add in adds],
+            "said_at": [add.said_at for add in adds],
+            "message_of": [place for place, _, _ in said],
+            "ordinals": [ordinal for _, ordinal, _ in said],
+            "roles": [message.role.value for _, _, message in said],
+            "names": [message.name for _, _, message in said],
+            "contents": [message.content for _, _, message in said],
+            "grace": self._grace,
+        }
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(statement("accept"), values)).all()
+        return [
+            Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+            for add, row in zip(adds, rows, strict=True)
+        ]
 
     async def claim(self, wake: Wake, owner: UUID) -> Activation | None:
         """Take the lane for one stage, or None where the hint is stale: that is no error."""
@@ -293,8 +307,7 @@ def _batch(batch_id: UUID, scope: Scope, row: Row[Any]) -> Batch:
         id=batch_id,
         scope=scope,
         events=[
-            _event(position, value, row.instructions)
-            for position, value in enumerate(row.events)
+            _event(position, value, row.instructions) for position, value in enumerate(row.events)
         ],
         context=[
             Message(Role(value["role"]), value["content"], value["name"])

@@ -16,11 +16,9 @@ from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain import Activation, AddOptions, Message, Role, Scope, StageName
 from pipeline.ingest import Services, accept, run_stage
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.events import Events, EventView
-from pipeline.ledger.graph import Graph
+from pipeline.ledger.events import EventView
 from pipeline.ledger.lanes import Lanes, Wake
-from pipeline.ledger.memories import Memories
-from pipeline.ledger.projects import Project, Projects
+from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.vectors import VectorIndex
@@ -38,9 +36,7 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
         batch_tokens=6000,
         context_messages=10,
     )
-    return Ledger(
-        engine, machine, Events(engine), Memories(engine), Graph(engine), Projects(engine)
-    )
+    return Ledger.of(engine, machine)
 
 
 @dataclass(slots=True)

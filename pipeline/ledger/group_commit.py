@@ -1,0 +1,65 @@
+"""Adds that arrive while a commit is under way share the next one.
+
+Nobody waits for company: an add that comes alone is written alone, at once. Under load one commit
+carries many, so its cost is shared and callers of one lane do not queue for its row one by one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from sqlalchemy.exc import DBAPIError
+
+from pipeline.ledger.lanes import Add, Lanes, Wake
+
+# A second writer prepares its group while the first one's commit is on its way to the disk.
+WRITERS = 2
+LARGEST_GROUP = 64
+
+Waiting = tuple[Add, "asyncio.Future[Wake | None]"]
+
+
+class GroupCommit:
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
+        self._waiting: deque[Waiting] = deque()
+        self._writers: set[asyncio.Task[None]] = set()
+
+    async def accept(self, add: Add) -> Wake | None:
+        """As Lanes.accept, for one add: returns after the commit that holds it, or raises."""
+        kept: asyncio.Future[Wake | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((add, kept))
+        if len(self._writers) < WRITERS:
+            writer = asyncio.create_task(self._write())
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+        return await kept
+
+    async def _write(self) -> None:
+        while self._waiting:
+            size = min(len(self._waiting), LARGEST_GROUP)
+            await self._commit([self._waiting.popleft() for _ in range(size)])
+
+    async def _commit(self, group: Sequence[Waiting]) -> None:
+        try:
+            wakes = await self._lanes.accept([add for add, _ in group])
+        except DBAPIError as error:
+            if len(group) == 1 or error.connection_invalidated:
+                _refuse(group, error)
+                return
+            for one in group:  # one of them is at fault: the others must not pay for it
+                await self._commit([one])
+        except Exception as error:  # noqa: BLE001  handed on to every caller, none is left waiting
+            _refuse(group, error)
+        else:
+            for (_, kept), wake in zip(group, wakes, strict=True):
+                if not kept.done():
+                    kept.set_result(wake)
+
+
+def _refuse(group: Sequence[Waiting], error: Exception) -> None:
+    for _, kept in group:
+        if not kept.done():
+            kept.set_exception(error)
