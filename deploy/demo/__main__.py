@@ -1,0 +1,145 @@
+"""python -m deploy.demo [--no-kill]: the first five minutes, against a stack that is up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import uuid
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from deploy.demo import asking, crash, screens, sessions, story, tally
+from deploy.demo.answers import Event
+from deploy.demo.client import Client
+from deploy.demo.failure import DemoError
+from deploy.stack.layout import Layout
+from pipeline import settings as settings_of
+from pipeline.errors import InvalidInput
+from pipeline.settings import Settings
+
+USAGE = 2
+INTERRUPTED = 130
+PIPE_COLUMNS = 100
+
+ACTS = (
+    (
+        "Three chats become memories",
+        "Each turn is one POST: kept at once, understood later, in five stages.\n"
+        "Turns that wait together share a batch. A receipt says what became of each.\n"
+        'Every turn carries the day it was said, so "last Friday" becomes a date.',
+    ),
+    (
+        "Ask",
+        "A search finds memories by meaning and by words, and the graph around them.",
+    ),
+    (
+        "Kill a worker",
+        "kill -9 in the middle of the work: nothing may be lost, nothing done twice.",
+    ),
+)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
+    made.add_argument("--no-kill", action="store_true", help="leave the worker alone (act 3)")
+    return made
+
+
+def main() -> int:
+    """Play the demo; 0, or 1 and a plain sentence about what went wrong."""
+    arguments = parser().parse_args()
+    console = screen()
+    try:
+        play(settings_of.load(), console, kill=not arguments.no_kill)
+    except (InvalidInput, ValidationError) as error:
+        print(error, file=sys.stderr)
+        return USAGE
+    except DemoError as error:
+        print(f"\nThe demo stopped: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted. What was accepted goes on: `make status`, `make down`.")
+        return INTERRUPTED
+    return 0
+
+
+def screen() -> Console:
+    """The terminal as it is; in a pipe or a log, a line is as long as the tables like it."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS)
+
+
+def play(settings: Settings, console: Console, *, kill: bool) -> None:
+    """All acts, with ids of this run only. Errors: DemoError."""
+    layout = Layout(settings.data_dir)
+    told = story.load()
+    run = uuid.uuid4().hex[:6]
+    user_id = f"{told.speaker.lower()}-{run}"
+    with Client(f"http://127.0.0.1:{settings.port}", key(layout)) as client:
+        client.ping()
+        console.print(screens.heading(1, *ACTS[0]))
+        events = sessions.tell(told, user_id, client=client, console=console)
+        console.print(screens.mix(events))
+        refuse_poor_mix(events, settings.llm.model)
+        console.print(screens.heading(2, *ACTS[1]))
+        asking.ask(told, user_id, events, client=client, console=console)
+        if kill:
+            console.print(screens.heading(3, *ACTS[2]))
+            crash.survive(
+                told,
+                f"burst-{run}",
+                lease_s=settings.lease_s,
+                grace_s=settings.queued_grace_s,
+                layout=layout,
+                client=client,
+                console=console,
+            )
+        farewell(client.url, layout, user_id, told.questions[0], console)
+
+
+def key(layout: Layout) -> str:
+    """The first project's key. Errors: DemoError where no stack has made one."""
+    try:
+        return layout.api_key.read_text().strip()
+    except FileNotFoundError:
+        raise DemoError(
+            f"There is no key at {layout.api_key}: start the stack with `make up` first."
+        ) from None
+
+
+def refuse_poor_mix(events: Sequence[Event], model: str) -> None:
+    """Rules give the same answers each time; a language model may see things its own way.
+
+    Errors: DemoError.
+    """
+    if model != tally.RULES:
+        return
+    if absent := tally.missing(events):
+        raise DemoError(f"No receipt shows {' or '.join(absent)}: local/rules should have.")
+    if bare := tally.unexplained(events):
+        raise DemoError(f"{bare} receipt lines have no reason.")
+
+
+def farewell(url: str, layout: Layout, user_id: str, question: str, console: Console) -> None:
+    """What to try next; the command can be pasted as it is."""
+    body = f'{{"query": "{question}", "filters": {{"user_id": "{user_id}"}}}}'
+    console.print("\nYour turn", style="bold magenta")
+    command = (
+        f"  curl -s {url}/v3/memories/search/ \\\n"
+        f'    -H "Authorization: Token $(cat {layout.api_key})" \\\n'
+        f"    -H 'Content-Type: application/json' -d '{body}'\n"
+    )
+    console.print(command, soft_wrap=True, markup=False)
+    notes = (
+        (f"{url}/docs", "every route, to try in the browser"),
+        ("MEMLANE_LLM__MODEL", "a real language model: set it, then make down, make up"),
+        ("make down", "stop it all; what was remembered stays"),
+    )
+    console.print(screens.explained(notes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

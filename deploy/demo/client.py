@@ -1,0 +1,99 @@
+"""The API as the demo uses it: seven calls, each answer parsed at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Self
+
+import httpx
+from pydantic import TypeAdapter
+
+from deploy.demo.answers import Accepted, Change, Event, Events, Found, Memories
+from deploy.demo.failure import DemoError
+
+# The largest page the API gives; the demo's own events and memories fit on one.
+PAGE_SIZE = 200
+TIMEOUT_S = 30.0
+CHANGES = TypeAdapter(list[Change])
+
+
+class Client:
+    """Errors of every call: DemoError when the API is out of reach or refuses."""
+
+    def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self.url = url
+        # Straight to this machine: no proxy that the environment names.
+        self._http = httpx.Client(
+            base_url=url,
+            headers={"Authorization": f"Token {key}"},
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def ping(self) -> None:
+        """Return when the API answers and knows the key."""
+        self._ask("GET", "/v1/ping/")
+
+    def add(
+        self,
+        messages: list[dict[str, str]],
+        *,
+        timestamp: datetime | None = None,
+        **ids: str,
+    ) -> Accepted:
+        """Post one turn; `timestamp` is when it was said, `ids` whose it is."""
+        body: dict[str, Any] = {"messages": messages, **ids}
+        if timestamp:
+            body["timestamp"] = timestamp.isoformat()
+        began = time.perf_counter()
+        answer = self._ask("POST", "/v3/memories/add/", json=body)
+        ms = (time.perf_counter() - began) * 1000
+        return Accepted.model_validate_json(answer).model_copy(update={"ms": ms})
+
+    def event(self, event_id: str) -> Event:
+        return Event.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
+
+    def events(self, run_id: str) -> list[Event]:
+        """All events of a run, whoever's they are, oldest first."""
+        params: dict[str, str | int] = {"run_id": run_id, "page_size": PAGE_SIZE}
+        answer = self._ask("GET", "/v1/events/", params=params)
+        return Events.model_validate_json(answer).results[::-1]
+
+    def search(self, query: str, *, top_k: int, **ids: str) -> Found:
+        body = {"query": query, "filters": ids, "top_k": top_k}
+        return Found.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
+
+    def memories(self, **ids: str) -> Memories:
+        body = {"filters": ids, "page_size": PAGE_SIZE}
+        return Memories.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
+
+    def history(self, memory_id: str) -> list[Change]:
+        return CHANGES.validate_json(self._ask("GET", f"/v1/memories/{memory_id}/history/"))
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: Mapping[str, str | int] | None = None,
+    ) -> bytes:
+        try:
+            answer = self._http.request(method, path, json=json, params=params)
+        except httpx.TransportError as error:
+            raise DemoError(
+                f"Nothing answers at {self.url} ({type(error).__name__}). "
+                "Start the stack with `make up` (or see `make logs`), then try again."
+            ) from error
+        if answer.is_error:
+            raise DemoError(f"{method} {path} answered {answer.status_code}: {answer.text[:300]}")
+        return answer.content

@@ -1,0 +1,195 @@
+"""Act 3: kill -9 of the worker in the middle of its work, and what became of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from deploy.demo import screens, tally
+from deploy.demo.answers import Event
+from deploy.demo.client import Client
+from deploy.demo.failure import DemoError
+from deploy.demo.sessions import ENDED_WITHIN_S, refuse_failures
+from deploy.demo.story import Story
+from deploy.stack import journal
+from deploy.stack.identity import Identity, alive, send
+from deploy.stack.layout import Layout
+from deploy.stack.waiting import wait_until
+
+WORKER = "worker-1"
+CAUGHT_WITHIN_S = 30.0
+WAVE_S = 1.0
+
+
+@dataclass
+class Aftermath:
+    """Tells what happens after the kill, each thing once, with the seconds since."""
+
+    killed: Identity
+    console: Console
+    began_s: float = field(default_factory=time.perf_counter)
+    told: set[str] = field(default_factory=set)
+    ended: int = 0
+    ended_told_s: float = 0.0
+
+    def once(self, what: str) -> None:
+        if what not in self.told:
+            self.told.add(what)
+            self.tell(what)
+
+    def tell(self, what: str) -> None:
+        self.console.print(screens.moment(self.seconds(), what))
+
+    def count(self, ended: int, of: int) -> None:
+        """Tell how many events have ended: wave by wave, not one by one."""
+        all_over, quiet_s = ended == of, self.seconds() - self.ended_told_s
+        if ended > self.ended and (all_over or quiet_s > WAVE_S):
+            self.ended, self.ended_told_s = ended, self.seconds()
+            self.tell(f"all {of} events have ended" if all_over else f"{ended} of {of} have ended")
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began_s
+
+
+def worker(layout: Layout, url: str) -> Identity | None:
+    """The worker to kill: the process in its pid file, if the stack at `url` started that very one.
+
+    The supervisor's notes hold its start time as well: a stranger with a reused pid is not it.
+    """
+    state = journal.read(layout)
+    note = state.processes.get(WORKER) if state and state.url == url else None
+    who = note.identity() if note else None
+    return who if who and alive(who) and _pid_in_file(layout) == who.pid else None
+
+
+def _pid_in_file(layout: Layout) -> int | None:
+    try:
+        return int(layout.pid_file(WORKER).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def survive(
+    story: Story,
+    run_id: str,
+    *,
+    lease_s: float,
+    grace_s: float,
+    layout: Layout,
+    client: Client,
+    console: Console,
+) -> None:
+    """Post a burst, kill the worker while it works, and show that each event still ends, once.
+
+    Errors: DemoError when an event is lost, fails, or leaves its memory twice.
+    """
+    victim = worker(layout, client.url)
+    if victim is None:
+        console.print("No worker of this machine's own stack to kill: this act is left out.")
+        return
+    count = _burst(story, run_id, client)
+    console.print(f"  {len(story.burst)} people post {count} turns; then, at once:\n")
+    _await_work(run_id, client)
+    if not send(victim, signal.SIGKILL):
+        raise DemoError(f"{WORKER} (pid {victim.pid}) was gone before it could be killed.")
+    aftermath = Aftermath(victim, console)
+    standing = _standing(client.events(run_id))
+    aftermath.tell(f"kill -9 {victim.pid} ({WORKER}), which leaves {standing}")
+    with console.status("waiting for the dead worker's events"):
+        events = _until_ended(run_id, aftermath, layout=layout, client=client)
+    _prove(events, count, run_id, client=client, console=console)
+    console.print(screens.explained(_why(lease_s, grace_s)))
+
+
+def _burst(story: Story, run_id: str, client: Client) -> int:
+    """Everybody says their first sentence, then their second, ...; how many turns that made."""
+    rounds = max(len(person.says) for person in story.burst)
+    turns = [
+        (person.speaker, person.says[at])
+        for at in range(rounds)
+        for person in story.burst
+        if at < len(person.says)
+    ]
+    for speaker, words in turns:
+        message = {"role": "user", "content": words, "name": speaker}
+        client.add([message], user_id=f"{speaker.lower()}-{run_id}", run_id=run_id)
+    return len(turns)
+
+
+def _await_work(run_id: str, client: Client) -> None:
+    """Return as soon as an event runs, or has ended already."""
+
+    def begun() -> bool:
+        return any(event.status != "PENDING" for event in client.events(run_id))
+
+    if not wait_until(begun, CAUGHT_WITHIN_S):
+        raise DemoError(f"No event was begun within {CAUGHT_WITHIN_S:.0f} s: see `make logs`.")
+
+
+def _standing(events: Sequence[Event]) -> str:
+    """How many events are where: "9 RUNNING, 15 PENDING"."""
+    counted = Counter(event.status for event in events)
+    return ", ".join(f"{counted[name]} {name}" for name in sorted(counted, reverse=True))
+
+
+def _until_ended(
+    run_id: str, aftermath: Aftermath, *, layout: Layout, client: Client
+) -> list[Event]:
+    events: list[Event] = []
+
+    def over() -> bool:
+        nonlocal events
+        _look_at_worker(aftermath, layout)
+        events = client.events(run_id)
+        ended = sum(event.ended for event in events)
+        aftermath.count(ended, len(events))
+        return ended == len(events)
+
+    wait_until(over, ENDED_WITHIN_S)
+    refuse_failures(events, ENDED_WITHIN_S)
+    return events
+
+
+def _look_at_worker(aftermath: Aftermath, layout: Layout) -> None:
+    state = journal.read(layout)
+    note = state.processes.get(WORKER) if state else None
+    if note is None or note.pid in (None, aftermath.killed.pid):
+        return
+    aftermath.once(f"the supervisor has started {WORKER} again, as {note.pid}")
+    if note.state is journal.ProcessState.HEALTHY:
+        aftermath.once("the new worker is ready")
+
+
+def _prove(
+    events: Sequence[Event], count: int, run_id: str, *, client: Client, console: Console
+) -> None:
+    """Count what is stored against what the receipts say."""
+    stored = client.memories(run_id=run_id)
+    due, doubles = tally.due(events), tally.doubles(stored)
+    if len(events) != count or stored.count != due or doubles:
+        raise DemoError(
+            f"{count} turns were accepted and {len(events)} events ended; the receipts make "
+            f"{due} memories, {stored.count} are stored, {doubles} of them twice."
+        )
+    console.print(
+        f"\n  {count} accepted = {_standing(events)}"
+        f"\n  {due} memories by the receipts = {stored.count} stored, none of them twice\n",
+        style="bold green",
+    )
+
+
+def _why(lease_s: float, grace_s: float) -> tuple[tuple[str, str], ...]:
+    return (
+        ("supervisor", "starts whatever dies again"),
+        ("lease", f"the dead renew nothing: after {lease_s:g} s their events are free"),
+        (
+            "sweeper",
+            f"hands those out again, and what nobody took within {grace_s:g} s",
+        ),
+        ("fence", "a worker that comes back late is refused: effects happen once"),
+    )

@@ -1,0 +1,197 @@
+"""Values to what a terminal shows. Pure: each function returns something rich can print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from deploy.demo.answers import Accepted, Change, Event, Found, Line, Relation
+from deploy.demo.story import Session, said
+from deploy.demo.tally import OUTCOMES, RULES, Cost, outcomes
+from pipeline.domain import StageName
+
+COLOURS = {"ADD": "green", "UPDATE": "yellow", "DELETE": "red", "NOOP": "cyan"}
+STATUS_COLOURS = {"SUCCEEDED": "green", "FAILED": "bold red", "RUNNING": "yellow"}
+RELATIONS_SHOWN = 4
+# Settling is bookkeeping: nothing is shown of it.
+STAGES = tuple(stage.value for stage in StageName if stage is not StageName.SETTLE)
+
+
+def heading(number: int, title: str, about: str) -> RenderableType:
+    """An act's title, and what there is to see in it."""
+    return Group("", Text(f"{number}  {title}", style="bold magenta"), Text(about, style="dim"), "")
+
+
+def session(number: int, told: Session) -> RenderableType:
+    return Text(f"Session {number}, {told.day}: {told.title}", style="bold")
+
+
+def accepted(number: int, said_by: str, words: str, answer: Accepted) -> RenderableType:
+    """A turn, and what the API answered to it at once."""
+    grid = _plain()
+    grid.add_row(str(number), Text.assemble((f"{said_by}: ", "blue"), words))
+    grid.add_row("", _at_once(answer))
+    return _indented(grid)
+
+
+def _at_once(answer: Accepted) -> Text:
+    return Text.assemble(
+        ("-> ", "dim"),
+        (answer.status, "yellow"),
+        (f" after {answer.ms:.1f} ms", "bold"),
+        (f"  event {answer.event_id}", "dim"),
+    )
+
+
+def progress(events: Sequence[Event]) -> RenderableType:
+    """One line an event: milliseconds of each finished stage, where it is now, how it ended."""
+    table = _headed()
+    table.add_column("turn")
+    for name in STAGES:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("status", min_width=9)
+    table.add_column("total ms", justify="right")
+    for number, event in enumerate(events, start=1):
+        table.add_row(str(number), *_stages(event), _status(event), _ms(event.latency))
+    return _indented(table, above=1)
+
+
+def _stages(event: Event) -> Iterator[Text]:
+    done = {run.stage: run.ms for run in event.stages}
+    for name in STAGES:
+        if event.stage == name and not event.ended:
+            yield Text("...", style="yellow")
+        elif name in done:
+            yield Text(_ms(done[name]), style="green")
+        else:
+            yield Text("-" if event.ended else "", style="dim")
+
+
+def _status(event: Event) -> Text:
+    if event.waiting and not event.ended:
+        return Text(f"waits: {event.waiting.code}", style="yellow")
+    return Text(event.status, style=STATUS_COLOURS.get(event.status, "dim"))
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def receipts(events: Sequence[Event]) -> RenderableType:
+    """What became of each turn: outcome, memory, what it said before, and why."""
+    table = _headed()
+    table.add_column("turn")
+    table.add_column("outcome")
+    table.add_column("memory", ratio=3)
+    table.add_column("reason", ratio=2)
+    for number, event in enumerate(events, start=1):
+        for line in event.results:
+            outcome = Text(line.event, style=COLOURS.get(line.event, ""))
+            table.add_row(str(number), outcome, _memory(line), Text(line.reason or ""))
+        if not event.results:
+            nothing = Text("nothing stored", style="dim")
+            table.add_row(str(number), Text("-", style="dim"), nothing, Text(event.note or ""))
+    return _indented(table, above=1)
+
+
+def _memory(line: Line) -> Text:
+    text = Text(line.memory or "-", style="strike" if line.event == "DELETE" else "")
+    if line.old_memory and line.old_memory != line.memory:
+        text.append(f"\nbefore: {line.old_memory}", style="dim")
+    return text
+
+
+def cost(spent: Cost) -> RenderableType:
+    """Who answered, and what it cost."""
+    shared = f"{spent.events} turns, {spent.batches} batch{'es' * (spent.batches != 1)}"
+    who = ", ".join(spent.models) or "no model"
+    if spent.models == (RULES,):
+        who = f"{RULES} answered, not an LLM"
+    line = f"{shared}, {spent.calls} calls, {spent.tokens:,} tokens{_price(spent)}: {who}"
+    return _indented(Text(line, style="dim"), above=1)
+
+
+def _price(spent: Cost) -> str:
+    if spent.usd is not None:
+        return f", ${spent.usd:.4f}"
+    return ", price unknown" if spent.calls else ""
+
+
+def mix(events: Sequence[Event]) -> Text:
+    """All outcomes, counted."""
+    counted = outcomes(events)
+    parts = [(f"{counted[name]} {name}", COLOURS[name]) for name in OUTCOMES if counted[name]]
+    empty = sum(not event.results for event in events)
+    text = Text("All receipts: ").append_text(Text(", ").join(Text(*part) for part in parts))
+    return text.append(f", {empty} with nothing to store" * bool(empty)).append(".")
+
+
+def found(query: str, answer: Found) -> RenderableType:
+    """A question, and the memories that answer it, best first."""
+    rows = _plain()
+    for hit in answer.results:
+        rows.add_row(f"{hit.score:.2f}", Text(hit.memory), _since(hit.timestamp))
+    return Group(Text(f"{query}", style="bold"), _indented(rows), "")
+
+
+def graph(edges: Sequence[Relation]) -> RenderableType:
+    """The first relations around what was found."""
+    rows = _plain()
+    for edge in edges[:RELATIONS_SHOWN]:
+        arrow = (f" --{edge.relationship}--> ", "cyan")
+        rows.add_row(Text.assemble(edge.source, arrow, edge.target), _since(edge.valid_from))
+    return Group(Text("Relations around the answers", style="bold"), _indented(rows), "")
+
+
+def _since(moment: datetime | None) -> Text:
+    return Text(f"since {said(moment)}" if moment else "-", style="dim")
+
+
+def history(changes: Sequence[Change]) -> RenderableType:
+    """Every state a memory had, oldest first."""
+    rows = _plain()
+    for change in changes:
+        outcome = Text(change.event, style=COLOURS.get(change.event, ""))
+        text = Text(change.new_memory or change.old_memory or "")
+        rows.add_row(outcome, text, Text(change.reason or "", style="dim"))
+    title = "History of a memory that changed: nothing is overwritten"
+    return Group(Text(title, style="bold"), _indented(rows))
+
+
+def moment(seconds: float, what: str) -> Text:
+    """A line of the crash's story."""
+    return Text.assemble((f"  {seconds:6.2f} s  ", "bold"), what)
+
+
+def explained(pairs: Sequence[tuple[str, str]]) -> RenderableType:
+    """A word and the line that explains it."""
+    rows = _plain()
+    for word, line in pairs:
+        rows.add_row(Text(word, style="bold"), Text(line))
+    return _indented(rows)
+
+
+def _headed() -> Table:
+    return Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="dim",
+    )
+
+
+def _plain() -> Table:
+    return Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+
+
+def _indented(what: RenderableType, above: int = 0) -> Padding:
+    return Padding(what, (above, 0, 0, 2), expand=False)

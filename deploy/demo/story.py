@@ -1,0 +1,56 @@
+"""What is said in the demo: conversation.json as values."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib import resources
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Turn(_Value):
+    """What the user says, and the assistant's answer to it: one add."""
+
+    user: str = Field(min_length=1)
+    assistant: str = Field(min_length=1)
+
+
+class Session(_Value):
+    """One chat. `at` is when it took place, months before it is posted."""
+
+    title: str
+    at: AwareDatetime
+    turns: tuple[Turn, ...] = Field(min_length=1)
+
+    @property
+    def day(self) -> str:
+        return said(self.at)
+
+
+class Person(_Value):
+    """Somebody of the burst; each has a scope of their own."""
+
+    speaker: str
+    says: tuple[str, ...] = Field(min_length=1)
+
+
+class Story(_Value):
+    speaker: str
+    sessions: tuple[Session, ...]
+    questions: tuple[str, ...]
+    burst: tuple[Person, ...]
+
+
+def load() -> Story:
+    """The story that ships with the demo."""
+    text = resources.files(__package__).joinpath("conversation.json").read_text("utf-8")
+    return Story.model_validate_json(text)
+
+
+def said(moment: datetime) -> str:
+    """A date as people say it: 2 March 2026."""
+    return f"{moment.day} {moment:%B %Y}"

@@ -1,0 +1,75 @@
+"""Counting receipts: outcomes, cost, batches, what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deploy.demo.answers import Event, Memories
+
+OUTCOMES = ("ADD", "UPDATE", "DELETE", "NOOP")
+# What the three sessions bring about where local/rules answers; a DELETE comes on top.
+EXPECTED = frozenset({"ADD", "UPDATE", "NOOP"})
+RULES = "local/rules"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some events cost. `usd` None: the provider's price is not known, or nobody was paid."""
+
+    models: tuple[str, ...]
+    calls: int
+    tokens: int
+    usd: float | None
+    batches: int
+    events: int
+
+
+def outcomes(events: Iterable[Event]) -> Counter[str]:
+    """How often each outcome is in the receipts."""
+    return Counter(line.event for event in events for line in event.results)
+
+
+def unexplained(events: Iterable[Event]) -> int:
+    """Receipt lines without a reason."""
+    return sum(not line.reason for event in events for line in event.results)
+
+
+def missing(events: Sequence[Event]) -> list[str]:
+    """Expected outcomes that no receipt shows."""
+    return sorted(EXPECTED - outcomes(events).keys())
+
+
+def changed(events: Iterable[Event]) -> str | None:
+    """The id of the first memory that an update changed."""
+    updated = (line.id for event in events for line in event.results if line.event == "UPDATE")
+    return next((found for found in updated if found), None)
+
+
+def cost(events: Sequence[Event]) -> Cost:
+    """The events' own share: a batch's cost is in the receipt of each of its events."""
+    shares = [(event.usage, 1 / (event.usage.batch_events or 1)) for event in events]
+    priced = [usage.cost_usd * share for usage, share in shares if usage.cost_usd is not None]
+    return Cost(
+        models=tuple(dict.fromkeys(name for usage, _ in shares for name in usage.models)),
+        calls=round(sum(usage.calls * share for usage, share in shares)),
+        tokens=round(
+            sum((usage.prompt_tokens + usage.completion_tokens) * share for usage, share in shares)
+        ),
+        usd=sum(priced) if priced else None,
+        batches=round(sum(share for _, share in shares)),
+        events=len(events),
+    )
+
+
+def due(events: Iterable[Event]) -> int:
+    """How many memories must exist, by the receipts."""
+    counted = outcomes(events)
+    return counted["ADD"] - counted["DELETE"]
+
+
+def doubles(stored: Memories) -> int:
+    """Memories whose text their owner has stored already."""
+    kept = [(one.user_id, one.memory) for one in stored.results]
+    return len(kept) - len(set(kept))
