@@ -29,7 +29,7 @@ LABELS = {
     "lives_in": "residence", "works_as": "job", "works_at": "employer", "works_in": "field of work",
     "named": "name", "follows_diet": "diet", "relationship_status": "relationship status",
     "is_aged": "age", "has_birthday": "birthday", "is_from": "origin", "drives": "car",
-    "plans": "date of the plan",
+    "plans": "date of the plan", "prefers": "preference",
 }  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _knows(new: Slot, old: Slot) -> bool:
     if new.relation == "plans":
         return new.key <= old.key and (not new.when or new.when == old.when)
     if new.key == old.key:
-        return True
+        return not _turned(new, old)
     return bool(new.key < old.key) and (
         is_single(new.relation) or new.core == old.core or not new.key
     )
@@ -232,11 +232,15 @@ def _changes(new: Slot, old: Slot) -> bool:
         moved = bool(old.when) and bool(new.when) and new.when != old.when
         return _alike(new, old) and moved
     if new.relation == "prefers":
-        return new.key == old.key and stems(new.value.split(" over ")[0]) != stems(
-            old.value.split(" over ")[0]
-        )
+        return _turned(new, old)
     clash = not (new.key <= old.key or old.key <= new.key)
     return new.positive and is_single(new.relation) and clash
+
+
+def _turned(new: Slot, old: Slot) -> bool:
+    """The same two things, the other way round: tea over coffee, coffee over tea."""
+    first, known = (stems(re.split(r" (?:over|to) ", slot.value)[0]) for slot in (new, old))
+    return new.relation == "prefers" and new.key == old.key and first != known
 
 
 def _change_reason(new: Slot, old: Slot) -> str:

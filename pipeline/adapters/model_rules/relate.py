@@ -140,6 +140,7 @@ def _source(slot: Slot, text: str) -> Entity:
     """The subject as the fact writes it; the speaker is "User"."""
     at = text.lower().find(slot.subject)
     name = text[at : at + len(slot.subject)] if at >= 0 else slot.subject
+    name = name.removesuffix("'s")  # "Maya's partner is Jonas": the edge starts at Maya
     name = "User" + name[4:] if name.lower().startswith("user") else name[:1].upper() + name[1:]
     pet = re.search(rf"'s (?:\w+ )?{w.PETS}\b", name, re.IGNORECASE)
     return Entity(name, "animal" if pet else "person")
@@ -176,7 +177,8 @@ def _ends(slot: Slot, source: str, relation: str, destination: str) -> bool:
     relation = SAME_EDGE.get(relation.lower(), relation.lower())
     if slot.relation == "forget":
         return _forgets(slot, source, relation, destination)
-    return _plain(source) == slot.subject and _excludes(slot, relation, destination)
+    ours = _plain(source) == slot.subject.removesuffix("'s")
+    return ours and _excludes(slot, relation, destination)
 
 
 def _excludes(slot: Slot, relation: str, destination: str) -> bool:

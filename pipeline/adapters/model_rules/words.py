@@ -36,7 +36,7 @@ OPENERS = either(
     " enough, unfortunately, sadly, luckily, because, then, just so you know, you know, sorry, in"
     " fact, please, ah, oh yes, oh yeah, i mean, for your information, for the record, guess what,"
     " not sure if i mentioned it, these days, nowadays, at the moment, right now, recently,"
-    " currently, now"
+    " currently, now, one more thing, one thing, another thing"
 )
 # Openers only before a pause: "Nice, ..." but not "Nice is my favourite city".
 PAUSED = either(
@@ -47,7 +47,8 @@ CLOSERS = either(
     "too, as well, though, haha, lol, actually, btw, by the way, please, you know, now,"
     " currently, these days, nowadays, at the moment, right now, at all, so much, very much, a"
     " lot, to be honest, i think, i guess, of course, for now, recently, either, thanks, thank"
-    " you, by now, already, instead, if i remember correctly, so far, lately, honestly, at last,"
+    " you, by now, already, after all, in case you forgot, in"
+    " case you wonder, instead, if i remember correctly, so far, lately, honestly, at last,"
     " finally"
 )
 
