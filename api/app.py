@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from api import errors
 from api.deps import Api, KeyRing
-from api.middleware import BodyLimit, OneSlash
+from api.middleware import BodyLimit, NoNul, OneSlash
 from api.routes import events, memories, system
 from api.watch import EventWatch
 from pipeline import bootstrap
@@ -45,10 +45,12 @@ def create_app(settings: Settings) -> FastAPI:
         description=ABOUT,
         lifespan=lifespan,
         redirect_slashes=False,
+        strict_content_type=False,  # a plain `curl -d` means JSON too
         exception_handlers=errors.HANDLERS,
     )
     for router in (memories.router, events.router, system.router):
         app.include_router(router)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
+    app.add_middleware(NoNul)
     app.add_middleware(OneSlash)
     return app

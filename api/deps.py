@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Request, Security
+from fastapi.security import APIKeyHeader
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.errors import Unauthorized
@@ -24,6 +25,12 @@ from pipeline.settings import Settings
 KEY_CACHE_S = 5.0
 MOST_KEYS = 10_000
 PING_S = 2.0
+TOKEN = APIKeyHeader(
+    name="Authorization",
+    scheme_name="API key",
+    description="`Token <key>`, as the Mem0 clients send it; `Bearer <key>` does as well.",
+    auto_error=False,
+)
 HOW = "Send your API key as `Authorization: Token <key>`."
 
 
@@ -85,8 +92,8 @@ async def api_of(request: Request) -> Api:
 
 async def caller(
     api: Annotated[Api, Depends(api_of)],
-    authorization: Annotated[str | None, Header()] = None,
-    x_api_key: Annotated[str | None, Header()] = None,
+    authorization: Annotated[str | None, Security(TOKEN)] = None,
+    x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Project:
     """The project of the key: from `Authorization: Token` or `Bearer`, or `X-API-Key`."""
     scheme, _, key = (authorization or "").partition(" ")

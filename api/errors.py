@@ -13,7 +13,7 @@ import structlog
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from pipeline.errors import InvalidInput, MemlaneError, NotFound, TransientError
@@ -63,6 +63,12 @@ async def unavailable(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse(body(str(error), error.code), 503, headers={"Retry-After": "5"})
 
 
+async def unstorable(_: Request, error: Exception) -> JSONResponse:
+    """The ledger answers, and refuses a value that the schemas let through."""
+    log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
+    return respond(400, "A value in this request is out of the range that can be stored.")
+
+
 async def ledger_down(_: Request, error: Exception) -> JSONResponse:
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
     return respond(503, LEDGER_DOWN, **{"Retry-After": "2"})
@@ -82,6 +88,7 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     NotFound: missing,
     HTTPException: http,
     TransientError: unavailable,
+    DataError: unstorable,
     # asyncpg raises plain OSError where the server cannot be reached at all.
     SQLAlchemyError: ledger_down,
     OSError: ledger_down,
@@ -92,7 +99,9 @@ HANDLERS: dict[int | type[Exception], Handler] = {
 def _said(error: dict[str, Any]) -> str:
     """One validation error in words: where, and what is wrong."""
     if error["type"] == "json_invalid":
-        return "The body is not valid JSON."
-    place = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
+        return f"The body is not valid JSON: {error.get('ctx', {}).get('error', 'unreadable')}."
+    if error["loc"] == ("body",) and error["type"] == "missing":
+        return "The body is missing; send a JSON object."
+    place = [str(part) for part in error["loc"][1:]]  # the first says body, query or path
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{'.'.join(place)}: {message}" if place else message

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from api.errors import respond
+
 SLASHES = re.compile(rb"/{2,}")
 
 
@@ -28,6 +30,19 @@ class OneSlash:
                 raw += b"/"
             scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
         await self._app(scope, receive, send)
+
+
+class NoNul:
+    """A NUL in the query is refused by name: PostgreSQL's text holds none."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if b"%00" in scope.get("query_string", b""):
+            refusal = respond(400, "The URL holds a NUL character (%00); remove it.")
+            return await refusal(scope, receive, send)
+        return await self._app(scope, receive, send)
 
 
 class BodyLimit:

@@ -5,10 +5,10 @@ Facts: the Mem0 Python, TypeScript and CLI clients.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any
 
-import orjson
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -35,7 +35,7 @@ def _id(value: object) -> object:
     return value
 
 
-EntityId = Annotated[str | None, BeforeValidator(_id), Field(max_length=LONGEST_ID)]
+EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(_id)]
 
 
 class Request(BaseModel):
@@ -44,14 +44,33 @@ class Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def storable(cls, value: Any) -> Any:
-        """PostgreSQL's text knows no NUL and no half of a surrogate pair: say so, store nothing."""
-        try:
-            held = orjson.dumps(value)
-        except orjson.JSONEncodeError:
-            raise ValueError("the body holds text that is not valid Unicode") from None
-        if b"\\u0000" in held:
-            raise ValueError("the body holds a NUL character (\\u0000); remove it")
+        """PostgreSQL's text holds no NUL and no half of a surrogate pair: say so, store nothing."""
+        if fault := _unstorable(value):
+            raise ValueError(f"the body holds {fault}; remove it")
         return value
+
+
+def _unstorable(value: object) -> str | None:
+    match value:
+        case str():
+            if "\x00" in value:
+                return "a NUL character (\\u0000)"
+            return None if value.isascii() or _is_unicode(value) else "text that is not Unicode"
+        case dict():
+            parts: Iterable[object] = (part for pair in value.items() for part in pair)
+        case list():
+            parts = value
+        case _:
+            return None
+    return next((fault for part in parts if (fault := _unstorable(part))), None)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class MessageIn(BaseModel):
@@ -134,8 +153,11 @@ class AddRequest(Request):
 
     @model_validator(mode="after")
     def somebody(self) -> AddRequest:
-        if not any(self.ids().values()):
+        given = [value for value in self.ids().values() if value]
+        if not given:
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
+        if any(len(value) > LONGEST_ID for value in given):
+            raise ValueError(f"an id is longer than {LONGEST_ID} characters")
         return self
 
     def ids(self) -> dict[str, str | None]:
@@ -206,7 +228,7 @@ class SearchRequest(ReadRequest):
 class UpdateRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
 
-    text: str | None = Field(default=None, min_length=1)
+    text: str | None = None
     metadata: dict[str, Any] | None = None
     timestamp: datetime | None = None
     expiration_date: date | None = None
@@ -219,6 +241,13 @@ class UpdateRequest(Request):
             for name in ("message", "data", "memory"):
                 if isinstance(value.get(name), str):
                     return {**value, "text": value[name]}
+        return value
+
+    @field_validator("text")
+    @classmethod
+    def not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("a memory cannot be blank; delete it instead")
         return value
 
     @field_validator("timestamp", mode="before")

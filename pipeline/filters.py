@@ -42,6 +42,7 @@ KIND = (
     | {"metadata": "metadata", "text": "text", "keywords": "text", "memory_ids": "memory_ids"}
 )
 ANY = "*"
+SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outside NOT"
 DEEPEST = 16
 
 
@@ -81,9 +82,7 @@ def parse(value: object) -> Filter:
 def require_scope(tree: Filter) -> Filter:
     """Refuse a filter that names no user, agent, app or run positively: it would read everybody."""
     if not _scoped(tree):
-        raise InvalidInput(
-            "filters must name at least one of user_id, agent_id, app_id, run_id outside NOT."
-        )
+        raise InvalidInput(f"filters {SCOPE_NEEDED}.")
     return tree
 
 
@@ -103,6 +102,8 @@ def _group(value: object, *, depth: int) -> Filter:
         raise InvalidInput(f"filters nest deeper than {DEEPEST} levels.")
     if not isinstance(value, Mapping):
         raise InvalidInput(f"A filter must be an object, not {type(value).__name__}.")
+    if not value:
+        raise InvalidInput(f"An empty filter matches everything; {SCOPE_NEEDED}.")
     parts = tuple(_entry(str(key), item, depth=depth) for key, item in value.items())
     return parts[0] if len(parts) == 1 else AllOf(parts)
 
@@ -115,7 +116,7 @@ def _entry(key: str, value: object, *, depth: int) -> Filter:
             return AnyOf(_branches(key, value, depth=depth))
         case "NOT":
             branches = value if isinstance(value, list) else [value]
-            return Not(AnyOf(tuple(_group(branch, depth=depth + 1) for branch in branches)))
+            return Not(AnyOf(_branches(key, branches, depth=depth)))
         case _:
             return _field(ALIASES.get(key, key), value)
 
@@ -166,11 +167,13 @@ def _operand(field: str, operator: str, value: object) -> object:
         return [_operand(field, "eq", item) for item in value]
     match KIND[field]:
         case "time":
+            if value is None and operator not in ("eq", "ne"):
+                raise InvalidInput(f"{field}: {operator!r} needs a time.")
             return None if value is None else moment(field, value)
         case "memory_ids":
             return _uuid(value)
         case "entity" | "text":
-            if value is not None and not isinstance(value, str | int):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
                 raise InvalidInput(f"{field} takes a string.")
             return None if value is None else str(value)
         case _:
@@ -183,11 +186,11 @@ def moment(field: str, value: object) -> datetime:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
         found = datetime.fromisoformat(str(value))
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(
             f"{field}: {value!r} is no time. Use 2026-03-01, 2026-03-01T10:00:00Z or Unix seconds."
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _uuid(value: object) -> UUID:

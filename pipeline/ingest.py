@@ -143,7 +143,7 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
         except (DBAPIError, OSError):
             raise  # the ledger itself is out of reach: the lease runs out and the sweeper retries
         except Exception as error:
-            log.exception("stage_crashed")
+            log.error("stage_crashed", exc_info=error)
             return await _fail(
                 activation, batch, FailureCode.INTERNAL, type(error).__name__, services
             )

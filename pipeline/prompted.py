@@ -9,16 +9,15 @@ Nothing a user or a model wrote is quoted in an error: messages name places and 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, TypeVar
 
 from annotated_types import MinLen
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel
 
 from pipeline import prompts
 from pipeline.domain import (
@@ -37,14 +36,13 @@ from pipeline.domain import (
     StoredRelation,
 )
 from pipeline.errors import MalformedAnswer
+from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, parsed
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
 T = TypeVar("T")
-Shape = TypeVar("Shape", bound=BaseModel)
 
 # How much of a bad answer is shown again: enough to see the fault, whatever ran away.
 REPAIR_CHARS = 4_000
-SHOWN_ERRORS = 5
 
 
 def _clean(text: str) -> str:
@@ -141,10 +139,10 @@ def parse_facts(text: str, messages: Sequence[SourcedMessage]) -> tuple[Fact, ..
 
     A fact that several events state is a fact of each of them, for each has a receipt of its own.
     """
-    rows = _parsed(text, FactsAnswer).facts
+    rows = parsed(text, FactsAnswer).facts
     for at, row in enumerate(rows):
         for number in row.messages:
-            _check_number(f"facts.{at}.messages", number, len(messages), "messages")
+            check_number(f"facts.{at}.messages", number, len(messages), "messages")
     found = [
         Fact(row.text, said.source, said.message.role)
         for row in rows
@@ -204,7 +202,7 @@ def parse_decisions(
     - DELETE of or NOOP on a memory that was not offered becomes NOOP without a target;
     - of several changes to one memory the last holds, the earlier become NOOP on it.
     """
-    rows = _one_a_fact(_parsed(text, DecisionsAnswer).decisions, len(facts))
+    rows = _one_a_fact(parsed(text, DecisionsAnswer).decisions, len(facts))
     if mend:
         rows = _changed_once([_mended(row, len(neighbours)) for row in rows])
     _check_targets(rows, len(neighbours))
@@ -257,7 +255,7 @@ def _check_target(row: DecisionRow, offered: int) -> None:
     if row.action is Outcome.UPDATE and row.text is None:
         raise MalformedAnswer(f"{where} is UPDATE without a text")
     if row.action is not Outcome.ADD and row.target is not None:
-        _check_number(f"{where}: target", row.target, offered, "memories")
+        check_number(f"{where}: target", row.target, offered, "memories")
 
 
 def _mended(row: DecisionRow, offered: int) -> DecisionRow:
@@ -296,11 +294,11 @@ def _decision(row: DecisionRow, fact: Fact, neighbours: Sequence[Neighbour]) -> 
 
 def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation]) -> GraphChanges:
     """The new edges, each once, and the ids of the current relations that ended."""
-    answer = _parsed(text, RelationsAnswer)
+    answer = parsed(text, RelationsAnswer)
     for at, row in enumerate(answer.relations):
-        _check_number(f"relations.{at}.fact", row.fact, fact_count, "facts")
+        check_number(f"relations.{at}.fact", row.fact, fact_count, "facts")
     for at, number in enumerate(answer.ended):
-        _check_number(f"ended.{at}", number, len(current), "current relations")
+        check_number(f"ended.{at}", number, len(current), "current relations")
     relations = dict.fromkeys(_relation(row) for row in answer.relations)
     ended = dict.fromkeys(current[number - 1].relation_id for number in answer.ended)
     return GraphChanges(tuple(relations), tuple(ended))
@@ -337,76 +335,3 @@ def _relation(row: RelationRow) -> Relation:
         destination=Entity(row.target, row.target_kind),
         fact=row.fact - 1,
     )
-
-
-# ── every answer ─────────────────────────────────────────────────────────────────────────────────
-
-
-def _parsed(text: str, shape: type[Shape]) -> Shape:
-    try:
-        return shape.model_validate(_json_object(text))
-    except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
-            for fault in error.errors(include_input=False, include_url=False)[:SHOWN_ERRORS]
-        ]
-        raise MalformedAnswer("; ".join(faults)) from None
-
-
-def _json_object(text: str) -> object:
-    """The one JSON object in the text, whatever stands around it (prose, a code fence)."""
-    start = _OBJECT.search(text)
-    if start is None:
-        raise MalformedAnswer("there is no JSON object in it")
-    try:
-        value, end = _DECODER.raw_decode(text, start.start())
-    except json.JSONDecodeError as error:
-        raise MalformedAnswer(_broken(error)) from None
-    except (RecursionError, ValueError):  # ValueError: a number of more digits than Python reads
-        raise MalformedAnswer("the JSON is nested too deeply, or a number too long") from None
-    if _OBJECT.search(text, end):
-        raise MalformedAnswer("there is more than one JSON object in it")
-    return value
-
-
-_DECODER = json.JSONDecoder()
-_OBJECT = re.compile(r'\{\s*["}]')
-
-
-def _broken(error: json.JSONDecodeError) -> str:
-    if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
-        return "the JSON breaks off before its end; give a shorter, complete answer"
-    return f"the JSON is broken at character {error.pos}: {error.msg}"
-
-
-def _check_number(where: str, number: int, count: int, of: str) -> None:
-    if not 1 <= number <= count:
-        raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
-
-
-@cache
-def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
-    """The JSON schema of an answer in the subset that strict structured output takes.
-
-    Every property required, none besides, no defaults and no length limits: those are checked here.
-    Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
-    """
-    return _strict(shape.model_json_schema())
-
-
-def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
-    kept: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
-    for key in _MAPS:
-        if key in schema:
-            kept[key] = {name: _strict(part) for name, part in schema[key].items()}
-    if "items" in schema:
-        kept["items"] = _strict(schema["items"])
-    if "anyOf" in schema:
-        kept["anyOf"] = [_strict(part) for part in schema["anyOf"]]
-    if "properties" in schema:
-        kept |= {"required": list(schema["properties"]), "additionalProperties": False}
-    return kept
-
-
-_AS_IS = ("type", "enum", "$ref")
-_MAPS = ("properties", "$defs")

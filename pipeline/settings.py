@@ -91,7 +91,7 @@ def load() -> Settings:
     """
     known = known_names()
     for name in sorted(os.environ):  # noqa: TID251  here is where they are read
-        if name.startswith(PREFIX) and name.upper() not in known:
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise InvalidInput(f"{name} is not a Memlane setting.{hint}")

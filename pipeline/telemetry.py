@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import traceback
 from typing import Any
 
 import structlog
@@ -18,6 +19,7 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
+from structlog.typing import EventDict
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -51,7 +53,9 @@ events_in_flight = Gauge(
 )
 
 # Chatty at INFO: they log what we log ourselves, or request URLs.
-QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "celery.app.trace", "kombu")
+QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "kombu")
+# Says what a task raised, in the exception's own words; workers.__main__ says its type instead.
+SILENT = ("celery.app.trace",)
 
 
 def configure_logs(level: str, *, process: str) -> None:
@@ -65,7 +69,7 @@ def configure_logs(level: str, *, process: str) -> None:
     structlog.configure(
         processors=[
             *shared,
-            structlog.processors.format_exc_info,
+            frames_only,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -78,7 +82,7 @@ def configure_logs(level: str, *, process: str) -> None:
             foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
+                frames_only,
                 structlog.processors.JSONRenderer(),
             ],
         )
@@ -87,6 +91,23 @@ def configure_logs(level: str, *, process: str) -> None:
     logging.root.setLevel(level.upper())
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    for name in SILENT:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def frames_only(_: Any, __: str, fields: EventDict) -> EventDict:
+    """An exception as its type and frames, down its causes: its message may repeat a user."""
+    error = sys.exc_info()[1] if (given := fields.pop("exc_info", None)) is True else given
+    error = error[1] if isinstance(error, tuple) else error
+    chain = []
+    while isinstance(error, BaseException):
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        chain.append({"error": type(error).__name__, "frames": places})
+        error = error.__cause__ or error.__context__
+    if chain:
+        fields["exception"] = chain
+    return fields
 
 
 def exposition() -> tuple[bytes, str]:

@@ -80,5 +80,3 @@ async def _execute(url: str, statement: str) -> None:
     async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
         await connection.execute(text(statement))
     await engine.dispose()
-
-

@@ -7,14 +7,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import structlog
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging, worker_ready
+from celery.signals import setup_logging, task_failure, worker_ready
 
 from pipeline import settings, telemetry
 from workers.app import QUEUE, make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
 from workers.runtime import Runtime
 from workers.tasks import register
+
+log = structlog.get_logger()
 
 
 def main() -> None:
@@ -36,10 +39,15 @@ def main() -> None:
         """A receiver, any receiver, keeps Celery from setting up logging of its own."""
 
     def ready(**_: Any) -> None:
+        log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
         runtime.warm()
         if arguments.ready_file:
             arguments.ready_file.touch()
 
+    def failed(sender: Any, exception: BaseException, **_: Any) -> None:
+        log.error("task_raised", task=sender.name, exc_info=exception)
+
+    task_failure.connect(failed)
     setup_logging.connect(keep_our_logging)
     worker_ready.connect(ready)
     app.Worker(

@@ -10,18 +10,20 @@ from sqlalchemy import ColumnElement, and_
 
 from api import shapes
 from api.deps import Caller, Given
+from api.examples import answers
 from api.routes.memories import paging, refuse_beyond
+from api.strict_json import StrictJson
 from pipeline.domain import Status
 from pipeline.errors import InvalidInput
 from pipeline.filters import moment
 from pipeline.ledger.schema import events, lanes
 
-router = APIRouter(tags=["events"])
+router = APIRouter(tags=["events"], route_class=StrictJson)
 
 LONGEST_WAIT_S = 60.0
 
 
-@router.get("/v1/event/{event_id}/")
+@router.get("/v1/event/{event_id}/", responses=answers("event"))
 @router.get("/v1/events/{event_id}/", include_in_schema=False)
 async def get(
     event_id: str,

@@ -10,32 +10,22 @@ from starlette.exceptions import HTTPException
 
 from api import shapes
 from api.deps import Api, Caller, Given
+from api.examples import answers
 from api.schemas import AddRequest, ListRequest, SearchRequest, UpdateRequest
+from api.strict_json import StrictJson
 from pipeline import ingest, memories, search
 from pipeline.errors import InvalidInput, NotFound
 from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.projects import Project
 
-router = APIRouter(tags=["memories"])
+router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
+# No ledger has so many; an offset beyond is more than it can count.
+LAST_PAGE = 10**9
 
 
-@router.post(
-    "/v3/memories/add/",
-    responses={
-        200: {
-            "content": {
-                "application/json": {
-                    "example": {
-                        "event_id": "5f0c7d3e-8a0b-4c43-9a51-2d1a3f6f7b10",
-                        "status": "PENDING",
-                    }
-                }
-            }
-        }
-    },
-)
+@router.post("/v3/memories/add/", responses=answers("add"))
 async def add(request: AddRequest, api: Given, project: Caller) -> dict[str, Any]:
     """Accept a conversation turn.
 
@@ -96,7 +86,10 @@ async def list_memories(
     page_size: Annotated[int | None, Query()] = None,
 ) -> dict[str, Any]:
     """A page of memories that match the filters, newest first."""
-    number, size = paging(page or request.page, page_size or request.page_size)
+    number, size = paging(
+        request.page if page is None else page,
+        request.page_size if page_size is None else page_size,
+    )
     where = matches(project.id, request.tree())
     if not request.show_expired:
         where = where & unexpired()
@@ -108,7 +101,7 @@ async def list_memories(
     return shapes.page(results, count=count, page=number, size=size, url=http.url)
 
 
-@router.post("/v3/memories/search/")
+@router.post("/v3/memories/search/", responses=answers("search"))
 async def search_memories(request: SearchRequest, api: Given, project: Caller) -> dict[str, Any]:
     """Memories that answer the query, best first, and the relations around them."""
     query = search.Query(
@@ -178,9 +171,12 @@ def uuid(value: str) -> UUID:
 
 
 def paging(page: int | None, size: int | None) -> tuple[int, int]:
-    number, size = page or 1, size or PAGE_SIZE
+    """Errors: InvalidInput; the cloud's 404 for a page that cannot be."""
+    number, size = 1 if page is None else page, PAGE_SIZE if size is None else size
     if number < 1 or not 1 <= size <= LARGEST_PAGE:
         raise InvalidInput(f"page starts at 1, page_size is 1 to {LARGEST_PAGE}.")
+    if number > LAST_PAGE:
+        raise HTTPException(404, "Invalid page.")
     return number, size
 
 

@@ -95,7 +95,8 @@ class Chroma:
         await self.insert(name, records)
 
     async def delete(self, name: str, ids: Sequence[UUID]) -> None:
-        await self._on(name, "delete", {"ids": [str(key) for key in ids]})
+        if ids:
+            await self._on(name, "delete", {"ids": [str(key) for key in ids]})
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
         return await self._get(name, {"ids": [str(key) for key in ids]})

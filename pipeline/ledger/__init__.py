@@ -52,4 +52,6 @@ def connect(url: str, *, pool_size: int) -> AsyncEngine:
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=30,
+        # Errors would repeat what users said.
+        hide_parameters=True,
     )

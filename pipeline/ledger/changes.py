@@ -6,6 +6,7 @@ changed since the model looked, the rules are:
     UPDATE, DELETE or NOOP of a memory that is gone   the fact is added: nothing said is lost
     UPDATE or DELETE of an immutable memory           the fact is added beside it
     ADD or UPDATE to a text another memory holds      NOOP that names that memory
+    NOOP that names nothing, of a fact said before    NOOP that names what the fact before touched
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A decision with all it takes to carry it out. `vector` belongs to `text`."""
+    """A decision with all it takes to carry it out.
+
+    `vector` belongs to `text`, what a model would store; `fact_vector` to `fact_text`, what was
+    said.
+    """
 
     fact: int
     outcome: Outcome
@@ -59,7 +64,8 @@ class Write:
     reason: str
     target: UUID | None
     new_id: UUID
-    vector: Vector | None
+    vector: Vector
+    fact_vector: Vector
     event: Event
     message_ordinal: int
     attributed_to: Role
@@ -68,7 +74,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One fact's effect: the receipt's line, and the memory's new state where it has one."""
+    """One fact's effect: the receipt's line, and the memory's new state where it has one.
+
+    `vector` belongs to the new state's text, and is None where the text did not change.
+    """
 
     write: Write
     outcome: Outcome
@@ -77,6 +86,7 @@ class Change:
     reason: str
     before: Memory | None = None
     after: Memory | None = None
+    vector: Vector | None = None
 
 
 @dataclass(slots=True)
@@ -86,6 +96,8 @@ class Shelf:
     scope: Scope
     by_id: dict[UUID, Memory] = field(default_factory=dict)
     by_text: dict[bytes, UUID] = field(default_factory=dict)
+    # What each fact of this batch came to, by its text.
+    told: dict[bytes, UUID | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scope: Scope, stored: Iterable[Memory]) -> Shelf:
@@ -109,33 +121,52 @@ class Shelf:
 
 def carry_out(writes: Sequence[Write], shelf: Shelf) -> list[Change]:
     """Each write's change, in order; `shelf` holds the final states afterwards."""
-    return [_carry_out(write, shelf) for write in writes]
+    changes = []
+    for write in writes:
+        change = replace(_carry_out(write, shelf), write=write)
+        shelf.told[text_hash(write.fact_text)] = change.memory_id
+        changes.append(change)
+    return changes
 
 
 def _carry_out(write: Write, shelf: Shelf) -> Change:
     if write.outcome is Outcome.ADD:
-        return _add(write, shelf, write.text, write.reason)
+        return _add(write, shelf)
+    if write.outcome is Outcome.NOOP and write.target is None:
+        same = shelf.told.get(text_hash(write.fact_text))
+        return Change(write, Outcome.NOOP, same, write.fact_text, write.reason)
     target = shelf.active(write.target)
-    if write.outcome is Outcome.NOOP and (target or write.target is None):
-        return Change(write, Outcome.NOOP, write.target, write.fact_text, write.reason)
     if target is None:
-        return _add(write, shelf, write.fact_text, f"{write.reason} (Its memory is gone.)")
+        return _add(_as_said(write, "Its memory is gone."), shelf)
+    if write.outcome is Outcome.NOOP:
+        return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason)
+    return _change_of(target, write, shelf)
+
+
+def _change_of(target: Memory, write: Write, shelf: Shelf) -> Change:
     if target.immutable:
-        return _add(write, shelf, write.fact_text, f"{write.reason} (Its memory is immutable.)")
+        return _add(_as_said(write, "Its memory is immutable."), shelf)
     if write.outcome is Outcome.DELETE:
         return _change(write, shelf, target, replace(target, state="RETIRED"))
     return _update(write, shelf, target)
 
 
-def _add(write: Write, shelf: Shelf, text: str, reason: str) -> Change:
-    if (same := shelf.by_text.get(text_hash(text))) is not None:
-        return Change(write, Outcome.NOOP, same, text, f"{reason} (This text is already stored.)")
+def _as_said(write: Write, why: str) -> Write:
+    """The write as an ADD of the fact itself: what was meant for a memory is not lost with it."""
+    return replace(
+        write, text=write.fact_text, vector=write.fact_vector, reason=f"{write.reason} ({why})"
+    )
+
+
+def _add(write: Write, shelf: Shelf) -> Change:
+    if (known := _known(write, shelf)) is not None:
+        return known
     options = write.event.options
     memory = Memory(
         id=write.new_id,
         lane_id=shelf.scope.lane_id,
         scope=shelf.scope,
-        text=text,
+        text=write.text,
         metadata=dict(options.metadata),
         attributed_to=write.attributed_to,
         state="ACTIVE",
@@ -147,26 +178,31 @@ def _add(write: Write, shelf: Shelf, text: str, reason: str) -> Change:
         valid_from=write.said_at,
     )
     shelf.put(memory)
-    return Change(write, Outcome.ADD, memory.id, text, reason, after=memory)
+    return Change(
+        write, Outcome.ADD, memory.id, memory.text, write.reason, after=memory, vector=write.vector
+    )
 
 
 def _update(write: Write, shelf: Shelf, target: Memory) -> Change:
-    same = shelf.by_text.get(text_hash(write.text))
-    if same is not None:
-        return Change(
-            write, Outcome.NOOP, same, write.text, f"{write.reason} (This text is already stored.)"
-        )
-    return _change(
-        write,
-        shelf,
+    if (known := _known(write, shelf)) is not None:
+        return known
+    options = write.event.options
+    after = replace(
         target,
-        replace(
-            target,
-            text=write.text,
-            metadata={**target.metadata, **write.event.options.metadata},
-            expiration_date=write.event.options.expiration_date or target.expiration_date,
-        ),
+        text=write.text,
+        metadata={**target.metadata, **options.metadata},
+        expiration_date=options.expiration_date or target.expiration_date,
     )
+    return replace(_change(write, shelf, target, after), vector=write.vector)
+
+
+def _known(write: Write, shelf: Shelf) -> Change | None:
+    """A NOOP where a memory of the scope holds the text already."""
+    same = shelf.by_text.get(text_hash(write.text))
+    if same is None:
+        return None
+    reason = f"{write.reason} (This text is already stored.)"
+    return Change(write, Outcome.NOOP, same, write.text, reason)
 
 
 def _change(write: Write, shelf: Shelf, before: Memory, after: Memory) -> Change:

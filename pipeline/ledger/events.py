@@ -227,6 +227,7 @@ def _view(
                 run.finished_at,
             )
             for run in runs
-            if run.batch_id == row.batch_id
+            # 0 ms: its effects are kept, and it is not over yet.
+            if run.batch_id == row.batch_id and run.ms > 0
         ],
     )

@@ -43,23 +43,26 @@ class GroupCommit:
             await self._commit([self._waiting.popleft() for _ in range(size)])
 
     async def _commit(self, group: Sequence[Waiting]) -> None:
-        try:
-            wakes = await self._lanes.accept([add for add, _ in group])
-        except DBAPIError as error:
-            if len(group) == 1 or error.connection_invalidated:
-                _refuse(group, error)
-                return
-            for one in group:  # one of them is at fault: the others must not pay for it
-                await self._commit([one])
-        except Exception as error:  # noqa: BLE001  handed on to every caller, none is left waiting
-            _refuse(group, error)
-        else:
-            for (_, kept), wake in zip(group, wakes, strict=True):
-                if not kept.done():
-                    kept.set_result(wake)
+        """Whatever comes of it, no caller is left waiting."""
+        adds = [add for add, _ in group]
+        [result] = await asyncio.gather(self._lanes.accept(adds), return_exceptions=True)
+        match result:
+            case BaseException() if len(group) > 1 and _one_is_at_fault(result):
+                for one in group:  # the others must not pay for it
+                    await self._commit([one])
+            case BaseException():
+                for kept in _still_awaited(group):
+                    kept.set_exception(result)
+            case wakes:
+                for (_, kept), wake in zip(group, wakes, strict=True):
+                    if not kept.done():  # its caller went away; the add is kept all the same
+                        kept.set_result(wake)
 
 
-def _refuse(group: Sequence[Waiting], error: Exception) -> None:
-    for _, kept in group:
-        if not kept.done():
-            kept.set_exception(error)
+def _still_awaited(group: Sequence[Waiting]) -> list[asyncio.Future[Wake | None]]:
+    return [kept for _, kept in group if not kept.done()]
+
+
+def _one_is_at_fault(error: BaseException) -> bool:
+    """The database refused what it was given; it did not go away."""
+    return isinstance(error, DBAPIError) and not error.connection_invalidated

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.domain import Activation, Batch, Decision, Fact, Outcome, StageName
+from pipeline.domain import Activation, Batch, Decision, Fact, StageName
 from pipeline.ledger.changes import Write
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import (
@@ -48,33 +48,26 @@ async def apply(
 async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
     facts = read(batch, Extracted).facts
     decisions = read(batch, Consolidated).decisions
-    vectors = await _vectors(batch, facts, decisions, embedder)
-    return [_write(batch, facts[d.fact], d, vectors.get(d.fact)) for d in decisions]
-
-
-async def _vectors(
-    batch: Batch, facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
-) -> Mapping[int, Vector]:
-    """A vector for each text that may be stored: the fact's own, or a new one where the model
-    worded it anew.
-    """
     packed = read(batch, Retrieved).vectors
-    vectors: dict[int, Vector] = {}
-    reworded: list[tuple[int, str]] = []
-    for decision in decisions:
-        if decision.outcome not in (Outcome.ADD, Outcome.UPDATE):
-            continue
-        if decision.text in (None, facts[decision.fact].text):
-            vectors[decision.fact] = unpack(packed[decision.fact])
-        else:
-            reworded.append((decision.fact, decision.text or ""))
-    if reworded:
-        fresh = await embedder.embed([text for _, text in reworded])
-        vectors |= {fact: vector for (fact, _), vector in zip(reworded, fresh, strict=True)}
-    return vectors
+    reworded = await _reworded(facts, decisions, embedder)
+    return [
+        _write(batch, facts[d.fact], d, unpack(packed[d.fact]), reworded.get(d.fact))
+        for d in decisions
+    ]
 
 
-def _write(batch: Batch, fact: Fact, decision: Decision, vector: Vector | None) -> Write:
+async def _reworded(
+    facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
+) -> Mapping[int, Vector]:
+    """Vectors of the texts a model worded anew, by fact; all others have one since retrieve."""
+    texts = {d.fact: d.text for d in decisions if d.text and d.text != facts[d.fact].text}
+    vectors = await embedder.embed(list(texts.values())) if texts else []
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _write(
+    batch: Batch, fact: Fact, decision: Decision, said: Vector, reworded: Vector | None
+) -> Write:
     event = batch.events[fact.source.event]
     return Write(
         fact=decision.fact,
@@ -84,7 +77,8 @@ def _write(batch: Batch, fact: Fact, decision: Decision, vector: Vector | None) 
         reason=decision.reason,
         target=decision.memory_id,
         new_id=new_memory_id(batch, fact, decision.fact),
-        vector=vector,
+        vector=reworded or said,
+        fact_vector=said,
         event=event,
         message_ordinal=fact.source.message,
         attributed_to=fact.attributed_to,

@@ -23,7 +23,7 @@ SAID_TWICE = "Exactly this was said earlier in the same batch."
 async def consolidate(batch: Batch, *, model: MemoryModel) -> Finished:
     facts = read(batch, Extracted).facts
     retrieved = read(batch, Retrieved)
-    settled = repeats(batch, facts, retrieved.known)
+    settled = repeats(facts, retrieved.known)
     open_facts = [i for i in range(len(facts)) if i not in settled]
     if not batch.options.infer:
         added = {i: Decision(i, Outcome.ADD, VERBATIM, text=facts[i].text) for i in open_facts}
@@ -40,10 +40,11 @@ async def consolidate(batch: Batch, *, model: MemoryModel) -> Finished:
     return replace(_finished(settled | decided), usage=answer.usage)
 
 
-def repeats(
-    batch: Batch, facts: Sequence[Fact], known: Sequence[UUID | None]
-) -> dict[int, Decision]:
-    """NOOPs for facts whose exact text is stored or comes earlier in this batch, by position."""
+def repeats(facts: Sequence[Fact], known: Sequence[UUID | None]) -> dict[int, Decision]:
+    """NOOPs for facts whose exact text is stored or comes earlier in this batch, by position.
+
+    What an earlier one comes to is known only once it is applied: its NOOP names no memory yet.
+    """
     first: dict[bytes, int] = {}
     found: dict[int, Decision] = {}
     for position, fact in enumerate(facts):
@@ -52,12 +53,7 @@ def repeats(
         if stored is not None:
             found[position] = Decision(position, Outcome.NOOP, ALREADY_STORED, memory_id=stored)
         elif earlier != position:
-            found[position] = Decision(
-                position,
-                Outcome.NOOP,
-                SAID_TWICE,
-                memory_id=new_memory_id(batch, facts[earlier], earlier),
-            )
+            found[position] = Decision(position, Outcome.NOOP, SAID_TWICE)
     return found
 
 

@@ -53,16 +53,15 @@ def paused(stack: Stack) -> Iterator[None]:
 
 
 async def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        with Stack(Path(folder) / "stack") as stack:
-            await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
-            with paused(stack):
-                alone = await accepts(stack, "alone")
-            live = await accepts(stack, "live")
-            rss = {
-                name: round(psutil.Process(pid).memory_info().rss / 1e6)
-                for name, pid in sorted(stack.pids().items())
-            }
+    with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
+        await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
+        with paused(stack):
+            alone = await accepts(stack, "alone")
+        live = await accepts(stack, "live")
+        rss = {
+            name: round(psutil.Process(pid).memory_info().rss / 1e6)
+            for name, pid in sorted(stack.pids().items())
+        }
     report = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251  a report's date
         "cores": os.cpu_count(),

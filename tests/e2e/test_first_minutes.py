@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import subprocess
+from typing import Any
 
 import asyncpg
 
@@ -38,7 +39,7 @@ async def test_a_conversation_is_added_changed_known_and_found(client: Client) -
 
 
 async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
-    body = {
+    body: dict[str, Any] = {
         "messages": [{"role": "user", "content": "The gate code changes in May."}],
         "user_id": "verbatim",
         "infer": False,

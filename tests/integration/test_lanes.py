@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import uuid4
 
 import pytest
@@ -27,8 +27,10 @@ class Troubled(RulesModel):
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         self.calls.append(len(request.messages))
-        if self.error and self.times > 0 and any(
-            self.word in said.message.content for said in request.messages
+        if (
+            self.error
+            and self.times > 0
+            and any(self.word in said.message.content for said in request.messages)
         ):
             self.times -= 1
             raise self.error
@@ -42,7 +44,11 @@ async def test_an_add_goes_through_every_stage_and_ends_with_a_receipt(engine: E
     event = await engine.event(event_id)
     assert event.status is Status.SUCCEEDED
     assert [run.stage for run in event.stages] == [
-        "extract", "retrieve", "consolidate", "apply", "relate",
+        "extract",
+        "retrieve",
+        "consolidate",
+        "apply",
+        "relate",
     ]
     assert {line.outcome for line in event.receipt} == {"ADD"}
     assert all(line.reason and line.memory_id for line in event.receipt)
@@ -198,7 +204,7 @@ async def test_an_outage_longer_than_the_budget_fails_the_event_by_name(engine: 
     await engine.drain()
     await engine.pass_time(2000)
     await engine.sweep()
-    engine.services = _budget(engine, 0.0)
+    engine.services = replace(engine.services, outage_budget_s=0.0)
     await engine.drain()
     event = await engine.event(event_id)
     assert (event.status, event.failure_code) == (Status.FAILED, "LLM_UNAVAILABLE")
@@ -248,9 +254,3 @@ async def test_scopes_run_beside_each_other(engine: Engine) -> None:
     assert {hint.stage for hint in engine.hints.waiting} == {StageName.RETRIEVE}
     await engine.drain()
     assert len(await engine.texts("maya")) == len(await engine.texts("jon")) == 1
-
-
-def _budget(engine: Engine, seconds: float) -> object:
-    from dataclasses import replace
-
-    return replace(engine.services, outage_budget_s=seconds)

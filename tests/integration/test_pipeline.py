@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipeline.adapters.model_rules import RulesModel
@@ -10,7 +11,7 @@ from pipeline.errors import ModelRejected, StoreUnavailable
 from pipeline.filters import parse
 from pipeline.ledger.filtering import lanes_of, matches
 from pipeline.ports import VectorRecord
-from pipeline.search import Query, search
+from pipeline.search import Found, Hit, Query, search
 from tests.support.engine import Engine
 
 
@@ -81,7 +82,7 @@ async def test_relations_are_stored_and_an_ended_one_is_no_longer_read(engine: E
 @dataclass
 class NoGraph(RulesModel):
     async def relate(
-        self, facts: object, current: list[StoredRelation]
+        self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
         raise ModelRejected("the graph prompt was refused")
 
@@ -89,7 +90,7 @@ class NoGraph(RulesModel):
 async def test_a_graph_that_fails_for_good_leaves_the_memories_and_says_so(
     engine: Engine,
 ) -> None:
-    engine.with_model(NoGraph())  # type: ignore[arg-type]
+    engine.with_model(NoGraph())
     event_id = await engine.add("I live in Berlin.")
     await engine.drain()
     event = await engine.event(event_id)
@@ -187,11 +188,11 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     assert await texts(maya, other.id) == 0
 
 
-async def found(engine: Engine, text: str) -> list:  # type: ignore[type-arg]
+async def found(engine: Engine, text: str) -> list[Hit]:
     return list((await search_all(engine, text)).hits)
 
 
-async def search_all(engine: Engine, text: str):  # type: ignore[no-untyped-def]
+async def search_all(engine: Engine, text: str) -> Found:
     services = engine.services
     query = Query(text, parse({"user_id": "maya"}), top_k=10, threshold=0.0)
     return await search(

@@ -28,11 +28,11 @@ from pipeline.domain import (
     Usage,
 )
 from pipeline.errors import MalformedAnswer
+from pipeline.json_answers import answer_schema
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
 from pipeline.prompted import (
     DecisionsAnswer,
     PromptedModel,
-    answer_schema,
     parse_decisions,
     parse_facts,
     parse_relations,

@@ -15,6 +15,7 @@ WITH held AS (
     SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms
     FROM held
-    ON CONFLICT (batch_id, stage) DO UPDATE SET ms = stage_runs.ms + excluded.ms
+    ON CONFLICT (batch_id, stage) DO UPDATE SET
+        ms = stage_runs.ms + excluded.ms, finished_at = now()
 )
 SELECT count(*) FROM held

@@ -1,0 +1,86 @@
+"""A model's text -> one validated JSON object, or MalformedAnswer in words the model can act on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.errors import MalformedAnswer
+
+Shape = TypeVar("Shape", bound=BaseModel)
+SHOWN_ERRORS = 5
+
+
+def parsed(text: str, shape: type[Shape]) -> Shape:
+    try:
+        return shape.model_validate(_json_object(text))
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_input=False, include_url=False)[:SHOWN_ERRORS]
+        ]
+        raise MalformedAnswer("; ".join(faults)) from None
+
+
+def _json_object(text: str) -> object:
+    """The one JSON object in the text, whatever stands around it (prose, a code fence)."""
+    start = _OBJECT.search(text)
+    if start is None:
+        raise MalformedAnswer("there is no JSON object in it")
+    try:
+        value, end = _DECODER.raw_decode(text, start.start())
+    except json.JSONDecodeError as error:
+        raise MalformedAnswer(_broken(error)) from None
+    except (RecursionError, ValueError):  # ValueError: a number of more digits than Python reads
+        raise MalformedAnswer("the JSON is nested too deeply, or a number too long") from None
+    if _OBJECT.search(text, end):
+        raise MalformedAnswer("there is more than one JSON object in it")
+    return value
+
+
+_DECODER = json.JSONDecoder()
+_OBJECT = re.compile(r'\{\s*["}]')
+
+
+def _broken(error: json.JSONDecodeError) -> str:
+    if error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string"):
+        return "the JSON breaks off before its end; give a shorter, complete answer"
+    return f"the JSON is broken at character {error.pos}: {error.msg}"
+
+
+def check_number(where: str, number: int, count: int, of: str) -> None:
+    if not 1 <= number <= count:
+        raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
+
+
+@cache
+def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
+    """The JSON schema of an answer in the subset that strict structured output takes.
+
+    Every property required, none besides, no defaults and no length limits: those are checked here.
+    Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+    """
+    return _strict(shape.model_json_schema())
+
+
+def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
+    kept: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
+    for key in _MAPS:
+        if key in schema:
+            kept[key] = {name: _strict(part) for name, part in schema[key].items()}
+    if "items" in schema:
+        kept["items"] = _strict(schema["items"])
+    if "anyOf" in schema:
+        kept["anyOf"] = [_strict(part) for part in schema["anyOf"]]
+    if "properties" in schema:
+        kept |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return kept
+
+
+_AS_IS = ("type", "enum", "$ref")
+_MAPS = ("properties", "$defs")

@@ -1,0 +1,325 @@
+"""What every VectorStore promises: the one in memory and a real Chroma server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+import pytest
+
+from deploy.stack.servers import Chroma as ChromaServer
+from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
+
+EMBEDDER = "fake/hash"
+EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
+NORTH_EAST = (0.6, 0.8, 0.0)
+A, B, C, D = (UUID(int=n) for n in range(1, 5))
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Chroma]:
+    client = Chroma(url)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@pytest.fixture(params=["memory", "chroma"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
+    if request.param == "memory":
+        yield MemoryVectors()
+        return
+    async with connected(request.getfixturevalue("chroma").url) as client:
+        yield client
+        await client.reset()
+
+
+@pytest.fixture
+async def name(store: VectorStore) -> str:
+    """A collection of its own, three numbers a vector."""
+    name = f"memories-{uuid4().hex}"
+    await store.create_col(name, dimensions=3, embedder=EMBEDDER)
+    return name
+
+
+def record(key: UUID, vector: tuple[float, ...] = EAST, **payload: str | int) -> VectorRecord:
+    return VectorRecord(key, vector, {"user_id": "maya", "version": 1, **payload})
+
+
+async def ids_found(
+    store: VectorStore, name: str, *, limit: int = 10, **where: str | int
+) -> list[UUID]:
+    return [hit.id for hit in await store.search(name, EAST, limit=limit, where=where)]
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_write_is_visible_to_the_next_search(store: VectorStore, name: str) -> None:
+    for count in range(1, 6):
+        await store.insert(name, [record(UUID(int=count))])
+        assert len(await ids_found(store, name)) == count
+    await store.delete(name, [UUID(int=1)])
+    assert len(await ids_found(store, name)) == 4
+
+
+async def test_the_nearest_come_first_with_their_cosine(store: VectorStore, name: str) -> None:
+    await store.insert(
+        name, [record(A, WEST), record(B, NORTH), record(C, EAST), record(D, NORTH_EAST)]
+    )
+    hits = await store.search(name, EAST, limit=10, where={})
+    assert [hit.id for hit in hits] == [C, D, B, A]
+    assert [hit.similarity for hit in hits] == pytest.approx([1.0, 0.6, 0.0, -1.0], abs=1e-6)
+    assert dict(hits[0].payload) == {"user_id": "maya", "version": 1}
+
+
+async def test_a_search_brings_no_more_than_its_limit(store: VectorStore, name: str) -> None:
+    await store.insert(name, [record(A, WEST), record(B, NORTH), record(C, EAST)])
+    assert await ids_found(store, name, limit=2) == [C, B]
+    assert await ids_found(store, name, limit=1) == [C]
+
+
+async def test_a_search_of_nothing_finds_nothing(store: VectorStore, name: str) -> None:
+    assert await ids_found(store, name) == []
+    assert await ids_found(store, name, user_id="maya") == []
+
+
+async def test_an_insert_repeated_changes_nothing(store: VectorStore, name: str) -> None:
+    for _ in range(3):
+        await store.insert(name, [record(A), record(B, NORTH)])
+    assert await ids_found(store, name) == [A, B]
+    assert (await store.col_info(name)) == CollectionInfo(name, 2, 3, EMBEDDER)
+
+
+@pytest.mark.parametrize("operation", ["insert", "update"])
+async def test_a_record_of_the_same_id_is_replaced(
+    store: VectorStore, name: str, operation: str
+) -> None:
+    await store.insert(name, [record(A, WEST, version=1), record(B, NORTH)])
+    again = record(A, EAST, version=2)
+    await (store.insert if operation == "insert" else store.update)(name, [again])
+    [first, second] = await store.search(name, EAST, limit=10, where={})
+    assert (first.id, second.id) == (A, B)
+    assert first.similarity == pytest.approx(1.0, abs=1e-6)
+    assert first.payload["version"] == 2
+    assert await ids_found(store, name, version=1) == [B]
+
+
+async def test_where_holds_in_every_key(store: VectorStore, name: str) -> None:
+    await store.insert(
+        name,
+        [
+            record(A, user_id="maya", run_id="r1"),
+            record(B, NORTH_EAST, user_id="maya", run_id="r2"),
+            record(C, NORTH, user_id="jon", run_id="r1", version=7),
+            record(D, WEST, user_id="jon"),
+        ],
+    )
+    assert await ids_found(store, name, user_id="maya") == [A, B]
+    assert await ids_found(store, name, run_id="r1") == [A, C]
+    assert await ids_found(store, name, user_id="maya", run_id="r1") == [A]
+    assert await ids_found(store, name, user_id="jon", run_id="r1", version=7) == [C]
+    assert await ids_found(store, name, version=7) == [C]
+    assert await ids_found(store, name, user_id="maya", version=7) == []
+    assert await ids_found(store, name, agent_id="a") == []
+
+
+async def test_the_limit_counts_only_what_where_lets_through(store: VectorStore, name: str) -> None:
+    far = [record(UUID(int=100 + n), WEST, user_id="jon") for n in range(5)]
+    near = [record(UUID(int=200 + n), EAST, user_id="maya") for n in range(20)]
+    await store.insert(name, [*near, *far])
+    assert len(await ids_found(store, name, limit=5, user_id="jon")) == 5
+
+
+@pytest.mark.parametrize("value", ["Köln 🙂", "a'b", '"', "$and", "", "*", "x" * 512])
+async def test_an_id_is_compared_as_it_is(store: VectorStore, name: str, value: str) -> None:
+    await store.insert(name, [record(A, user_id=value), record(B, user_id="other")])
+    assert await ids_found(store, name, user_id=value) == [A]
+
+
+async def test_what_is_deleted_is_gone_and_deleting_it_again_is_no_error(
+    store: VectorStore, name: str
+) -> None:
+    await store.insert(name, [record(A), record(B)])
+    for _ in range(2):
+        await store.delete(name, [A, D])
+    assert await ids_found(store, name) == [B]
+    assert await store.get(name, [A]) == []
+
+
+async def test_get_brings_the_records_that_are_there(store: VectorStore, name: str) -> None:
+    await store.insert(name, [record(A, NORTH_EAST, run_id="r"), record(B)])
+    [found] = await store.get(name, [A, D])
+    assert found.id == A
+    assert list(found.vector) == pytest.approx(NORTH_EAST)
+    assert dict(found.payload) == {"user_id": "maya", "version": 1, "run_id": "r"}
+    assert {one.id for one in await store.get(name, [B, A])} == {A, B}
+
+
+async def test_no_records_and_no_ids_are_nothing_to_do(store: VectorStore, name: str) -> None:
+    await store.insert(name, [record(A), record(B)])
+    assert await store.get(name, []) == []
+    await store.insert(name, [])
+    await store.update(name, [])
+    assert len(await ids_found(store, name)) == 2
+
+
+async def test_deleting_no_ids_deletes_nothing(store: VectorStore, name: str) -> None:
+    await store.insert(name, [record(A), record(B)])
+    await store.delete(name, [])
+    assert len(await ids_found(store, name)) == 2
+
+
+async def test_list_brings_what_matches_up_to_its_limit(store: VectorStore, name: str) -> None:
+    await store.insert(name, [record(A), record(B), record(C, user_id="jon", run_id="r")])
+    everybody = await store.list(name, where={}, limit=10)
+    assert {one.id for one in everybody} == {A, B, C}
+    assert len(await store.list(name, where={}, limit=2)) == 2
+    [found] = await store.list(name, where={"user_id": "jon", "run_id": "r"}, limit=10)
+    assert found.id == C
+    assert list(found.vector) == pytest.approx(EAST)
+
+
+# ── collections ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_creating_a_collection_again_keeps_what_it_holds(
+    store: VectorStore, name: str
+) -> None:
+    await store.insert(name, [record(A)])
+    await store.create_col(name, dimensions=3, embedder=EMBEDDER)
+    assert await ids_found(store, name) == [A]
+    assert (await store.list_cols()).count(name) == 1
+
+
+async def test_a_collection_refuses_the_vectors_of_another_model(
+    store: VectorStore, name: str
+) -> None:
+    await store.insert(name, [record(A)])
+    with pytest.raises(InvalidInput, match=f"{name} holds vectors of {EMBEDDER}"):
+        await store.create_col(name, dimensions=3, embedder="other/model")
+    assert await store.col_info(name) == CollectionInfo(name, 1, 3, EMBEDDER)
+
+
+async def test_collections_are_listed_and_kept_apart(store: VectorStore, name: str) -> None:
+    other = f"{name}-other"
+    await store.create_col(other, dimensions=3, embedder=EMBEDDER)
+    await store.insert(name, [record(A)])
+    assert {name, other} <= set(await store.list_cols())
+    assert await ids_found(store, other) == []
+
+
+async def test_a_deleted_collection_is_gone_and_its_neighbours_stay(
+    store: VectorStore, name: str
+) -> None:
+    other = f"{name}-other"
+    await store.create_col(other, dimensions=3, embedder=EMBEDDER)
+    for _ in range(2):  # the second time there is nothing to do
+        await store.delete_col(name)
+    assert name not in await store.list_cols()
+    assert await store.col_info(name) is None
+    assert await store.col_info(other) == CollectionInfo(other, 0, 3, EMBEDDER)
+
+
+async def test_a_reset_leaves_no_collection(store: VectorStore, name: str) -> None:
+    await store.create_col(f"{name}-other", dimensions=3, embedder=EMBEDDER)
+    await store.reset()
+    assert await store.list_cols() == []
+
+
+Use = Callable[[VectorStore, str], Awaitable[object]]
+USES: dict[str, Use] = {
+    "insert": lambda store, name: store.insert(name, [record(A)]),
+    "update": lambda store, name: store.update(name, [record(A)]),
+    "search": lambda store, name: store.search(name, EAST, limit=1, where={}),
+    "delete": lambda store, name: store.delete(name, [A]),
+    "get": lambda store, name: store.get(name, [A]),
+    "list": lambda store, name: store.list(name, where={}, limit=1),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+async def test_a_name_that_was_never_created_is_missing(store: VectorStore, use: Use) -> None:
+    with pytest.raises(CollectionMissing):
+        await use(store, f"memories-{uuid4().hex}")
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+async def test_a_collection_that_was_in_use_and_was_wiped_is_missing(
+    store: VectorStore, name: str, use: Use
+) -> None:
+    await store.insert(name, [record(A)])
+    await store.reset()
+    for _ in range(2):
+        with pytest.raises(CollectionMissing):
+            await use(store, name)
+
+
+async def test_a_collection_wiped_and_made_again_is_used_as_new(
+    store: VectorStore, name: str
+) -> None:
+    await store.insert(name, [record(A)])
+    await store.delete_col(name)
+    await store.create_col(name, dimensions=3, embedder=EMBEDDER)
+    assert await ids_found(store, name) == []
+    await store.insert(name, [record(B)])
+    assert await ids_found(store, name) == [B]
+
+
+# ── Chroma only: two clients, and a server that goes away ────────────────────────────────────────
+
+
+async def test_a_client_notices_that_another_one_wiped_and_made_the_collection_again(
+    chroma: ChromaServer,
+) -> None:
+    name = f"memories-{uuid4().hex}"
+    async with connected(chroma.url) as ours, connected(chroma.url) as theirs:
+        await ours.create_col(name, dimensions=3, embedder=EMBEDDER)
+        await ours.insert(name, [record(A)])
+        await theirs.delete_col(name)
+        await theirs.create_col(name, dimensions=3, embedder=EMBEDDER)
+        with pytest.raises(CollectionMissing):  # the id we knew is gone …
+            await ours.insert(name, [record(A)])
+        await ours.insert(name, [record(B)])  # … and looked up anew
+        assert await ids_found(theirs, name) == [B]
+        await ours.delete_col(name)
+
+
+async def test_a_server_that_is_gone_is_unavailable_and_back_with_its_data(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    name = f"memories-{uuid4().hex}"
+    with ChromaServer(tmp_path_factory.mktemp("chroma")) as server:
+        async with connected(server.url) as client:
+            await client.create_col(name, dimensions=3, embedder=EMBEDDER)
+            await client.insert(name, [record(A)])
+            server.kill()
+            uses: list[Use] = [
+                *USES.values(),
+                lambda store, name: store.create_col(name, dimensions=3, embedder=EMBEDDER),
+                lambda store, name: store.col_info(name),
+                lambda store, name: store.delete_col(name),
+                lambda store, _: store.list_cols(),
+                lambda store, _: store.reset(),
+                lambda *_: client.ping(),
+            ]
+            for use in uses:
+                with pytest.raises(StoreUnavailable) as caught:
+                    await use(client, name)
+                assert not isinstance(caught.value, CollectionMissing)
+            server.start()
+            await client.ping()
+            assert await ids_found(client, name) == [A]
+            await client.insert(name, [record(B)])
+            assert len(await ids_found(client, name)) == 2
+
+
+async def test_a_server_that_never_was_is_unavailable() -> None:
+    async with connected("http://127.0.0.1:9") as client:
+        with pytest.raises(StoreUnavailable, match="Chroma does not answer"):
+            await client.ping()

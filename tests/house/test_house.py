@@ -1,0 +1,304 @@
+"""House rules that no linter knows: each was a review remark once."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from pipeline import ports
+from pipeline.settings import known_names
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("api", "workers", "pipeline", "deploy")
+LONGEST_FILE = 400
+VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
+# The stage boundary, and the API's last resort.
+BLIND_CATCHES = {"pipeline/ingest.py", "api/errors.py"}
+
+
+def _lines(*command: str) -> list[str]:
+    asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return asked.stdout.splitlines()
+
+
+def kept_files() -> list[Path]:
+    """What git tracks, or would with the next `git add`."""
+    names = _lines("git", "ls-files", "--cached", "--others", "--exclude-standard")
+    return [path for name in names if (path := ROOT / name).is_file()]
+
+
+def sources(*rooms: str) -> list[Path]:
+    return [
+        path
+        for path in kept_files()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in (rooms or ROOMS)
+    ]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def places(path: Path, found: list[ast.AST]) -> list[str]:
+    return [f"{name_of(path)}:{getattr(node, 'lineno', '?')}" for node in found]
+
+
+# ── documentation ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_setting_stands_in_the_readme_by_its_environment_name() -> None:
+    readme = ROOT / "README.md"
+    assert readme.exists(), "There is no README.md yet: it owes every setting a row of its table."
+    rows = [line for line in readme.read_text("utf-8").splitlines() if line.startswith("|")]
+    written = set(re.findall(r"MEMLANE_\w+", "\n".join(rows)))
+    # A group such as MEMLANE_LLM is set by its nested names.
+    groups = {name.split("__")[0] for name in known_names() if "__" in name}
+    missing = known_names() - groups - written
+    assert not missing, f"README.md's settings table lacks {', '.join(sorted(missing))}."
+    invented = written - known_names()
+    assert not invented, f"README.md names settings there are not: {', '.join(sorted(invented))}."
+
+
+# ── files and their names ────────────────────────────────────────────────────────────────────────
+
+
+def test_no_file_is_longer_than_one_can_hold_in_mind() -> None:
+    counts = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in sources()}
+    long = {name: count for name, count in counts.items() if count > LONGEST_FILE}
+    assert not long, f"Longer than {LONGEST_FILE} lines: {long}. Split by what they are about."
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    vague = [name_of(p) for p in sources() if {*p.relative_to(ROOT).parts[:-1], p.stem} & VAGUE]
+    assert not vague, f"Rooms are nouns: {vague}."
+
+
+def test_every_sql_file_is_used() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
+    files = [path for path in kept_files() if path.suffix == ".sql"]
+    unused = [name_of(path) for path in files if f'statement("{path.stem}")' not in code]
+    assert files
+    assert not unused, f"Nothing reads {unused}."
+
+
+def test_every_prompt_is_used() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
+    prompts = list((ROOT / "pipeline" / "prompts").glob("*.md"))
+    unused = [name_of(path) for path in prompts if f'"{path.stem}"' not in code]
+    assert prompts
+    assert not unused, f"Nothing renders {unused}."
+
+
+# ── errors and logs ──────────────────────────────────────────────────────────────────────────────
+
+
+def _is_blind(node: ast.AST) -> bool:
+    if not isinstance(node, ast.ExceptHandler):
+        return False
+    caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    return any(
+        one is None or (isinstance(one, ast.Name) and one.id in ("Exception", "BaseException"))
+        for one in caught
+    )
+
+
+def test_exceptions_are_caught_by_name_but_in_the_two_places_that_are_boundaries() -> None:
+    blind = [
+        place
+        for path in sources()
+        if name_of(path) not in BLIND_CATCHES
+        for place in places(path, [node for node in nodes(path) if _is_blind(node)])
+    ]
+    assert not blind, f"Catch what you can name: {blind}."
+
+
+LEVELS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "msg"}
+SPOKEN = {"content", "text", "fact_text", "previous_text", "old_text", "new_text", "contents"}
+
+
+def _is_said_aloud(node: ast.AST) -> bool:
+    """A call that prints or logs."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "print"
+    return (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr in LEVELS
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in {"log", "logger", "logging"}
+    )
+
+
+def _repeats_a_user(call: ast.Call) -> bool:
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return any(
+        isinstance(inner, ast.Attribute) and inner.attr in SPOKEN
+        for value in given
+        for inner in ast.walk(value)
+    )
+
+
+def test_what_users_say_is_never_logged_or_printed() -> None:
+    told = [
+        place
+        for path in sources()
+        for place in places(
+            path,
+            [
+                node
+                for node in nodes(path)
+                if isinstance(node, ast.Call) and _is_said_aloud(node) and _repeats_a_user(node)
+            ],
+        )
+    ]
+    assert not told, f"Ids, counts and names only: {told}."
+
+
+def test_log_events_have_constant_names() -> None:
+    loose = [
+        place
+        for path in sources("api", "workers", "pipeline")
+        for place in places(
+            path,
+            [
+                node
+                for node in nodes(path)
+                if isinstance(node, ast.Call)
+                and _is_said_aloud(node)
+                and not (
+                    node.args
+                    and isinstance(node.args[0], ast.Constant)
+                    and re.fullmatch(r"[a-z][a-z0-9_]*", str(node.args[0].value))
+                )
+            ],
+        )
+    ]
+    assert not loose, f"A log line is `constant_name` and fields: {loose}."
+
+
+@pytest.mark.parametrize(
+    ("code", "repeats"),
+    [
+        ('log.info("x", said=message.content)', True),
+        ('log.info("x", said=f"{fact.text[:9]}…")', True),
+        ("print([m.content for m in messages])", True),
+        ('log.info("x", length=length, id=memory.id)', False),
+        ('log.info("x", code=error.code)', False),
+    ],
+)
+def test_the_check_for_logged_words_sees_them(code: str, repeats: bool) -> None:
+    [call] = [node for node in ast.walk(ast.parse(code)) if _is_said_aloud(node)]
+    assert isinstance(call, ast.Call)
+    assert _repeats_a_user(call) is repeats
+
+
+# ── ports and adapters ───────────────────────────────────────────────────────────────────────────
+
+
+def _ports() -> list[type[Any]]:
+    return [
+        value
+        for value in vars(ports).values()
+        if isinstance(value, type) and Protocol in value.__bases__
+    ]
+
+
+@pytest.mark.parametrize("port", _ports(), ids=lambda port: port.__name__)
+def test_every_port_promises_something(port: type[Any]) -> None:
+    promises = [name for name in vars(port) if not name.startswith("_")]
+    assert promises, f"{port.__name__} has no methods."
+
+
+def _adapters() -> list[str]:
+    folder = ROOT / "pipeline" / "adapters"
+    files = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
+    return sorted(files + [path.parent.name for path in folder.glob("*/__init__.py")])
+
+
+@pytest.mark.parametrize("adapter", _adapters())
+def test_every_adapter_is_named_by_a_contract_or_integration_test(adapter: str) -> None:
+    folders = (ROOT / "tests" / "contracts", ROOT / "tests" / "integration")
+    tests = [path for folder in folders for path in folder.glob("test_*.py")]
+    naming = [p for p in tests if f"pipeline.adapters.{adapter}" in p.read_text("utf-8")]
+    assert naming, f"No contract or integration test imports pipeline.adapters.{adapter}."
+
+
+# ── what leaves this machine ─────────────────────────────────────────────────────────────────────
+
+# Written so that this file does not hold what it forbids.
+HERE = re.compile(r"(?<![\w/.~}-])/" + r"(?:work|root)(?=/|\b(?!-))|(?<![\w.}-])/" + "tmp/")
+INDEX_HOSTS = re.compile(
+    "|".join(["py" + r"pi\.org", "python" + r"hosted\.org", "--index" + "-url"])
+)
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for path in kept_files():
+        try:
+            yield name_of(path), path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue  # not text
+
+
+def _holding(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{name}:{number}"
+        for name, text in _texts()
+        if pattern.search(text)
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+
+
+def test_no_file_knows_a_path_of_the_machine_it_was_written_on() -> None:
+    found = _holding(HERE)
+    assert not found, f"Paths of one machine: {found}."
+
+
+def test_no_file_names_a_package_index() -> None:
+    found = _holding(INDEX_HOSTS)
+    assert not found, f"Which index is the installer's business: {found}."
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("cd /" + "work/main", True),
+        ("'/" + "root'", True),
+        ("open('/" + "tmp/x')", True),
+        ("pipeline/" + "workers/app.py", False),
+        ("the /" + "workers folder", False),
+        ("$HOME/" + "work/x", False),
+        ("tests/" + "root/x", False),
+    ],
+)
+def test_the_check_for_paths_sees_them(line: str, found: bool) -> None:
+    assert bool(HERE.search(line)) is found
+
+
+@pytest.mark.parametrize("lock", sorted(ROOT.glob("requirements*.lock")), ids=lambda p: p.name)
+def test_every_locked_package_has_a_version_and_a_hash(lock: Path) -> None:
+    text = lock.read_text("utf-8").replace("\\\n", " ")
+    assert "index-url" not in text
+    pinned = [line for line in text.splitlines() if line and not line.lstrip().startswith("#")]
+    assert len(pinned) > 10
+    loose = [line[:60] for line in pinned if not re.match(r"\S+==\S+.*--hash=sha256:", line)]
+    assert not loose, f"{lock.name} pins by version and hash; these are not: {loose}."
+
+
+def test_there_are_locks_for_running_and_for_developing() -> None:
+    assert {path.name for path in ROOT.glob("requirements*.lock")} >= {
+        "requirements.lock",
+        "requirements-dev.lock",
+    }

@@ -1,0 +1,103 @@
+"""The migrations build exactly the tables that the code knows, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, func, inspect, select, text
+from sqlalchemy.exc import DBAPIError
+
+from deploy.stack.servers import Postgres
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.migrate import first_project, migrate
+from pipeline.ledger.schema import api_keys, metadata
+
+
+def differences(connection: Connection) -> list[Any]:
+    context = MigrationContext.configure(
+        connection, opts={"compare_type": True, "compare_server_default": True}
+    )
+    return list(compare_metadata(context, metadata))
+
+
+def shape(connection: Connection) -> dict[str, set[str]]:
+    """What autogenerate does not compare: every index and check, with all it says."""
+    indexes = text("SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()")
+    checks = text(
+        "SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) "
+        "FROM pg_constraint WHERE connamespace = current_schema()::regnamespace"
+    )
+    return {
+        "indexes": {row for row in connection.scalars(indexes) if "alembic" not in row},
+        "constraints": {row for row in connection.scalars(checks) if "alembic" not in row},
+    }
+
+
+async def test_a_migrated_database_equals_the_metadata(ledger: Ledger) -> None:
+    async with ledger.engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+async def test_migrations_and_metadata_make_the_same_indexes_and_checks(
+    ledger: Ledger, postgres: Postgres
+) -> None:
+    async with ledger.engine.connect() as connection:
+        migrated = await connection.run_sync(shape)
+    name = f"test_{uuid4().hex}"
+    admin = connect(postgres.url, pool_size=1)
+    alone = admin.execution_options(isolation_level="AUTOCOMMIT")
+    async with alone.connect() as connection:
+        await connection.execute(text(f"CREATE DATABASE {name}"))
+    built = connect(postgres.url.rpartition("/")[0] + "/" + name, pool_size=1)
+    async with built.begin() as connection:
+        await connection.run_sync(metadata.create_all)
+        created = await connection.run_sync(shape)
+    await built.dispose()
+    async with alone.connect() as connection:
+        await connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    await admin.dispose()
+    assert migrated == created
+
+
+async def test_migrating_again_and_at_the_same_time_changes_nothing(ledger: Ledger) -> None:
+    async with ledger.engine.connect() as connection:
+        before = await connection.run_sync(shape)
+    await asyncio.gather(*(migrate(ledger.engine) for _ in range(3)))
+    async with ledger.engine.connect() as connection:
+        assert await connection.run_sync(shape) == before
+
+
+async def test_every_table_of_the_metadata_is_there_and_no_other(ledger: Ledger) -> None:
+    async with ledger.engine.connect() as connection:
+        names = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+    assert set(names) - {"alembic_version"} == set(metadata.tables)
+
+
+async def test_an_error_of_the_database_does_not_repeat_what_was_said(ledger: Ledger) -> None:
+    """Celery and the API log exceptions: their text must hold no user's words."""
+    query = text("SELECT CAST(:said AS text), 1 / CAST(:zero AS integer)")
+    async with ledger.engine.connect() as connection:
+        with pytest.raises(DBAPIError) as caught:
+            await connection.execute(query, {"said": "I like jazz.", "zero": 0})
+    assert "jazz" not in str(caught.value)
+
+
+async def test_the_first_project_is_made_once_and_its_key_is_private(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    key_file = tmp_path / "api_key"
+    await first_project(ledger.engine, key_file)
+    key = key_file.read_text().strip()
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    assert await ledger.projects.of_key(key) is not None
+    key_file.unlink()
+    await first_project(ledger.engine, key_file)
+    assert not key_file.exists()
+    async with ledger.engine.connect() as connection:
+        assert await connection.scalar(select(func.count()).select_from(api_keys)) == 1

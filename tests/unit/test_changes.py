@@ -1,0 +1,363 @@
+"""From decisions to rows: each rule of pipeline/ledger/changes.py, and what always holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.domain import AddOptions, Event, Outcome, Role, Scope
+from pipeline.ledger.changes import Memory, Shelf, Write, carry_out, text_hash
+
+SCOPE = Scope(UUID(int=1), user_id="maya")
+EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
+THEN, NOW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
+OLD, OTHER = UUID(int=11), UUID(int=12)
+
+
+def memory(text: str = "Maya lives in Bern.", number: int = 11, **values: object) -> Memory:
+    stored = Memory(
+        id=UUID(int=number),
+        lane_id=SCOPE.lane_id,
+        scope=SCOPE,
+        text=text,
+        metadata={},
+        attributed_to=Role.USER,
+        state="ACTIVE",
+        immutable=False,
+        expiration_date=None,
+        version=1,
+        event_id=None,
+        message_ordinal=None,
+        valid_from=THEN,
+    )
+    return replace(stored, **values)  # type: ignore[arg-type]
+
+
+def write(
+    outcome: Outcome,
+    text: str = "Maya lives in Porto.",
+    target: UUID | None = None,
+    number: int = 0,
+    **values: object,
+) -> Write:
+    asked = Write(
+        fact=number,
+        outcome=outcome,
+        text=text,
+        fact_text=text,
+        reason="She said so.",
+        target=target,
+        new_id=UUID(int=100 + number),
+        vector=(1.0, 0.0),
+        fact_vector=(0.0, 1.0),
+        event=EVENT,
+        message_ordinal=3,
+        attributed_to=Role.USER,
+        said_at=NOW,
+    )
+    return replace(asked, **values)  # type: ignore[arg-type]
+
+
+def with_options(**values: object) -> Event:
+    return replace(EVENT, options=AddOptions(**values))  # type: ignore[arg-type]
+
+
+def shelf(*stored: Memory) -> Shelf:
+    return Shelf.of(SCOPE, stored)
+
+
+# ── each outcome where nothing is in its way ─────────────────────────────────────────────────────
+
+
+def test_add_makes_a_first_version_with_all_the_event_says() -> None:
+    event = with_options(
+        metadata={"trip": "lisbon"}, immutable=True, expiration_date=date(2027, 1, 1)
+    )
+    [change] = carry_out([write(Outcome.ADD, event=event)], shelf())
+    after = change.after
+    assert after is not None
+    assert (change.outcome, change.before, change.memory_id) == (Outcome.ADD, None, UUID(int=100))
+    assert (after.id, after.version, after.state) == (UUID(int=100), 1, "ACTIVE")
+    assert (after.lane_id, after.scope) == (SCOPE.lane_id, SCOPE)
+    assert after.metadata == {"trip": "lisbon"}
+    assert after.immutable
+    assert after.expiration_date == date(2027, 1, 1)
+    assert (after.event_id, after.message_ordinal, after.valid_from) == (EVENT.id, 3, NOW)
+
+
+def test_two_memories_of_one_event_do_not_share_their_metadata() -> None:
+    event = with_options(metadata={"trip": "lisbon"})
+    writes = [
+        write(Outcome.ADD, "a", number=0, event=event),
+        write(Outcome.ADD, "b", number=1, event=event),
+    ]
+    first, second = carry_out(writes, shelf())
+    assert first.after is not None
+    assert second.after is not None
+    assert first.after.metadata is not second.after.metadata
+
+
+def test_update_keeps_the_id_and_counts_the_version_up() -> None:
+    [change] = carry_out([write(Outcome.UPDATE, target=OLD)], shelf(memory(version=4)))
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.outcome, change.memory_id) == (Outcome.UPDATE, OLD)
+    assert (change.before.text, change.before.version) == ("Maya lives in Bern.", 4)
+    assert (change.after.text, change.after.version) == ("Maya lives in Porto.", 5)
+    assert (change.after.event_id, change.after.valid_from) == (EVENT.id, NOW)
+
+
+def test_update_adds_to_the_metadata_and_keeps_an_expiration_it_does_not_name() -> None:
+    stored = memory(metadata={"a": 1, "b": 1}, expiration_date=date(2027, 1, 1))
+    event = with_options(metadata={"b": 2})
+    [change] = carry_out([write(Outcome.UPDATE, target=OLD, event=event)], shelf(stored))
+    assert change.after is not None
+    assert change.after.metadata == {"a": 1, "b": 2}
+    assert change.after.expiration_date == date(2027, 1, 1)
+
+
+def test_update_takes_a_new_expiration() -> None:
+    event = with_options(expiration_date=date(2028, 1, 1))
+    [change] = carry_out([write(Outcome.UPDATE, target=OLD, event=event)], shelf(memory()))
+    assert change.after is not None
+    assert change.after.expiration_date == date(2028, 1, 1)
+
+
+def test_delete_retires_and_keeps_the_text_for_the_history() -> None:
+    held = shelf(memory())
+    [change] = carry_out([write(Outcome.DELETE, target=OLD)], held)
+    assert change.after is not None
+    assert (change.outcome, change.memory_id) == (Outcome.DELETE, OLD)
+    assert (change.after.state, change.after.version) == ("RETIRED", 2)
+    assert change.after.text == "Maya lives in Bern."
+    assert held.active(OLD) is None
+    assert held.by_text == {}
+
+
+def test_noop_changes_nothing_and_names_the_memory_that_knows() -> None:
+    held = shelf(memory())
+    [change] = carry_out([write(Outcome.NOOP, "She is in Bern.", target=OLD)], held)
+    assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
+    assert (change.before, change.after) == (None, None)
+    assert (change.text, change.reason) == ("She is in Bern.", "She said so.")
+    assert held.by_id == {OLD: memory()}
+
+
+def test_noop_of_nothing_in_particular_stays_a_noop() -> None:
+    [change] = carry_out([write(Outcome.NOOP, target=None)], shelf(memory()))
+    assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, None, None)
+
+
+# ── where the ledger has changed since the model looked ──────────────────────────────────────────
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
+@pytest.mark.parametrize("stored", [(), (memory(state="RETIRED"),)], ids=["unknown", "retired"])
+def test_a_fact_whose_memory_is_gone_is_added(outcome: Outcome, stored: tuple[Memory, ...]) -> None:
+    asked = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
+    [change] = carry_out([asked], shelf(*stored))
+    assert change.outcome is Outcome.ADD
+    assert change.memory_id == asked.new_id
+    assert change.text == "As it was said."
+    assert change.reason == "She said so. (Its memory is gone.)"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE])
+def test_a_fact_against_an_immutable_memory_is_added_beside_it(outcome: Outcome) -> None:
+    held = shelf(memory(immutable=True))
+    asked = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
+    [change] = carry_out([asked], held)
+    assert (change.outcome, change.text) == (Outcome.ADD, "As it was said.")
+    assert change.reason == "She said so. (Its memory is immutable.)"
+    assert held.active(OLD) == memory(immutable=True)
+    assert held.active(asked.new_id) is not None
+
+
+def test_a_noop_of_an_immutable_memory_is_a_noop() -> None:
+    [change] = carry_out([write(Outcome.NOOP, target=OLD)], shelf(memory(immutable=True)))
+    assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
+
+
+@pytest.mark.parametrize(
+    "said", ["Maya lives in Bern.", "maya  LIVES in bern", " Maya lives in Bern"]
+)
+def test_an_added_text_that_is_stored_is_a_noop_that_names_its_memory(said: str) -> None:
+    [change] = carry_out([write(Outcome.ADD, said)], shelf(memory()))
+    assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OLD, None)
+    assert change.reason == "She said so. (This text is already stored.)"
+
+
+def test_an_update_to_a_text_another_memory_holds_is_a_noop_that_names_that_one() -> None:
+    held = shelf(memory(), memory("Maya lives in Porto.", 12))
+    [change] = carry_out([write(Outcome.UPDATE, target=OLD)], held)
+    assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OTHER, None)
+    assert held.active(OLD) == memory()
+
+
+def test_an_update_to_the_text_it_already_has_is_a_noop_that_names_it() -> None:
+    asked = write(Outcome.UPDATE, "Maya lives in Bern.", target=OLD)
+    [change] = carry_out([asked], shelf(memory()))
+    assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
+def test_a_fact_whose_memory_is_gone_but_whose_text_is_stored_is_a_noop(outcome: Outcome) -> None:
+    asked = write(outcome, target=OLD)
+    [change] = carry_out([asked], shelf(memory("Maya lives in Porto.", 12)))
+    assert (change.outcome, change.memory_id) == (Outcome.NOOP, OTHER)
+
+
+def test_a_retired_text_may_be_added_anew() -> None:
+    held = shelf(memory(state="RETIRED"))
+    [change] = carry_out([write(Outcome.ADD, "Maya lives in Bern.")], held)
+    assert change.outcome is Outcome.ADD
+
+
+# ── several writes, one after the other ──────────────────────────────────────────────────────────
+
+
+def test_two_changes_to_one_memory_are_made_in_order() -> None:
+    held = shelf(memory())
+    writes = [
+        write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, number=0),
+        write(Outcome.UPDATE, "Maya lives in Oslo.", target=OLD, number=1),
+    ]
+    first, second = carry_out(writes, held)
+    assert first.after is not None
+    assert second.after is not None
+    assert second.before == first.after
+    assert (first.after.version, second.after.version) == (2, 3)
+    assert held.by_id[OLD].text == "Maya lives in Oslo."
+    assert list(held.by_text) == [text_hash("Maya lives in Oslo.")]
+
+
+def test_what_is_deleted_first_can_only_be_added_after() -> None:
+    writes = [
+        write(Outcome.DELETE, target=OLD, number=0),
+        write(Outcome.UPDATE, target=OLD, number=1),
+    ]
+    changes = carry_out(writes, shelf(memory()))
+    assert [change.outcome for change in changes] == [Outcome.DELETE, Outcome.ADD]
+
+
+def test_a_text_that_an_update_gives_up_may_be_taken() -> None:
+    writes = [
+        write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, number=0),
+        write(Outcome.ADD, "Maya lives in Bern.", number=1),
+    ]
+    changes = carry_out(writes, shelf(memory()))
+    assert [change.outcome for change in changes] == [Outcome.UPDATE, Outcome.ADD]
+
+
+def test_one_text_added_twice_is_stored_once_and_named_twice() -> None:
+    writes = [write(Outcome.ADD, number=0), write(Outcome.ADD, number=1)]
+    changes = carry_out(writes, shelf())
+    assert [change.outcome for change in changes] == [Outcome.ADD, Outcome.NOOP]
+    assert {change.memory_id for change in changes} == {UUID(int=100)}
+
+
+def test_texts_are_equal_up_to_case_spacing_and_the_final_full_stop() -> None:
+    assert text_hash("Maya likes Jazz.") == text_hash("  maya likes\n jazz . ")
+    assert text_hash("Maya likes jazz.") != text_hash("Maya likes jazz!")
+    assert text_hash("STRASSE") == text_hash("straße")
+
+
+# ── for any sequence ─────────────────────────────────────────────────────────────────────────────
+
+TEXTS = st.sampled_from(["a", "A.", "b", "c", "d"])
+
+
+@st.composite
+def _stored(draw: st.DrawFn) -> list[Memory]:
+    texts = draw(st.lists(TEXTS, max_size=4, unique_by=text_hash))
+    return [
+        memory(
+            text,
+            number,
+            immutable=draw(st.booleans()),
+            state=draw(st.sampled_from(["ACTIVE", "ACTIVE", "RETIRED"])),
+            version=draw(st.integers(1, 5)),
+        )
+        for number, text in enumerate(texts, start=11)
+    ]
+
+
+@st.composite
+def _writes(draw: st.DrawFn) -> list[Write]:
+    targets = st.none() | st.integers(10, 15).map(_uuid)
+    return [
+        write(
+            draw(st.sampled_from(Outcome)),
+            draw(TEXTS),
+            draw(targets | st.integers(100, 103).map(_uuid)),
+            number,
+            fact_text=draw(TEXTS),
+        )
+        for number in range(draw(st.integers(0, 8)))
+    ]
+
+
+def _uuid(number: int) -> UUID:
+    return UUID(int=number)
+
+
+@given(_stored(), _writes())
+def test_any_writes_leave_at_most_one_active_memory_a_text(
+    stored: list[Memory], writes: list[Write]
+) -> None:
+    held = shelf(*stored)
+    carry_out(writes, held)
+    active = [m for m in held.by_id.values() if m.state == "ACTIVE"]
+    texts = Counter(text_hash(m.text) for m in active)
+    assert all(count == 1 for count in texts.values())
+    assert held.by_text == {text_hash(m.text): m.id for m in active}
+
+
+@given(_stored(), _writes())
+def test_any_writes_have_one_change_each_in_their_order(
+    stored: list[Memory], writes: list[Write]
+) -> None:
+    changes = carry_out(writes, shelf(*stored))
+    assert [change.write for change in changes] == writes
+    assert all(change.text and change.reason for change in changes)
+
+
+@given(_stored(), _writes())
+def test_after_any_writes_the_changes_alone_rebuild_the_shelf(
+    stored: list[Memory], writes: list[Write]
+) -> None:
+    held = shelf(*stored)
+    states = {m.id: m for m in stored}
+    for change in carry_out(writes, held):
+        if change.after is None:
+            assert change.outcome is Outcome.NOOP
+            continue
+        assert change.before == states.get(change.after.id)
+        assert change.after.version == (change.before.version if change.before else 0) + 1
+        states[change.after.id] = change.after
+    assert held.by_id == states
+
+
+@given(_stored(), _writes())
+def test_no_writes_change_an_immutable_memory(stored: list[Memory], writes: list[Write]) -> None:
+    held = shelf(*stored)
+    carry_out(writes, held)
+    assert all(held.by_id[m.id] == m for m in stored if m.immutable)
+
+
+@given(_stored(), _writes())
+def test_no_fact_is_lost(stored: list[Memory], writes: list[Write]) -> None:
+    """Whatever a write was refused for, its text is held, or a receipt names who knows it."""
+    held = shelf(*stored)
+    for asked in writes:
+        [change] = carry_out([asked], held)
+        if change.outcome in (Outcome.ADD, Outcome.UPDATE):
+            assert held.by_text[text_hash(change.text)] == change.memory_id
+        elif change.outcome is Outcome.NOOP and change.memory_id is not None:
+            assert held.active(change.memory_id) is not None

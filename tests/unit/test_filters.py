@@ -1,0 +1,387 @@
+"""The filter language: every operator, alias and refusal; and that no condition is ever lost."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import filters
+from pipeline.errors import InvalidInput
+from pipeline.filters import (
+    ALIASES,
+    DEEPEST,
+    ENTITY_IDS,
+    KIND,
+    OPERATORS,
+    AllOf,
+    AnyOf,
+    Filter,
+    Not,
+    moment,
+    parse,
+    pinned,
+    require_scope,
+)
+
+Condition = filters.Test  # pytest would collect a class called Test
+
+ONE = "00000000-0000-0000-0000-000000000001"
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def refusal(value: object) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        parse(value)
+    return str(caught.value)
+
+
+def leaves(tree: Filter) -> int:
+    match tree:
+        case AllOf(of) | AnyOf(of):
+            return sum(leaves(part) for part in of)
+        case Not(of):
+            return leaves(of)
+        case _:
+            return 1
+
+
+# ── what a condition may say ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ENTITY_IDS)
+def test_a_bare_id_means_equals_and_a_bare_list_means_in(name: str) -> None:
+    assert parse({name: "maya"}) == Condition(name, "eq", "maya")
+    assert parse({name: ["maya", "jon"]}) == Condition(name, "in", ["maya", "jon"])
+
+
+@pytest.mark.parametrize("name", ENTITY_IDS)
+@pytest.mark.parametrize("operator", OPERATORS["entity"])
+def test_an_id_takes_each_of_its_operators(name: str, operator: str) -> None:
+    value: Any = ["maya"] if operator == "in" else "maya"
+    assert parse({name: {operator: value}}) == Condition(name, operator, value)
+
+
+def test_a_numeric_id_is_its_digits_and_null_stays_null() -> None:
+    assert parse({"user_id": 7}) == Condition("user_id", "eq", "7")
+    assert parse({"user_id": [7, "8"]}) == Condition("user_id", "in", ["7", "8"])
+    assert parse({"user_id": None}) == Condition("user_id", "eq", None)
+
+
+@pytest.mark.parametrize("name", filters.TIMES)
+@pytest.mark.parametrize("operator", OPERATORS["time"])
+def test_a_time_takes_each_of_its_operators(name: str, operator: str) -> None:
+    asked: Any = ["2026-03-01"] if operator == "in" else "2026-03-01"
+    expected: Any = [MARCH] if operator == "in" else MARCH
+    assert parse({name: {operator: asked}}) == Condition(name, operator, expected)
+
+
+def test_a_range_is_two_conditions_that_both_hold() -> None:
+    assert parse({"created_at": {"gte": "2026-03-01", "lt": "2026-03-01"}}) == AllOf(
+        (Condition("created_at", "gte", MARCH), Condition("created_at", "lt", MARCH))
+    )
+
+
+@pytest.mark.parametrize("operator", OPERATORS["text"])
+def test_text_takes_each_of_its_operators(operator: str) -> None:
+    assert parse({"text": {operator: "jazz"}}) == Condition("text", operator, "jazz")
+
+
+def test_bare_text_is_equal_and_bare_keywords_are_looked_for_in_any_case() -> None:
+    assert parse({"text": "jazz"}) == Condition("text", "eq", "jazz")
+    assert parse({"keywords": "jazz"}) == Condition("keywords", "icontains", "jazz")
+    assert parse({"keywords": {"contains": "Jazz"}}) == Condition("keywords", "contains", "Jazz")
+
+
+def test_memory_ids_are_a_list_of_uuids() -> None:
+    assert parse({"memory_ids": [ONE]}) == Condition("memory_ids", "in", [UUID(ONE)])
+    assert parse({"memory_ids": {"in": [ONE]}}) == Condition("memory_ids", "in", [UUID(ONE)])
+
+
+@pytest.mark.parametrize("operator", OPERATORS["metadata"])
+def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -> None:
+    expected = Condition("metadata", operator, "lisbon", "trip")
+    assert parse({"metadata.trip": {operator: "lisbon"}}) == expected
+    assert parse({"metadata": {"trip": {operator: "lisbon"}}}) == AllOf((expected,))
+
+
+@pytest.mark.parametrize("value", ["lisbon", 3, 0.5, True, None, {"city": "porto"}, {}])
+def test_bare_metadata_is_compared_whole_whatever_its_type(value: object) -> None:
+    assert parse({"metadata.trip": value}) == Condition("metadata", "eq", value, "trip")
+
+
+def test_every_key_of_a_metadata_object_is_a_condition() -> None:
+    assert parse({"metadata": {"trip": "lisbon", "n": 3}}) == AllOf(
+        (Condition("metadata", "eq", "lisbon", "trip"), Condition("metadata", "eq", 3, "n"))
+    )
+
+
+def test_a_metadata_key_may_hold_dots() -> None:
+    assert parse({"metadata.a.b": 1}) == Condition("metadata", "eq", 1, "a.b")
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_an_alias_is_the_name_it_stands_for(alias: str, name: str) -> None:
+    value = "2026-03-01" if KIND[name] == "time" else "x"
+    assert parse({alias: value}) == parse({name: value})
+
+
+def test_a_name_and_its_alias_side_by_side_are_two_conditions() -> None:
+    assert leaves(parse({"user_id": "maya", "userId": "jon"})) == 2
+
+
+# ── how conditions combine ───────────────────────────────────────────────────────────────────────
+
+
+def test_siblings_are_anded() -> None:
+    assert parse({"user_id": "maya", "run_id": "r"}) == AllOf(
+        (Condition("user_id", "eq", "maya"), Condition("run_id", "eq", "r"))
+    )
+
+
+def test_and_or_and_not_nest() -> None:
+    tree = parse({"AND": [{"user_id": "maya"}, {"OR": [{"NOT": {"run_id": "*"}}, {"text": "x"}]}]})
+    assert tree == AllOf(
+        (
+            Condition("user_id", "eq", "maya"),
+            AnyOf((Not(AnyOf((Condition("run_id", "eq", "*"),))), Condition("text", "eq", "x"))),
+        )
+    )
+
+
+def test_not_of_a_list_is_none_of_them() -> None:
+    assert parse({"NOT": [{"user_id": "maya"}, {"user_id": "jon"}]}) == Not(
+        AnyOf((Condition("user_id", "eq", "maya"), Condition("user_id", "eq", "jon")))
+    )
+
+
+@pytest.mark.parametrize("value", [{}, {"NOT": []}, {"NOT": {}}, {"AND": [{}]}])
+def test_an_empty_filter_would_match_everything_and_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput):
+        parse(value)
+
+
+# ── what is refused, and what the refusal says ───────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ([], "A filter must be an object, not list."),
+        ("user_id", "A filter must be an object, not str."),
+        (None, "A filter must be an object, not NoneType."),
+        ({"AND": []}, "AND takes a list of at least one filter."),
+        ({"OR": {"user_id": "maya"}}, "OR takes a list of at least one filter."),
+        ({"AND": ["maya"]}, "A filter must be an object, not str."),
+        ({"NOT": "maya"}, "A filter must be an object, not str."),
+        ({"user_id": {}}, "user_id needs a value."),
+        ({"user_id": {"gt": "a"}}, "user_id does not know 'gt'. Allowed: eq, ne, in."),
+        ({"user_id": {"in": "maya"}}, "user_id: 'in' takes a list."),
+        ({"user_id": 1.5}, "user_id takes a string."),
+        ({"user_id": [["maya"]]}, "user_id takes a string."),
+        ({"text": {"like": "x"}}, "text does not know 'like'. Allowed: eq, contains, icontains."),
+        ({"text": ["a"]}, "text does not know 'in'. Allowed: eq, contains, icontains."),
+        ({"keywords": ["a"]}, "keywords takes a string."),
+        ({"memory_ids": ONE}, "memory_ids does not know 'eq'. Allowed: in."),
+        ({"memory_ids": ["x"]}, "memory_ids: 'x' is not a UUID."),
+        ({"metadata": "lisbon"}, "metadata takes an object of keys and conditions."),
+        ({"metadata": {}}, "metadata takes an object of keys and conditions."),
+        (
+            {"metadata.n": {"eq": 1, "gt": 0}},
+            "metadata does not know 'gt'. Allowed: eq, ne, contains.",
+        ),
+        (
+            {"created_at": {"after": "2026-03-01"}},
+            "created_at does not know 'after'. Allowed: eq, ne, gt, gte, lt, lte, in.",
+        ),
+    ],
+)
+def test_a_refusal_says_which_part_and_what_is_allowed(value: object, said: str) -> None:
+    assert refusal(value) == said
+
+
+@pytest.mark.parametrize("key", ["user", "USER_ID", "and", "", "metadata.", "project_id"])
+def test_an_unknown_key_is_refused_with_all_that_are_known(key: str) -> None:
+    said = refusal({"user_id": "maya", key: "x"})
+    assert said.startswith(f"Unknown filter key {key!r}. Allowed: AND, OR, NOT, user_id, ")
+    assert all(name in said for name in KIND)
+
+
+@pytest.mark.parametrize("value", ["tomorrow", "2026-13-01", True, [1], {}, float("nan"), 1e300])
+def test_what_is_no_time_is_refused_with_the_forms_that_are(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"is no time\. Use 2026-03-01, "):
+        moment("created_at", value)
+
+
+def test_a_filter_may_nest_to_the_limit_and_not_beyond() -> None:
+    tree: dict[str, Any] = {"user_id": "maya"}
+    for _ in range(DEEPEST):
+        tree = {"AND": [tree]}
+    assert leaves(parse(tree)) == 1
+    assert refusal({"NOT": tree}) == f"filters nest deeper than {DEEPEST} levels."
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("2026-03-01", MARCH),
+        ("2026-03-01T10:00:00", MARCH + timedelta(hours=10)),
+        ("2026-03-01T10:00:00Z", MARCH + timedelta(hours=10)),
+        ("2026-03-01T10:00:00+02:00", MARCH + timedelta(hours=8)),
+        (1_772_323_200, MARCH),
+        (1_772_323_200.5, MARCH + timedelta(seconds=0.5)),
+    ],
+)
+def test_a_time_has_a_zone_and_without_one_it_is_utc(value: object, found: datetime) -> None:
+    assert moment("created_at", value) == found
+    assert moment("created_at", value).tzinfo is not None
+
+
+def test_a_time_beyond_the_calendar_of_utc_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="is no time"):
+        moment("created_at", "9999-12-31T23:59:59-14:00")
+
+
+# ── whose memories ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"user_id": "maya"},
+        {"app_id": "*"},
+        {"run_id": ["a", "b"]},
+        {"AND": [{"text": "x"}, {"agent_id": "a"}]},
+        {"OR": [{"user_id": "maya"}, {"agent_id": "a", "text": "x"}]},
+        {"user_id": "maya", "NOT": {"run_id": "*"}},
+    ],
+)
+def test_a_filter_that_names_somebody_may_read(value: object) -> None:
+    assert require_scope(parse(value)) == parse(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"text": "x"},
+        {"user_id": None},
+        {"user_id": {"ne": "maya"}},
+        {"NOT": {"user_id": "maya"}},
+        {"NOT": {"NOT": {"user_id": "maya"}}},
+        {"OR": [{"user_id": "maya"}, {"text": "x"}]},
+        {"OR": [{"user_id": "maya"}, {}]},
+        {"metadata.user_id": "maya"},
+    ],
+)
+def test_a_filter_that_names_nobody_would_read_everybody_and_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match="at least one of user_id, agent_id, app_id, run_id"):
+        require_scope(parse(value))
+
+
+def test_pinned_are_the_ids_every_match_must_equal() -> None:
+    value = {"user_id": "maya", "AND": [{"run_id": "r", "text": "x"}, {"agent_id": "a"}]}
+    assert pinned(parse(value)) == {"user_id": "maya", "run_id": "r", "agent_id": "a"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"user_id": "*"},
+        {"user_id": ["maya"]},
+        {"user_id": {"ne": "maya"}},
+        {"user_id": None},
+        {"OR": [{"user_id": "maya"}, {"user_id": "maya"}]},
+        {"NOT": {"user_id": "maya"}},
+        {"text": "maya"},
+    ],
+)
+def test_what_some_match_may_differ_in_is_not_pinned(value: object) -> None:
+    assert pinned(parse(value)) == {}
+
+
+# ── whatever comes in ────────────────────────────────────────────────────────────────────────────
+
+KEYS = st.sampled_from(["AND", "OR", "NOT", "metadata.x", *KIND, *ALIASES]) | st.text(max_size=5)
+OPERATOR = st.sampled_from(sorted({op for allowed in OPERATORS.values() for op in allowed}))
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.dates().map(str)
+    | st.uuids().map(str)
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS | OPERATOR, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(JSON | st.dictionaries(KEYS, JSON, max_size=4))
+def test_arbitrary_json_is_parsed_or_refused_by_name(value: object) -> None:
+    with contextlib.suppress(InvalidInput):
+        pinned(parse(value))
+
+
+def _of_kind(kind: str) -> st.SearchStrategy[Any]:
+    match kind:
+        case "entity":
+            return st.text(max_size=5) | st.integers() | st.none()
+        case "time":
+            return st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+        case "memory_ids":
+            return st.uuids().map(str)
+        case "text":
+            return st.text(max_size=5)
+        case _:
+            return SCALARS
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
+    """What stands behind a key of this kind, and how many conditions that is."""
+    operators = draw(st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, unique=True))
+    one = _of_kind(kind)
+    asked = {op: draw(st.lists(one, max_size=3) if op == "in" else one) for op in operators}
+    return asked, len(asked)
+
+
+@st.composite
+def _entry(draw: st.DrawFn) -> tuple[str, Any, int]:
+    name = draw(st.sampled_from([*KIND, *ALIASES, "metadata.trip", "metadata.a.b"]))
+    if name == "metadata":
+        keys = draw(st.lists(st.text(max_size=4), min_size=1, max_size=3, unique=True))
+        asked = {key: draw(_conditions("metadata")) for key in keys}
+        return name, {k: v for k, (v, _) in asked.items()}, sum(n for _, n in asked.values())
+    kind = "metadata" if name.startswith("metadata.") else KIND[ALIASES.get(name, name)]
+    value, count = draw(_conditions(kind))
+    return name, value, count
+
+
+LEVEL = st.lists(_entry(), min_size=1, max_size=3, unique_by=lambda entry: entry[0]).map(
+    lambda entries: ({name: v for name, v, _ in entries}, sum(n for *_, n in entries))
+)
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    several = st.lists(inner, min_size=1, max_size=3)
+
+    def under(key: str, parts: list[Any], beside: Any) -> tuple[dict[str, Any], int]:
+        value = {key: [tree for tree, _ in parts], **beside[0]}
+        return value, sum(count for _, count in parts) + beside[1]
+
+    return st.builds(under, st.sampled_from(["AND", "OR", "NOT"]), several, LEVEL)
+
+
+@given(st.recursive(LEVEL, _nested, max_leaves=8))
+def test_no_condition_is_lost_on_the_way_into_the_tree(asked: tuple[dict[str, Any], int]) -> None:
+    value, count = asked
+    assert leaves(parse(value)) == count

@@ -1,0 +1,80 @@
+"""How long a lane waits for somebody else's outage, and how big a turn is taken to be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.domain import Message, Role
+from pipeline.ingest import (
+    CHARACTERS_PER_TOKEN,
+    FIRST_WAIT_S,
+    JITTER,
+    LONGEST_WAIT_S,
+    estimated_tokens,
+    wait_s,
+)
+
+
+def middle(low: float, high: float) -> float:
+    return (low + high) / 2
+
+
+def lowest(low: float, high: float) -> float:
+    return low
+
+
+def highest(low: float, high: float) -> float:
+    return high
+
+
+def test_waits_double_from_the_first_to_the_longest() -> None:
+    waits = [wait_s(n, None, jitter=middle) for n in range(20)]
+    assert waits[:4] == [FIRST_WAIT_S, 2 * FIRST_WAIT_S, 4 * FIRST_WAIT_S, 8 * FIRST_WAIT_S]
+    assert waits[-1] == LONGEST_WAIT_S
+    assert all(later in (2 * wait, LONGEST_WAIT_S) for wait, later in pairwise(waits))
+
+
+@given(st.integers(0, 10**9))
+def test_a_wait_is_never_shorter_than_the_first_nor_longer_than_the_longest(waits: int) -> None:
+    assert wait_s(waits, None, jitter=lowest) >= (1 - JITTER) * FIRST_WAIT_S
+    assert wait_s(waits, None, jitter=highest) <= (1 + JITTER) * LONGEST_WAIT_S
+    assert wait_s(waits, None) <= (1 + JITTER) * LONGEST_WAIT_S
+
+
+@given(st.integers(0, 100))
+def test_lanes_spread_around_the_wait(waits: int) -> None:
+    base = wait_s(waits, None, jitter=middle)
+    assert wait_s(waits, None, jitter=lowest) == pytest.approx(base * (1 - JITTER))
+    assert wait_s(waits, None, jitter=highest) == pytest.approx(base * (1 + JITTER))
+
+
+@given(st.integers(0, 100), st.floats(0, 3600))
+def test_what_the_other_side_asked_for_is_a_floor_and_never_cut(waits: int, asked: float) -> None:
+    assert wait_s(waits, asked, jitter=lowest) == asked
+    assert wait_s(waits, asked, jitter=highest) == pytest.approx(asked * (1 + JITTER))
+    assert asked <= wait_s(waits, asked) <= asked * (1 + JITTER) + 1e-9
+
+
+def test_being_told_to_come_back_at_once_is_heeded() -> None:
+    assert wait_s(9, 0.0) == 0.0
+
+
+TEXTS = st.lists(st.text(max_size=200), max_size=5)
+
+
+@given(TEXTS)
+def test_a_turn_has_at_least_one_token_and_one_for_every_few_characters(texts: list[str]) -> None:
+    tokens = estimated_tokens([Message(Role.USER, text) for text in texts])
+    characters = sum(map(len, texts))
+    assert tokens >= 1
+    assert characters / CHARACTERS_PER_TOKEN <= tokens <= characters / CHARACTERS_PER_TOKEN + 1
+
+
+@given(TEXTS, st.text(max_size=50))
+def test_saying_more_never_costs_less(texts: list[str], more: str) -> None:
+    turn = [Message(Role.USER, text) for text in texts]
+    assert estimated_tokens(turn) <= estimated_tokens([*turn, Message(Role.USER, more)])

@@ -1,0 +1,325 @@
+"""Requests as clients send them: what is understood, and what a refusal says."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from api.schemas import (
+    LONGEST_ID,
+    MOST_MESSAGES,
+    AddRequest,
+    ListRequest,
+    ReadRequest,
+    SearchRequest,
+    UpdateRequest,
+)
+from pipeline import filters
+from pipeline.domain import Instructions, Message, Role, Scope
+from pipeline.errors import InvalidInput
+from pipeline.filters import ENTITY_IDS, AllOf
+from pipeline.ledger.projects import Project
+
+PROJECT = Project(UUID(int=1), UUID(int=2), "test")
+MARCH = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def add(**body: object) -> AddRequest:
+    return AddRequest.model_validate({"messages": "I like tea.", "user_id": "maya"} | body)
+
+
+def refused(**body: object) -> str:
+    with pytest.raises((ValidationError, InvalidInput)) as caught:
+        add(**body)
+    return str(caught.value)
+
+
+# ── messages ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "messages",
+    ["I like tea.", {"role": "user", "content": "I like tea."}, [{"content": "I like tea."}]],
+    ids=["a string", "an object", "a list"],
+)
+def test_messages_are_a_string_an_object_or_a_list(messages: object) -> None:
+    assert add(messages=messages).turns() == [Message(Role.USER, "I like tea.")]
+
+
+def test_turns_keep_their_order_roles_and_names() -> None:
+    turns = [
+        {"role": "user", "content": "Hi", "name": "Maya"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "system", "content": "Be kind"},
+    ]
+    assert add(messages=turns).turns() == [
+        Message(Role.USER, "Hi", "Maya"),
+        Message(Role.ASSISTANT, "Hello"),
+        Message(Role.SYSTEM, "Be kind"),
+    ]
+
+
+@pytest.mark.parametrize(("role", "read"), [("agent", Role.ASSISTANT), ("developer", Role.SYSTEM)])
+def test_other_words_for_a_role_are_understood(role: str, read: Role) -> None:
+    assert add(messages=[{"role": role, "content": "x"}]).turns()[0].role is read
+
+
+@pytest.mark.parametrize("role", ["tool", "User", ""])
+def test_an_unknown_role_is_refused_with_those_that_are_known(role: str) -> None:
+    said = refused(messages=[{"role": role, "content": "x"}])
+    assert f"{role!r} is not a role; use user, assistant or system" in said
+
+
+def test_text_parts_become_lines_of_one_message() -> None:
+    parts = [{"type": "text", "text": "I like tea."}, {"type": "text", "text": "And rye."}]
+    assert add(messages=[{"content": parts}]).turns()[0].content == "I like tea.\nAnd rye."
+    assert add(messages=[{"content": parts[0]}]).turns()[0].content == "I like tea."
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, "image_url"),
+        ({"type": "mdx_url", "mdx_url": {"url": "https://x"}}, "mdx_url"),
+        ({"type": "text"}, "text"),
+        ("bare", "str"),
+    ],
+)
+def test_a_part_that_is_not_text_is_refused_by_its_kind(part: object, kind: str) -> None:
+    said = refused(messages=[{"content": [{"type": "text", "text": "x"}, part]}])
+    assert f"only text can be remembered, not {kind}; leave that part out" in said
+
+
+@pytest.mark.parametrize("messages", [[], None, 7, [7], [{}], [{"content": None}]])
+def test_messages_that_say_nothing_are_refused(messages: object) -> None:
+    assert "messages" in refused(messages=messages)
+
+
+def test_more_messages_than_one_add_may_hold_are_refused() -> None:
+    assert len(add(messages=[{"content": "x"}] * MOST_MESSAGES).turns()) == MOST_MESSAGES
+    assert f"at most {MOST_MESSAGES}" in refused(messages=[{"content": "x"}] * (MOST_MESSAGES + 1))
+
+
+# ── ids ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ENTITY_IDS)
+def test_any_one_id_is_enough(name: str) -> None:
+    request = add(**({"user_id": None} | {name: "x"}))
+    assert request.scope(PROJECT) == Scope(PROJECT.id, **{name: "x"})
+
+
+def test_an_id_may_be_a_number() -> None:
+    assert add(user_id=7, run_id=0).scope(PROJECT) == Scope(PROJECT.id, user_id="7", run_id="0")
+
+
+@pytest.mark.parametrize("blank", ["", "  ", None])
+def test_a_blank_id_is_as_good_as_none(blank: object) -> None:
+    assert add(agent_id=blank).scope(PROJECT) == Scope(PROJECT.id, user_id="maya")
+    assert "give at least one of user_id, agent_id, app_id, run_id" in refused(user_id=blank)
+
+
+@pytest.mark.parametrize("value", [True, 1.5, ["maya"], {"id": "maya"}])
+def test_an_id_that_is_neither_text_nor_number_is_refused_by_name(value: object) -> None:
+    assert "user_id" in refused(user_id=value)
+
+
+def test_ids_inside_filters_count_and_the_top_level_wins() -> None:
+    request = add(user_id=None, filters={"user_id": "maya", "run_id": 7, "agent_id": " "})
+    assert request.scope(PROJECT) == Scope(PROJECT.id, user_id="maya", run_id="7")
+    both = add(user_id="maya", filters={"user_id": "jon"})
+    assert both.scope(PROJECT) == Scope(PROJECT.id, user_id="maya")
+
+
+@pytest.mark.parametrize("where", ["top level", "filters"])
+def test_an_id_longer_than_an_index_can_hold_is_refused(where: str) -> None:
+    longest, longer = "x" * LONGEST_ID, "x" * (LONGEST_ID + 1)
+
+    def body(value: str) -> dict[str, Any]:
+        if where == "filters":
+            return {"user_id": None, "filters": {"user_id": value}}
+        return {"user_id": value}
+
+    assert add(**body(longest)).scope(PROJECT).user_id == longest
+    assert str(LONGEST_ID) in refused(**body(longer))
+
+
+# ── text PostgreSQL cannot hold ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"messages": "a\0b"},
+        {"messages": [{"content": [{"type": "text", "text": "a\0b"}]}]},
+        {"user_id": "ma\0ya"},
+        {"metadata": {"deep": [{"er": "\0"}]}},
+        {"metadata": {"\0": 1}},
+        {"filters": {"user_id": "\0"}},
+    ],
+)
+def test_a_nul_anywhere_is_refused_and_named(body: dict[str, Any]) -> None:
+    assert "NUL character" in refused(**body)
+
+
+@pytest.mark.parametrize("request_type", [UpdateRequest, SearchRequest, ListRequest])
+def test_a_nul_is_refused_in_every_request(request_type: type[AddRequest]) -> None:
+    with pytest.raises(ValidationError, match="NUL character"):
+        request_type.model_validate({"query": "a\0", "text": "a\0", "filters": {"user_id": "a\0"}})
+
+
+@pytest.mark.parametrize("body", [{"messages": "a\ud800b"}, {"metadata": {"\udfff": 1}}])
+def test_half_a_surrogate_pair_is_refused_and_named(body: dict[str, Any]) -> None:
+    assert "not Unicode" in refused(**body)
+
+
+@pytest.mark.parametrize("text", [r"In C, '\u0000' ends a string.", r"C:\u0000", r"\\u0000"])
+def test_text_about_the_nul_escape_holds_no_nul(text: str) -> None:
+    assert add(messages=text).turns()[0].content == text
+
+
+@pytest.mark.parametrize("number", [2**64, -(10**30)])
+def test_a_number_too_large_is_not_called_bad_unicode(number: int) -> None:
+    said = ""
+    try:
+        assert add(metadata={"n": number}).options().metadata == {"n": number}
+    except ValidationError as error:
+        said = str(error)
+    assert "Unicode" not in said
+
+
+@given(st.text(max_size=40))
+def test_any_other_text_arrives_as_it_was_sent(text: str) -> None:
+    sent = text.replace("\0", "").replace("\\u0000", "")
+    if sent:
+        assert add(messages=sent).turns()[0].content == sent
+
+
+# ── options ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("2026-03-01", MARCH),
+        ("2026-03-01T10:00:00Z", MARCH + timedelta(hours=10)),
+        ("2026-03-01T10:00:00+02:00", MARCH + timedelta(hours=8)),
+        (1_772_323_200, MARCH),
+        (1_772_323_200.5, MARCH + timedelta(milliseconds=500)),
+        (None, None),
+    ],
+)
+def test_a_timestamp_is_iso_or_unix_seconds(sent: object, read: datetime | None) -> None:
+    assert add(timestamp=sent).timestamp == read
+    assert UpdateRequest.model_validate({"timestamp": sent}).timestamp == read
+
+
+@pytest.mark.parametrize("sent", ["tomorrow", "", True, [], 1e300])
+def test_a_bad_timestamp_is_refused_with_the_forms_that_are_known(sent: object) -> None:
+    assert "Use 2026-03-01, 2026-03-01T10:00:00Z or Unix seconds." in refused(timestamp=sent)
+
+
+def test_an_expiration_is_a_date() -> None:
+    assert add(expiration_date="2027-01-01").options().expiration_date == date(2027, 1, 1)
+    assert "expiration_date" in refused(expiration_date="soon")
+
+
+def test_options_are_what_was_asked_and_empty_where_nothing_was() -> None:
+    plain = add().options()
+    assert (plain.infer, dict(plain.metadata), plain.immutable) == (True, {}, False)
+    asked = add(
+        infer=False,
+        metadata={"trip": "lisbon"},
+        immutable=True,
+        custom_instructions="c",
+        includes="i",
+        excludes="e",
+    ).options()
+    assert (asked.infer, asked.metadata, asked.immutable) == (False, {"trip": "lisbon"}, True)
+    assert asked.instructions == Instructions("c", "i", "e")
+
+
+def test_unknown_keys_are_ignored_as_clients_send_many() -> None:
+    known = add()
+    assert add(source="CLI", version="v2", org_id="o", enable_graph=True, output={}) == known
+
+
+# ── reads ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_ids_at_the_top_level_are_anded_to_the_filters() -> None:
+    request = ReadRequest.model_validate({"user_id": "maya", "filters": {"run_id": "r"}})
+    assert request.tree() == AllOf(
+        (filters.Test("run_id", "eq", "r"), filters.Test("user_id", "eq", "maya"))
+    )
+
+
+@pytest.mark.parametrize("body", [{}, {"filters": {}}, {"filters": None}, {"user_id": " "}])
+def test_a_read_that_names_nobody_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="at least one of user_id, agent_id, app_id, run_id"):
+        ReadRequest.model_validate(body).tree()
+
+
+def test_a_search_has_defaults_and_bounds() -> None:
+    request = SearchRequest.model_validate({"query": "  tea?  "})
+    assert (request.query, request.top_k, request.threshold) == ("tea?", 10, 0.1)
+    assert not request.show_expired
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({}, "query"),
+        ({"query": ""}, "query"),
+        ({"query": "  "}, "say what to search for"),
+        ({"query": "x" * 8_001}, "query"),
+        ({"query": "x", "top_k": 0}, "top_k"),
+        ({"query": "x", "top_k": 1_001}, "top_k"),
+        ({"query": "x", "threshold": 1.1}, "threshold"),
+    ],
+)
+def test_a_search_out_of_bounds_is_refused_by_name(body: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        SearchRequest.model_validate(body)
+
+
+# ── updates ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def changes(**body: object) -> dict[str, Any]:
+    return UpdateRequest.model_validate(body).values()
+
+
+def test_only_what_is_sent_is_changed() -> None:
+    assert changes() == {}
+    assert changes(text=" Maya likes rye. ") == {"text": "Maya likes rye."}
+    assert changes(metadata={}) == {"metadata": {}}
+    assert changes(timestamp="2026-03-01") == {"valid_from": MARCH}
+
+
+def test_an_expiration_of_null_is_cleared_and_an_absent_one_kept() -> None:
+    assert changes(expiration_date=None) == {"expiration_date": None}
+    assert changes(expiration_date="2027-01-01") == {"expiration_date": date(2027, 1, 1)}
+    assert "expiration_date" not in changes(text="x")
+
+
+def test_any_other_null_is_as_good_as_absent() -> None:
+    assert changes(text=None, metadata=None, timestamp=None) == {}
+
+
+@pytest.mark.parametrize("name", ["message", "data", "memory"])
+def test_older_names_of_the_text_are_read_where_it_has_none(name: str) -> None:
+    assert changes(**{name: "x"}) == {"text": "x"}
+    assert changes(**{name: "x", "text": "y"}) == {"text": "y"}
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_a_memory_cannot_be_made_blank(text: str) -> None:
+    with pytest.raises((ValidationError, InvalidInput)):
+        changes(text=text)

@@ -1,0 +1,173 @@
+"""Settings: every one once, misspelt ones refused by name, defaults as documented."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from pipeline import settings
+from pipeline.errors import InvalidInput
+from pipeline.settings import Settings, known_names, load
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):  # noqa: TID251  what is tested is how it is read
+        if name.upper().startswith(settings.PREFIX):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def load_with(values: Mapping[str, str]) -> Settings:
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+        return load()
+
+    return load_with
+
+
+def test_without_any_setting_the_documented_defaults_hold() -> None:
+    found = load()
+    assert found.data_dir == Path(".memlane")
+    assert (found.host, found.port) == ("127.0.0.1", 8000)
+    assert found.workers == 1
+    assert (found.database_url, found.broker_url, found.chroma_url) == (None, None, None)
+    assert found.llm.model == "local/rules"
+    assert found.embedder.model == "local/minilm"
+    assert found.graph == "on"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field", "read"),
+    [
+        ("MEMLANE_DATA_DIR", "/somewhere", "data_dir", Path("/somewhere")),
+        ("MEMLANE_PORT", "8123", "port", 8123),
+        ("MEMLANE_WORKERS", "3", "workers", 3),
+        ("MEMLANE_WORKER_CONCURRENCY", "7", "worker_concurrency", 7),
+        ("MEMLANE_DATABASE_URL", "postgresql://x", "database_url", SecretStr("postgresql://x")),
+        ("MEMLANE_BROKER_URL", "redis://x", "broker_url", SecretStr("redis://x")),
+        ("MEMLANE_CHROMA_URL", "http://x", "chroma_url", "http://x"),
+        ("MEMLANE_GRAPH", "off", "graph", "off"),
+    ],
+)
+def test_each_documented_handle_is_read(
+    given: Any, name: str, value: str, field: str, read: object
+) -> None:
+    assert getattr(given({name: value}), field) == read
+
+
+@pytest.mark.parametrize("part", ["LLM", "EMBEDDER"])
+def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
+    found = given(
+        {
+            f"MEMLANE_{part}__MODEL": "openai/gpt-4o-mini",
+            f"MEMLANE_{part}__API_BASE": "http://llm/v1",
+            f"MEMLANE_{part}__API_KEY": "k",
+            f"MEMLANE_{part}__TIMEOUT_S": "5",
+        }
+    )
+    model = getattr(found, part.lower())
+    assert (model.model, model.api_base) == ("openai/gpt-4o-mini", "http://llm/v1")
+    assert (model.api_key.get_secret_value(), model.timeout_s) == ("k", 5.0)
+
+
+@pytest.mark.parametrize("part", ["LLM", "EMBEDDER"])
+def test_one_nested_name_alone_leaves_the_others_at_their_defaults(given: Any, part: str) -> None:
+    found = given({f"MEMLANE_{part}__TIMEOUT_S": "5"})
+    model = getattr(found, part.lower())
+    assert (model.model, model.timeout_s) == (getattr(Settings(), part.lower()).model, 5.0)
+
+
+def test_an_empty_variable_is_as_good_as_none(given: Any) -> None:
+    assert given({"MEMLANE_PORT": "", "MEMLANE_CHROMA_URL": ""}) == load()
+    assert load().chroma_url is None
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "meant"),
+    [
+        ("MEMLANE_PROT", "MEMLANE_PORT"),
+        ("MEMLANE_WORKERS_CONCURRENCY", "MEMLANE_WORKER_CONCURRENCY"),
+        ("MEMLANE_LLM__MODLE", "MEMLANE_LLM__MODEL"),
+        ("MEMLANE_LLM_MODEL", "MEMLANE_LLM__MODEL"),
+        ("MEMLANE_DATABASE_URI", "MEMLANE_DATABASE_URL"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_by_name_with_the_one_that_was_meant(
+    given: Any, misspelt: str, meant: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        given({misspelt: "x"})
+    assert str(caught.value) == f"{misspelt} is not a Memlane setting. Did you mean {meant}?"
+
+
+def test_a_name_like_none_of_ours_is_refused_without_a_guess(given: Any) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        given({"MEMLANE_QQQQQQQQQQQQQQQQQQQQQQ": "x"})
+    assert str(caught.value) == "MEMLANE_QQQQQQQQQQQQQQQQQQQQQQ is not a Memlane setting."
+
+
+def test_a_misspelt_setting_in_small_letters_is_refused_like_any_other(given: Any) -> None:
+    assert given({"memlane_port": "8123"}).port == 8123  # small letters are read …
+    with pytest.raises(InvalidInput, match="memlane_prot is not a Memlane setting"):
+        given({"memlane_prot": "8123"})  # … so they are checked
+
+
+def test_other_programs_variables_are_none_of_our_business(given: Any) -> None:
+    assert given({"MEM0_API_KEY": "x", "MEMLANES_PORT": "x"}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MEMLANE_PORT", "0"),
+        ("MEMLANE_PORT", "eighty"),
+        ("MEMLANE_WORKERS", "0"),
+        ("MEMLANE_GRAPH", "maybe"),
+        ("MEMLANE_LEASE_S", "-1"),
+        ("MEMLANE_LLM__TIMEOUT_S", "0"),
+        ("MEMLANE_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_bad_value_is_refused_and_says_which(given: Any, name: str, value: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        given({name: value})
+    field = name.removeprefix(settings.PREFIX).lower().replace("__", ".")
+    assert field in str(caught.value)
+
+
+def test_known_names_cover_every_field_and_every_nested_one() -> None:
+    expected = set()
+    for name, info in Settings.model_fields.items():
+        expected.add(f"MEMLANE_{name.upper()}")
+        default = info.default
+        if isinstance(default, BaseModel):
+            expected |= {
+                f"MEMLANE_{name.upper()}__{sub.upper()}" for sub in type(default).model_fields
+            }
+    assert known_names() == expected
+    assert {"MEMLANE_LLM__API_KEY", "MEMLANE_EMBEDDER__MODEL", "MEMLANE_PORT"} <= expected
+
+
+def test_secrets_are_not_shown(given: Any) -> None:
+    found = given(
+        {
+            "MEMLANE_DATABASE_URL": "postgresql://u:hush@x/d",
+            "MEMLANE_BROKER_URL": "redis://:hush@x",
+            "MEMLANE_LLM__MODEL": "openai/x",
+            "MEMLANE_LLM__API_KEY": "hush",
+        }
+    )
+    assert "hush" not in repr(found)
+    assert "hush" not in found.model_dump_json()
+
+
+def test_settings_cannot_be_changed_after_they_are_read() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load().port = 1  # type: ignore[misc]
