@@ -1,0 +1,23 @@
+"""Memlane's product: how a conversation turn becomes memory. Start reading here.
+
+    accept ──► one commit: event + messages              ingest.accept, ledger/group_commit
+                  │ hint: (lane, fence, stage)
+                  ▼
+    extract ──► facts                    model            stages/extract
+    retrieve ──► vectors, neighbours     embedder, index  stages/retrieve
+    consolidate ──► ADD UPDATE DELETE NOOP, with reasons  stages/consolidate
+    apply ──► memories, history, receipts; then vectors   stages/apply, ledger/changes
+    relate ──► entities and relations    model            stages/relate
+    settle ──► SUCCEEDED, next batch of the lane          ingest.run_stage
+
+A lane is a scope's queue; the state machine that moves it is ledger/lanes, a statement a file in
+ledger/sql. Every stage saves its output in the commit that hands the lane on, so any task may run
+twice, late, or in a process that is killed.
+
+    domain        values            errors       what went wrong, by what helps
+    ports         promises          adapters/    who keeps them, and their fakes
+    ledger/       the only truth    vectors      the index, a projection of it
+    search        queries           memories     edits by people
+    prompts/      words for models  prompted     the three questions, and their answers read back
+    bootstrap     puts it together; the only place that chooses adapters
+"""
