@@ -10,10 +10,13 @@ from fastapi import FastAPI
 
 from api import errors
 from api.deps import Api, KeyRing
+from api.gate import Gate
 from api.middleware import BodyLimit, NoNul, OneSlash
 from api.routes import events, memories, system
 from api.watch import EventWatch
 from pipeline import bootstrap
+from pipeline.admission import Limits
+from pipeline.ledger.load import LoadView
 from pipeline.settings import Settings
 from workers.dispatch import background_dispatcher
 
@@ -24,17 +27,25 @@ Speaks the Mem0 Platform's REST API: `MemoryClient(host="http://…")` works unc
 """
 
 
+def limits(settings: Settings) -> Limits:
+    return Limits(settings.max_scope_events, settings.max_project_events, settings.max_lag_s)
+
+
 def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stores = bootstrap.stores(settings)
         dispatcher = background_dispatcher(settings)
         watch = EventWatch(stores.ledger.events)
-        app.state.api = Api(settings, stores, dispatcher, KeyRing(stores.ledger.projects), watch)
+        gate = Gate(LoadView(stores.ledger.engine), limits(settings))
+        gate.open()
+        keys = KeyRing(stores.ledger.projects)
+        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate)
         # What is loaded by now stays: a full collection of it stops every request for 100 ms.
         gc.collect()
         gc.freeze()
         yield
+        await gate.close()
         await watch.close()
         dispatcher.close()
         await stores.close()

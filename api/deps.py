@@ -13,6 +13,7 @@ from fastapi.security import APIKeyHeader
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.errors import Unauthorized
+from api.gate import Gate
 from api.watch import EventWatch
 from pipeline import telemetry
 from pipeline.bootstrap import Stores
@@ -62,6 +63,7 @@ class Api:
     dispatcher: Dispatcher
     keys: KeyRing
     watch: EventWatch
+    gate: Gate
 
     async def health(self) -> dict[str, str]:
         """Each store by name: ok, or what it raised."""
@@ -74,6 +76,10 @@ class Api:
         for status, count in counts.items():
             telemetry.events_in_flight.labels(status).set(count)
         telemetry.queue_oldest_seconds.set(oldest_s)
+        books = await self.stores.ledger.events.accounts()
+        for status in telemetry.LEDGER_STATUSES:
+            telemetry.ledger_events.labels(status).set(getattr(books, status))
+        telemetry.ledger_balanced.set(books.balanced)
 
 
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:

@@ -16,7 +16,14 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
-from pipeline.errors import InvalidInput, MemlaneError, NotFound, TransientError
+from pipeline.errors import (
+    Conflict,
+    InvalidInput,
+    MemlaneError,
+    NotFound,
+    Overloaded,
+    TransientError,
+)
 
 log = structlog.get_logger()
 
@@ -53,6 +60,10 @@ async def missing(_: Request, error: Exception) -> JSONResponse:
     return respond(404, str(error))
 
 
+async def conflict(_: Request, error: Exception) -> JSONResponse:
+    return respond(409, str(error))
+
+
 async def http(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     return respond(error.status_code, str(error.detail), **(error.headers or {}))
@@ -67,6 +78,14 @@ async def unstorable(_: Request, error: Exception) -> JSONResponse:
     """The ledger answers, and refuses a value that the schemas let through."""
     log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
     return respond(400, "A value in this request is out of the range that can be stored.")
+
+
+async def overloaded(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Overloaded)
+    said = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
+    return respond(
+        503 if error.everybody else 429, said, **{"Retry-After": str(error.retry_after_s)}
+    )
 
 
 async def ledger_down(_: Request, error: Exception) -> JSONResponse:
@@ -86,7 +105,9 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     InvalidInput: invalid,
     RequestValidationError: unreadable,
     NotFound: missing,
+    Conflict: conflict,
     HTTPException: http,
+    Overloaded: overloaded,
     TransientError: unavailable,
     DataError: unstorable,
     # asyncpg raises plain OSError where the server cannot be reached at all.

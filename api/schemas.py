@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import (
     BaseModel,
@@ -18,12 +19,13 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
+from pipeline.domain import AddOptions, FailureCode, Instructions, Message, Role, Scope
 from pipeline.filters import ENTITY_IDS, Filter, moment, parse, require_scope
 from pipeline.ledger.projects import Project
 
 MOST_MESSAGES = 500
 LONGEST_ID = 512
+LONGEST_WAIT_S = 60.0
 
 
 def _id(value: object) -> object:
@@ -104,6 +106,16 @@ class MessageIn(BaseModel):
             texts.append(part["text"])
         return "\n".join(texts)
 
+    def turn(self) -> Message:
+        return Message(Role(self.role), self.content, self.name)
+
+
+def as_list(value: object) -> object:
+    """A bare string is one user message, a bare object one message."""
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return [value] if isinstance(value, dict) else value
+
 
 class AddRequest(Request):
     model_config = ConfigDict(
@@ -141,10 +153,7 @@ class AddRequest(Request):
     @field_validator("messages", mode="before")
     @classmethod
     def as_list(cls, value: object) -> object:
-        """A bare string is one user message, a bare object one message."""
-        if isinstance(value, str):
-            return [{"role": "user", "content": value}]
-        return [value] if isinstance(value, dict) else value
+        return as_list(value)
 
     @field_validator("timestamp", mode="before")
     @classmethod
@@ -177,7 +186,70 @@ class AddRequest(Request):
         )
 
     def turns(self) -> list[Message]:
-        return [Message(Role(m.role), m.content, m.name) for m in self.messages]
+        return [m.turn() for m in self.messages]
+
+
+class ReplayRequest(Request):
+    """What to change before the event is tried again; nothing is a good answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"custom_instructions": "Keep what Maya says of herself."}]}
+    )
+
+    messages: list[MessageIn] | None = Field(default=None, min_length=1, max_length=MOST_MESSAGES)
+    custom_instructions: str | None = None
+    includes: str | None = None
+    excludes: str | None = None
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def as_list(cls, value: object) -> object:
+        return as_list(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def whole(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("stage"):
+            raise ValueError("stage: an event is replayed as a whole; leave it out")
+        return value
+
+    def turns(self) -> list[Message]:
+        return [m.turn() for m in self.messages or ()]
+
+    def instructions(self) -> dict[str, str]:
+        given = {
+            "custom": self.custom_instructions,
+            "includes": self.includes,
+            "excludes": self.excludes,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class UndoRequest(Request):
+    """`force` leaves memories as they are that were changed since, and lists them."""
+
+    force: bool = False
+
+
+class ReplayManyRequest(Request):
+    """Which FAILED events to try again: all that is given must hold."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"code": "LLM_UNAVAILABLE"}]})
+
+    code: FailureCode | None = None
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    start_date: str | None = None
+    end_date: str | None = None
+
+    @model_validator(mode="after")
+    def something(self) -> ReplayManyRequest:
+        if not any(getattr(self, name) for name in type(self).model_fields):
+            names = ", ".join(type(self).model_fields)
+            raise ValueError(f"give at least one of {names}")
+        return self
 
 
 class ReadRequest(Request):
@@ -189,6 +261,10 @@ class ReadRequest(Request):
     app_id: EntityId = None
     run_id: EntityId = None
     show_expired: bool = False
+    after_event: UUID | None = Field(
+        default=None, description="Answer once this event of yours has ended, or `wait` is over."
+    )
+    wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="Seconds.")
 
     def tree(self) -> Filter:
         """The filter with the top-level ids ANDed. Errors: InvalidInput."""

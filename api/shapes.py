@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from pipeline.domain import Scope, Status
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.events import EventView, ReceiptLine, StageRun
+from pipeline.ledger.events import Accounts, EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.memories import HistoryEntry
+from pipeline.ledger.undo import Undone
 from pipeline.search import Found, Hit
 
 
@@ -49,6 +51,7 @@ def search(found: Found) -> dict[str, Any]:
         "results": [hit(one) for one in found.hits],
         "relations": [relation(one) for one in found.relations],
         "degraded": found.degraded,
+        "pending": found.pending,
     }
 
 
@@ -81,8 +84,8 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def event(found: EventView) -> dict[str, Any]:
-    """An event with its receipt. CANCELLED is shown as FAILED: clients know no fifth status."""
-    status = Status.FAILED if found.status is Status.CANCELLED else found.status
+    """An event with its receipt."""
+    status = shown(found.status)
     return {
         "id": str(found.id),
         "event_type": found.event_type,
@@ -93,9 +96,7 @@ def event(found: EventView) -> dict[str, Any]:
         "code": found.failure_code,
         "graph_status": found.graph_status,
         "stage": found.stage,
-        "waiting": {"code": found.wait_code, "until": found.wait_until}
-        if found.wait_code
-        else None,
+        "waiting": waiting(found.wait_code, found.wait_until),
         "usage": usage(found),
         "stages": [stage(run) for run in found.stages],
         "payload": {"messages": found.messages, **_ids(found.scope), "options": found.options},
@@ -104,7 +105,38 @@ def event(found: EventView) -> dict[str, Any]:
         "updated_at": found.completed_at or found.started_at or found.created_at,
         "started_at": found.started_at,
         "completed_at": found.completed_at,
+        "replays": found.replays,
+        "replayed_at": found.replayed_at,
+        "undone_at": found.undone_at,
         "latency": _ms_between(found.created_at, found.completed_at),
+    }
+
+
+def shown(status: Status) -> Status:
+    """CANCELLED is shown as FAILED: clients know no fifth status."""
+    return Status.FAILED if status is Status.CANCELLED else status
+
+
+def progress(found: Progress) -> dict[str, Any]:
+    return {
+        "status": shown(found.status),
+        "stage": found.stage,
+        "waiting": waiting(found.wait_code, found.wait_until),
+    }
+
+
+def waiting(code: str | None, until: datetime | None) -> dict[str, Any] | None:
+    return {"code": code, "until": until} if code else None
+
+
+def undone(event_id: UUID, found: Undone) -> dict[str, Any]:
+    return {
+        "event_id": str(event_id),
+        "undone_at": found.at,
+        "removed": [str(one) for one in found.gone],
+        "restored": [str(one) for one in found.back],
+        "skipped": [{"id": str(one), "reason": why} for one, why in found.skipped.items()],
+        "relations": {"removed": found.relations_gone, "restored": found.relations_back},
     }
 
 
@@ -142,6 +174,22 @@ def stage(run: StageRun) -> dict[str, Any]:
         "calls": run.calls,
         "tokens": run.prompt_tokens + run.completion_tokens,
         "finished_at": run.finished_at,
+    }
+
+
+def stats(found: Accounts) -> dict[str, Any]:
+    """The names of the Mem0 clients, then the books: `identity` says that they balance."""
+    return {
+        "total_memories": found.memories,
+        "total_add_events": found.accepted,
+        "accepted": found.accepted,
+        "succeeded": found.succeeded,
+        "failed": found.failed,
+        "cancelled": found.cancelled,
+        "pending": found.pending,
+        "running": found.running,
+        "oldest_in_flight_s": round(found.oldest_in_flight_s, 3),
+        "identity": found.balanced,
     }
 
 

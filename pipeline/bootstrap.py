@@ -10,8 +10,10 @@ from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.errors import InvalidInput
+from pipeline.guarded import GuardedModel
 from pipeline.ingest import Services
 from pipeline.ledger import Ledger, connect
+from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.prompted import PromptedModel
@@ -44,7 +46,7 @@ def stores(settings: Settings) -> Stores:
 def services(settings: Settings, built: Stores) -> Services:
     return Services(
         ledger=built.ledger,
-        model=build_model(settings.llm),
+        model=build_model(settings.llm, built.ledger.cooldowns),
         embedder=built.embedder,
         index=built.index,
         graph=settings.graph == "on",
@@ -69,7 +71,7 @@ def build_ledger(settings: Settings) -> Ledger:
     return Ledger.of(engine, lanes)
 
 
-def build_model(settings: ModelSettings) -> MemoryModel:
+def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
     if settings.model == "local/rules":
         return RulesModel()
     if settings.model.startswith("local/"):
@@ -77,14 +79,13 @@ def build_model(settings: ModelSettings) -> MemoryModel:
     # Imported here: whoever runs on the built-in models never pays for LiteLLM.
     from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
 
-    return PromptedModel(
-        LiteLLM(
-            settings.model,
-            api_base=settings.api_base,
-            api_key=_secret(settings.api_key),
-            timeout_s=settings.timeout_s,
-        )
+    llm = LiteLLM(
+        settings.model,
+        api_base=settings.api_base,
+        api_key=_secret(settings.api_key),
+        timeout_s=settings.timeout_s,
     )
+    return GuardedModel(PromptedModel(llm), cooldowns)
 
 
 def build_embedder(settings: ModelSettings) -> Embedder:

@@ -11,8 +11,10 @@
     │   ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
     │   ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
     │   └── DeadlinePassed        DEADLINE: waited longer than the outage budget
+    ├── Overloaded                too much waits already: come back in `retry_after_s`
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
-    └── NotFound                  no such memory, event or project for this key
+    ├── NotFound                  no such memory, event or project for this key
+    └── Conflict                  a good request that comes too late, or contradicts what is kept
 
 An empty answer is a MalformedAnswer or a reasoned NOOP, never a silent success.
 """
@@ -83,5 +85,21 @@ class LaneLost(MemlaneError):
     """The fence has moved on: a younger activation owns the lane."""
 
 
+class Overloaded(MemlaneError):
+    """Too much waits already; nothing was accepted.
+
+    `retry_after_s`: whole seconds; `everybody`: the server's limit, not this caller's.
+    """
+
+    def __init__(self, message: str, *, retry_after_s: int, everybody: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.everybody = everybody
+
+
 class NotFound(MemlaneError):
     """Nothing with that id belongs to the caller's project."""
+
+
+class Conflict(MemlaneError):
+    """The state of what it is about does not allow it; the text says what would."""

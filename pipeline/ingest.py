@@ -34,7 +34,7 @@ from pipeline.domain import (
     Status,
     Usage,
 )
-from pipeline.errors import LaneLost, PermanentError, PoisonCrash, TransientError
+from pipeline.errors import Conflict, LaneLost, PermanentError, PoisonCrash, TransientError
 from pipeline.ledger import Ledger
 from pipeline.ledger.lanes import Add, Ending, Wake
 from pipeline.outputs import Extracted, Related, read_if_any
@@ -84,17 +84,22 @@ async def accept(
     said_at: datetime | None,
     ledger: Ledger,
     dispatcher: Dispatcher,
+    key: str | None = None,
 ) -> UUID:
     """Keep an add durably and return its event id. The hint to the workers comes after: losing it
     costs time, never the event.
+
+    An add sent again under its idempotency `key` gives the first one's id and adds nothing.
+    Errors: Conflict where the key was used for another add.
     """
-    event_id = uuid4()
-    add = Add(event_id, scope, messages, options, estimated_tokens(messages), said_at)
-    wake = await ledger.inbox.accept(add)
-    telemetry.events_accepted.inc()
-    if wake is not None:
+    add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
+    accepted = await ledger.inbox.accept(add)
+    if not accepted.same:
+        raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
+    telemetry.events_accepted.inc(int(accepted.fresh))
+    if (wake := accepted.wake) is not None:
         dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
-    return event_id
+    return accepted.event_id
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:

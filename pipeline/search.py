@@ -51,11 +51,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`degraded`: the dense channel could not be asked, so only words were compared."""
+    """`degraded`: the dense channel could not be asked, so only words were compared.
+
+    `pending`: how many events of the ids that the filter pins had not ended; None where it pins
+    none.
+    """
 
     hits: Sequence[Hit]
     relations: Sequence[RelationView]
     degraded: bool
+    pending: int | None
 
 
 async def search(
@@ -64,6 +69,10 @@ async def search(
     where = matches(project_id, query.filter)
     if not query.show_expired:
         where = and_(where, unexpired())
+    ids = pinned(query.filter)
+    around = lanes_of(project_id, ids)
+    # Counted before anything is read: none pending means that nothing is missing below.
+    pending = await ledger.events.unsettled(around) if ids else None
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words = list(dict.fromkeys(WORD.findall(query.text)))[:MOST_WORDS]
     lexical = await ledger.memories.by_words(where, words, limit=limit)
@@ -80,12 +89,12 @@ async def search(
     hits.sort(key=lambda hit: (-hit.score.total, hit.memory.created_at, hit.memory.id))
     hits = hits[: query.top_k]
     near = await ledger.graph.near(
-        lanes_of(project_id, pinned(query.filter)),
+        around,
         query.text,
         [hit.memory.text for hit in hits],
         limit=RELATIONS,
     )
-    return Found(hits, near, degraded)
+    return Found(hits, near, degraded, pending)
 
 
 async def _semantic(

@@ -66,6 +66,11 @@ class Settings(BaseSettings):
     neighbours: Annotated[int, Field(ge=1, le=50)] = 5
     vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
 
+    # Admission
+    max_scope_events: Annotated[int, Field(ge=1)] = 1_000
+    max_project_events: Annotated[int, Field(ge=1)] = 20_000
+    max_lag_s: Annotated[float, Field(gt=0)] = 3_600.0
+
     # Edges
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0

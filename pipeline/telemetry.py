@@ -24,7 +24,9 @@ from structlog.typing import EventDict
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 events_accepted = Counter("memlane_events_accepted", "Events durably accepted.")
+adds_refused = Counter("memlane_adds_refused", "Adds refused for load, by whose limit.", ["limit"])
 events_ended = Counter("memlane_events_ended", "Events that ended.", ["status", "code"])
+events_replayed = Counter("memlane_events_replayed", "Ended events put back by request.")
 event_seconds = Histogram(
     "memlane_event_seconds", "From accept to the end of an event.", buckets=SECONDS
 )
@@ -50,6 +52,19 @@ queue_oldest_seconds = Gauge(
 )
 events_in_flight = Gauge(
     "memlane_events_in_flight", "Events by status.", ["status"], multiprocess_mode="mostrecent"
+)
+
+LEDGER_STATUSES = ("accepted", "succeeded", "failed", "cancelled", "pending", "running")
+ledger_events = Gauge(
+    "memlane_ledger_events",
+    "Events of the ledger, all that were accepted and where they are now.",
+    ["status"],
+    multiprocess_mode="mostrecent",
+)
+ledger_balanced = Gauge(
+    "memlane_ledger_balanced",
+    "1 where accepted = succeeded + failed + cancelled + pending + running.",
+    multiprocess_mode="mostrecent",
 )
 
 # Chatty at INFO: they log what we log ourselves, or request URLs.

@@ -19,6 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.errors import TransientError
+from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.vectors import VectorIndex
 from workers.app import make_app
@@ -30,20 +31,44 @@ log = structlog.get_logger()
 LANES_A_TICK = 200
 # So many hints in the broker explain why one is late; then it is given up only after a minute.
 DEEP, PATIENCE_S = 100, 60.0
+FIRST_RAMP = 10
 # Younger gaps between ledger and index belong to events still under way.
 OWED_FOR_S = 15.0
 
 
 class Sweeper:
-    def __init__(self, lanes: Lanes, index: VectorIndex, dispatcher: CeleryDispatcher) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        cooldowns: Cooldowns,
+        index: VectorIndex,
+        dispatcher: CeleryDispatcher,
+    ) -> None:
         self._lanes = lanes
+        self._cooldowns = cooldowns
         self._index = index
         self._dispatcher = dispatcher
         self._broker_was_down = False
+        # How many parked lanes the next tick resumes; 0 while no outage is being got over.
+        self._ramp = 0
 
     async def tick(self) -> None:
+        await self.resume()
         await self.requeue()
         await self.repair()
+
+    async def resume(self) -> None:
+        """Lanes parked by a provider's outage: one at a time to probe it, and once it is back more
+        and more of them, so that it is not met by all at once.
+        """
+        down, due = await self._cooldowns.down()
+        if down:
+            self._ramp = FIRST_RAMP
+            await self._lanes.release(limit=due)
+        elif self._ramp:
+            released = await self._lanes.release(limit=self._ramp)
+            log.info("lanes_resumed", count=released)
+            self._ramp = min(self._ramp * 2, LANES_A_TICK) if released == self._ramp else 0
 
     async def requeue(self) -> None:
         """Queue what is due again. While the broker is away nothing is touched; once it is back,
@@ -79,7 +104,10 @@ async def run(ready_file: Path | None) -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
     stores = bootstrap.stores(configured)
-    sweeper = Sweeper(stores.ledger.lanes, stores.index, CeleryDispatcher(make_app(configured)))
+    ledger = stores.ledger
+    sweeper = Sweeper(
+        ledger.lanes, ledger.cooldowns, stores.index, CeleryDispatcher(make_app(configured))
+    )
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)

@@ -1,4 +1,4 @@
-"""Events: what became of an add."""
+"""Events: what became of an add, and what can still be done about it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
 from sqlalchemy import ColumnElement, and_
 
 from api import shapes
 from api.deps import Caller, Given
 from api.examples import answers
 from api.routes.memories import paging, refuse_beyond
+from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRequest
+from api.stream import UNBUFFERED, live
 from api.strict_json import StrictJson
-from pipeline.domain import Status
+from pipeline import events as use_cases
+from pipeline.domain import FailureCode, Status
 from pipeline.errors import InvalidInput
-from pipeline.filters import moment
+from pipeline.filters import ENTITY_IDS, moment
 from pipeline.ledger.schema import events, lanes
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
-
-LONGEST_WAIT_S = 60.0
 
 
 @router.get("/v1/event/{event_id}/", responses=answers("event"))
@@ -37,6 +39,18 @@ async def get(
     if wait and found.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
         found = await api.stores.ledger.events.get(project.id, identity)
     return shapes.event(found)
+
+
+@router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
+async def stream(event_id: str, api: Given, project: Caller) -> StreamingResponse:
+    """An event's way, live, as Server-Sent Events: `stage` at each change of status, stage or
+    wait, at last `end` with the whole event. A comment every 15 s keeps proxies from hanging up.
+    """
+    identity = uuid(event_id)
+    ledger = api.stores.ledger.events
+    await ledger.status(project.id, identity)  # 404 as long as there is a status to answer with
+    told = live(project.id, identity, events=ledger, watch=api.watch)
+    return StreamingResponse(told, media_type="text/event-stream", headers=UNBUFFERED)
 
 
 @router.get("/v1/events/")
@@ -71,6 +85,82 @@ async def list_events(
     refuse_beyond(number, count, size)
     results = [shapes.event(one) for one in found]
     return shapes.page(results, count=count, page=number, size=size, url=http.url)
+
+
+@router.post("/v1/event/{event_id}/cancel/")
+async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """End an event before it has an effect, and pay for no further model call.
+
+    409 once its memories are stored or it has ended; a second cancel changes nothing. The answer is
+    the event: FAILED with code CANCELLED.
+    """
+    identity = uuid(event_id)
+    ledger = api.stores.ledger
+    await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
+    return shapes.event(await ledger.events.get(project.id, identity))
+
+
+@router.post("/v1/event/{event_id}/replay/")
+async def replay(
+    event_id: str, api: Given, project: Caller, request: ReplayRequest | None = None
+) -> dict[str, Any]:
+    """Try a FAILED event again, at the tail of its lane, with other messages or instructions if
+    the body gives them. 409 for an event that has not failed.
+    """
+    edit = request or ReplayRequest()
+    identity = uuid(event_id)
+    ledger = api.stores.ledger
+    await use_cases.replay(
+        project.id,
+        identity,
+        messages=edit.turns(),
+        instructions=edit.instructions(),
+        ledger=ledger,
+        dispatcher=api.dispatcher,
+    )
+    return shapes.event(await ledger.events.get(project.id, identity))
+
+
+@router.post("/v1/events/replay/")
+async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Try again the FAILED events that match, oldest first, up to 1,000 a call.
+
+    Cancelled events only come back where `code` is CANCELLED.
+    """
+    asked = request.model_dump()
+    where = and_(
+        events.c.project_id == project.id,
+        *(lanes.c[name] == asked[name] for name in ENTITY_IDS if asked[name]),
+        *between(request.start_date, request.end_date),
+        *([events.c.failure_code == request.code] if request.code else []),
+        events.c.status
+        == (Status.CANCELLED if request.code is FailureCode.CANCELLED else Status.FAILED),
+    )
+    ids = await use_cases.replay_all(where, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    return {"replayed": len(ids), "event_ids": [str(one) for one in ids]}
+
+
+@router.post("/v1/event/{event_id}/undo/")
+async def undo(
+    event_id: str, api: Given, project: Caller, request: UndoRequest | None = None
+) -> dict[str, Any]:
+    """Take back what an event did: added memories go, changed and deleted ones return, relations
+    too.
+
+    409 names every memory that a later event or a person has changed since; with `force` those are
+    skipped and listed. A second undo is refused.
+    """
+    identity = uuid(event_id)
+    stores = api.stores
+    undone = await use_cases.undo(
+        project.id,
+        identity,
+        force=request is not None and request.force,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+    )
+    return shapes.undone(identity, undone)
 
 
 def statuses(value: str) -> list[str]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 from starlette.exceptions import HTTPException
 
 from api import shapes
 from api.deps import Api, Caller, Given
 from api.examples import answers
-from api.schemas import AddRequest, ListRequest, SearchRequest, UpdateRequest
+from api.schemas import AddRequest, ListRequest, ReadRequest, SearchRequest, UpdateRequest
 from api.strict_json import StrictJson
 from pipeline import ingest, memories, search
 from pipeline.errors import InvalidInput, NotFound
+from pipeline.ledger.events import FINAL
 from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.projects import Project
 
@@ -24,25 +25,41 @@ PAGE_SIZE, LARGEST_PAGE = 100, 200
 # No ledger has so many; an offset beyond is more than it can count.
 LAST_PAGE = 10**9
 
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="Any string of yours that names this add: sent again, it adds nothing.",
+    ),
+]
+
 
 @router.post("/v3/memories/add/", responses=answers("add"))
-async def add(request: AddRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def add(
+    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+) -> dict[str, Any]:
     """Accept a conversation turn.
 
     With `infer` (the default) it answers PENDING with an `event_id` after one durable commit; poll
     `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored verbatim and
     the answer waits for it.
+
+    With an `Idempotency-Key` it is safe to send again: the same key and body give the same
+    `event_id`, the same key with another body is refused with 409.
     """
-    event_id = await _accept(request, api, project)
+    event_id = await _accept(request, api, project, idempotency_key)
     if request.infer:
         return {"event_id": str(event_id), "status": "PENDING"}
     return await _outcome(event_id, api, project)
 
 
 @router.post("/v1/memories/")
-async def add_v1(request: AddRequest, api: Given, project: Caller) -> Any:
+async def add_v1(
+    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+) -> Any:
     """Accept a turn as older clients do; `async_mode=false` waits for the results."""
-    event_id = await _accept(request, api, project)
+    event_id = await _accept(request, api, project, idempotency_key)
     if request.infer and request.async_mode:
         said = "Memory processing has been queued for background execution"
         results = [{"message": said, "status": "PENDING", "event_id": str(event_id)}]
@@ -51,14 +68,17 @@ async def add_v1(request: AddRequest, api: Given, project: Caller) -> Any:
     return results if request.output_format == "v1.0" else {"results": results}
 
 
-async def _accept(request: AddRequest, api: Api, project: Project) -> UUID:
+async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:
+    scope = request.scope(project)
+    api.gate.admit(scope)
     return await ingest.accept(
-        request.scope(project),
+        scope,
         request.turns(),
         request.options(),
         said_at=request.timestamp,
         ledger=api.stores.ledger,
         dispatcher=api.dispatcher,
+        key=key,
     )
 
 
@@ -85,7 +105,11 @@ async def list_memories(
     page: Annotated[int | None, Query()] = None,
     page_size: Annotated[int | None, Query()] = None,
 ) -> dict[str, Any]:
-    """A page of memories that match the filters, newest first."""
+    """A page of memories that match the filters, newest first.
+
+    With `after_event` it comes once that event has ended, or `wait` seconds are over, and says
+    which.
+    """
     number, size = paging(
         request.page if page is None else page,
         request.page_size if page_size is None else page_size,
@@ -93,17 +117,22 @@ async def list_memories(
     where = matches(project.id, request.tree())
     if not request.show_expired:
         where = where & unexpired()
+    token = await _caught_up(request, api, project)
     found, count = await api.stores.ledger.memories.page(
         where, limit=size, offset=(number - 1) * size
     )
     refuse_beyond(number, count, size)
     results = [shapes.memory(one) for one in found]
-    return shapes.page(results, count=count, page=number, size=size, url=http.url)
+    return shapes.page(results, count=count, page=number, size=size, url=http.url) | token
 
 
 @router.post("/v3/memories/search/", responses=answers("search"))
 async def search_memories(request: SearchRequest, api: Given, project: Caller) -> dict[str, Any]:
-    """Memories that answer the query, best first, and the relations around them."""
+    """Memories that answer the query, best first, and the relations around them.
+
+    `pending` says how many events of the ids in the filter have not ended. With `after_event` the
+    answer comes once that event has, or `wait` seconds are over, and says which.
+    """
     query = search.Query(
         text=request.query,
         filter=request.tree(),
@@ -111,12 +140,24 @@ async def search_memories(request: SearchRequest, api: Given, project: Caller) -
         threshold=request.threshold,
         show_expired=request.show_expired,
     )
+    token = await _caught_up(request, api, project)
     stores = api.stores
-    return shapes.search(
-        await search.search(
-            project.id, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
-        )
+    found = await search.search(
+        project.id, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
     )
+    return shapes.search(found) | token
+
+
+async def _caught_up(request: ReadRequest, api: Api, project: Project) -> dict[str, Any]:
+    """Wait for the event that the reader wants to see the effects of; say how it stands."""
+    if request.after_event is None:
+        return {}
+    ledger = api.stores.ledger.events
+    status = await ledger.status(project.id, request.after_event)
+    if status not in FINAL and request.wait:
+        await api.watch.ended(request.after_event, timeout_s=request.wait)
+        status = await ledger.status(project.id, request.after_event)
+    return {"after_event_status": shapes.shown(status), "after_event_ended": status in FINAL}
 
 
 @router.get("/v1/memories/{memory_id}/")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
+from api import shapes
 from api.deps import Caller, Given
 from pipeline import telemetry
 
@@ -21,6 +24,14 @@ async def ping(project: Caller) -> dict[str, str]:
         "project_id": str(project.id),
         "user_email": f"local-{project.id}",
     }
+
+
+@router.get("/v1/stats/")
+async def stats(api: Given, project: Caller) -> dict[str, Any]:
+    """The project's books at one instant: accepted = succeeded + failed + cancelled + pending +
+    running, and `identity` is true where that holds.
+    """
+    return shapes.stats(await api.stores.ledger.events.accounts(project.id))
 
 
 @router.get("/healthz")

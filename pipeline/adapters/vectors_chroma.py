@@ -27,13 +27,16 @@ ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 # One write may wait for Chroma's compaction; a search never should.
 TIMEOUT_S = 20.0
 PAGE = 1000
+CONNECTIONS = 8
 
 
 class Chroma:
     """The VectorStore port on a Chroma server. Collection ids are looked up once and kept."""
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s)
+        # httpx looks at every idle connection before each request, and Chroma is bound by its CPU.
+        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, limits=limits)
         self._ids: dict[str, str] = {}
 
     async def close(self) -> None:

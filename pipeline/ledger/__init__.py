@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.events import Events
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.projects import Projects
+from pipeline.ledger.recourse import Recourse
+from pipeline.ledger.undo import Undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,9 @@ class Ledger:
     memories: Memories
     graph: Graph
     projects: Projects
+    recourse: Recourse
+    undo: Undo
+    cooldowns: Cooldowns
 
     @classmethod
     def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
@@ -35,6 +41,9 @@ class Ledger:
             Memories(engine),
             Graph(engine),
             Projects(engine),
+            Recourse(engine, grace=lanes.grace),
+            Undo(engine),
+            Cooldowns(engine),
         )
 
     async def ping(self) -> None:

@@ -97,7 +97,7 @@ class Shelf:
     by_id: dict[UUID, Memory] = field(default_factory=dict)
     by_text: dict[bytes, UUID] = field(default_factory=dict)
     # What each fact of this batch came to, by its text.
-    told: dict[bytes, UUID | None] = field(default_factory=dict)
+    told: dict[bytes, Change] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scope: Scope, stored: Iterable[Memory]) -> Shelf:
@@ -124,7 +124,8 @@ def carry_out(writes: Sequence[Write], shelf: Shelf) -> list[Change]:
     changes = []
     for write in writes:
         change = replace(_carry_out(write, shelf), write=write)
-        shelf.told[text_hash(write.fact_text)] = change.memory_id
+        if change.outcome is not Outcome.NOOP or write.target is not None:
+            shelf.told[text_hash(write.fact_text)] = change
         changes.append(change)
     return changes
 
@@ -133,14 +134,27 @@ def _carry_out(write: Write, shelf: Shelf) -> Change:
     if write.outcome is Outcome.ADD:
         return _add(write, shelf)
     if write.outcome is Outcome.NOOP and write.target is None:
-        same = shelf.told.get(text_hash(write.fact_text))
-        return Change(write, Outcome.NOOP, same, write.fact_text, write.reason)
+        return _told_before(write, shelf)
     target = shelf.active(write.target)
     if target is None:
         return _add(_as_said(write, "Its memory is gone."), shelf)
     if write.outcome is Outcome.NOOP:
         return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason)
     return _change_of(target, write, shelf)
+
+
+def _told_before(write: Write, shelf: Shelf) -> Change:
+    """A NOOP that names what the same fact touched, unless another fact has undone that since."""
+    before = shelf.told.get(text_hash(write.fact_text))
+    memory_id = before.memory_id if before else None
+    if (
+        before
+        and before.outcome is not Outcome.DELETE
+        and memory_id
+        and not shelf.active(memory_id)
+    ):
+        return _add(_as_said(write, "What it repeats is gone."), shelf)
+    return Change(write, Outcome.NOOP, memory_id, write.fact_text, write.reason)
 
 
 def _change_of(target: Memory, write: Write, shelf: Shelf) -> Change:

@@ -8,14 +8,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, and_, func, select
+from sqlalchemy import ColumnElement, Row, and_, case, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.ledger.schema import events, lanes, messages, receipts, stage_runs
+from pipeline.ledger.sql import statement
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
+NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
+# Since when an event has been waiting for its end.
+SINCE = func.coalesce(events.c.replayed_at, events.c.created_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,9 @@ class EventView:
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
+    replays: int
+    replayed_at: datetime | None
+    undone_at: datetime | None
     batch_events: int
     stage: str | None
     attempts: int
@@ -66,6 +73,40 @@ class EventView:
     messages: Sequence[dict[str, Any]]
     receipt: Sequence[ReceiptLine]
     stages: Sequence[StageRun]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an event is. `stage` is set while it runs, the last two while it waits."""
+
+    status: Status
+    stage: str | None = None
+    wait_code: str | None = None
+    wait_until: datetime | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in FINAL
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Where everything accepted is now. `accepted` is counted apart from the others."""
+
+    memories: int
+    accepted: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    pending: int
+    running: int
+    oldest_in_flight_s: float
+
+    @property
+    def balanced(self) -> bool:
+        """Nothing was lost and nothing came twice."""
+        ended = self.succeeded + self.failed + self.cancelled
+        return self.accepted == ended + self.pending + self.running
 
 
 class Events:
@@ -78,7 +119,7 @@ class Events:
             and_(events.c.project_id == project_id, events.c.id == event_id), limit=1, offset=0
         )
         if not views:
-            raise NotFound("Event not found or you don't have permission to access it.")
+            raise NotFound(NO_SUCH_EVENT)
         return views[0]
 
     async def page(
@@ -90,15 +131,62 @@ class Events:
             count = await connection.scalar(query)
         return await self._views(where, limit=limit, offset=offset), count or 0
 
-    async def finished(self, ids: Sequence[UUID]) -> set[UUID]:
-        """Those of the ids whose event has ended."""
-        query = select(events.c.id).where(events.c.id.in_(ids), events.c.status.in_(FINAL))
+    async def status(self, project_id: UUID, event_id: UUID) -> Status:
+        """Errors: NotFound, also for another project's event."""
+        query = select(events.c.status).where(
+            events.c.project_id == project_id, events.c.id == event_id
+        )
         async with self._engine.connect() as connection:
-            return set((await connection.scalars(query)).all())
+            found = await connection.scalar(query)
+        if found is None:
+            raise NotFound(NO_SUCH_EVENT)
+        return Status(found)
+
+    async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
+        """How far each of these events is, in one look."""
+        active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
+        waits = and_(active, lanes.c.state == "WAITING")
+        query = (
+            select(
+                events.c.id,
+                events.c.status,
+                case((active, lanes.c.stage)),
+                case((waits, lanes.c.wait_code)),
+                case((waits, lanes.c.due_at)),
+            )
+            .join(lanes)
+            .where(events.c.id.in_(ids))
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return {row[0]: Progress(Status(row[1]), *row[2:]) for row in rows}
+
+    async def unsettled(self, where: ColumnElement[bool]) -> int:
+        """How many events of the matching lanes have not ended."""
+        query = (
+            select(func.count())
+            .select_from(lanes.join(events))
+            .where(
+                where,
+                lanes.c.state != "IDLE",
+                # By the lane's own index, and not through every event in flight.
+                events.c.seq > lanes.c.settled_seq,
+                events.c.status.not_in(FINAL),
+            )
+        )
+        async with self._engine.connect() as connection:
+            return await connection.scalar(query) or 0
+
+    async def accounts(self, project_id: UUID | None = None) -> Accounts:
+        """The books of a project, or of the whole ledger, at one instant."""
+        async with self._engine.connect() as connection:
+            values = {"project_id": project_id}
+            row = (await connection.execute(statement("accounts"), values)).one()
+        return Accounts(**row._mapping)  # noqa: SLF001
 
     async def in_flight(self) -> tuple[dict[str, int], float]:
         """How many events are PENDING and RUNNING, and the age of the oldest of them in seconds."""
-        age_s = func.extract("epoch", func.now() - func.min(events.c.created_at))
+        age_s = func.extract("epoch", func.now() - func.min(SINCE))
         query = (
             select(events.c.status, func.count(), age_s)
             .where(events.c.status.in_([Status.PENDING, Status.RUNNING]))
@@ -193,6 +281,9 @@ def _view(
         created_at=row.created_at,
         started_at=row.started_at,
         completed_at=row.completed_at,
+        replays=row.replays,
+        replayed_at=row.replayed_at,
+        undone_at=row.undone_at,
         batch_events=row.batch_events,
         stage=row.stage if active else None,
         attempts=row.attempts if active else 0,

@@ -20,7 +20,9 @@ from pipeline.domain import (
     Activation,
     Batch,
     Entity,
+    Event,
     Fact,
+    GraphChanges,
     Relation,
     Scope,
     StageName,
@@ -78,7 +80,7 @@ class Graph:
         async with self._engine.begin() as connection:
             await fence.hold(connection, activation)
             said_at = max(message.said_at for message in batch.messages)
-            await _end(connection, batch.scope, related.changes.ended, said_at)
+            await _end(connection, batch, facts, related.changes, said_at)
             for relation in related.changes.relations:
                 await _upsert(connection, batch, facts[relation.fact], relation)
             await fence.keep(connection, activation, StageName.RELATE, dump(related), usage)
@@ -130,25 +132,48 @@ def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Any:
 
 
 async def _end(
-    connection: AsyncConnection, scope: Scope, ended: Sequence[UUID], said_at: datetime
+    connection: AsyncConnection,
+    batch: Batch,
+    facts: Sequence[Fact],
+    changes: GraphChanges,
+    said_at: datetime,
 ) -> None:
-    if ended:
+    """Close the ended relations, each by the event that put another in its place.
+
+    Where a batch of several events ends one and puts none in its place, its last event is held to
+    have ended it: the model says what ended, not by which fact.
+    """
+    placed = {
+        (_entity_id(batch.scope, new.source), new.relation): _event_of(batch, facts[new.fact])
+        for new in changes.relations
+    }
+    current = select(relations.c.id, relations.c.source_id, relations.c.relation).where(
+        relations.c.id.in_(changes.ended),
+        relations.c.lane_id == batch.scope.lane_id,
+        relations.c.expired_at.is_(None),
+    )
+    for row in (await connection.execute(current)).all() if changes.ended else ():
+        event = placed.get((row.source_id, row.relation), batch.events[-1])
         await connection.execute(
             update(relations)
-            .where(
-                relations.c.id.in_(ended),
-                relations.c.lane_id == scope.lane_id,
-                relations.c.expired_at.is_(None),
-            )
-            .values(valid_to=said_at, expired_at=func.now())
+            .where(relations.c.id == row.id)
+            .values(valid_to=said_at, expired_at=func.now(), ended_by=event.id)
         )
+
+
+def _event_of(batch: Batch, fact: Fact) -> Event:
+    return batch.events[fact.source.event]
+
+
+def _entity_id(scope: Scope, entity: Entity) -> UUID:
+    return uuid5(scope.lane_id, f"entity:{name_key(entity.name)}")
 
 
 async def _upsert(
     connection: AsyncConnection, batch: Batch, fact: Fact, relation: Relation
 ) -> None:
     """One relation with both its ends. Repeating it changes nothing."""
-    event = batch.events[fact.source.event]
+    event = _event_of(batch, fact)
     ends = [
         await _entity(connection, batch.scope, end)
         for end in (relation.source, relation.destination)
@@ -156,7 +181,7 @@ async def _upsert(
     await connection.execute(
         insert(relations)
         .values(
-            id=uuid5(event.id, f"relation:{ends[0]}:{relation.relation}:{ends[1]}"),
+            id=uuid5(event.id, f"relation:{event.seq}:{ends[0]}:{relation.relation}:{ends[1]}"),
             project_id=batch.scope.project_id,
             lane_id=batch.scope.lane_id,
             source_id=ends[0],
@@ -170,8 +195,7 @@ async def _upsert(
 
 
 async def _entity(connection: AsyncConnection, scope: Scope, entity: Entity) -> UUID:
-    key = name_key(entity.name)
-    entity_id = uuid5(scope.lane_id, f"entity:{key}")
+    entity_id = _entity_id(scope, entity)
     await connection.execute(
         insert(entities)
         .values(
@@ -179,7 +203,7 @@ async def _entity(connection: AsyncConnection, scope: Scope, entity: Entity) -> 
             project_id=scope.project_id,
             lane_id=scope.lane_id,
             name=entity.name,
-            name_key=key,
+            name_key=name_key(entity.name),
             kind=entity.kind,
         )
         .on_conflict_do_nothing()

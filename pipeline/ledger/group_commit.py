@@ -12,13 +12,13 @@ from collections.abc import Sequence
 
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.ledger.lanes import Add, Lanes, Wake
+from pipeline.ledger.lanes import Accepted, Add, Lanes
 
 # A second writer prepares its group while the first one's commit is on its way to the disk.
 WRITERS = 2
 LARGEST_GROUP = 64
 
-Waiting = tuple[Add, "asyncio.Future[Wake | None]"]
+Waiting = tuple[Add, "asyncio.Future[Accepted]"]
 
 
 class GroupCommit:
@@ -27,9 +27,9 @@ class GroupCommit:
         self._waiting: deque[Waiting] = deque()
         self._writers: set[asyncio.Task[None]] = set()
 
-    async def accept(self, add: Add) -> Wake | None:
+    async def accept(self, add: Add) -> Accepted:
         """As Lanes.accept, for one add: returns after the commit that holds it, or raises."""
-        kept: asyncio.Future[Wake | None] = asyncio.get_running_loop().create_future()
+        kept: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         self._waiting.append((add, kept))
         if len(self._writers) < WRITERS:
             writer = asyncio.create_task(self._write())
@@ -48,18 +48,18 @@ class GroupCommit:
         [result] = await asyncio.gather(self._lanes.accept(adds), return_exceptions=True)
         match result:
             case BaseException() if len(group) > 1 and _one_is_at_fault(result):
-                for one in group:  # the others must not pay for it
-                    await self._commit([one])
+                for alone in group:  # the others must not pay for it
+                    await self._commit([alone])
             case BaseException():
                 for kept in _still_awaited(group):
                     kept.set_exception(result)
-            case wakes:
-                for (_, kept), wake in zip(group, wakes, strict=True):
+            case accepted:
+                for (_, kept), one in zip(group, accepted, strict=True):
                     if not kept.done():  # its caller went away; the add is kept all the same
-                        kept.set_result(wake)
+                        kept.set_result(one)
 
 
-def _still_awaited(group: Sequence[Waiting]) -> list[asyncio.Future[Wake | None]]:
+def _still_awaited(group: Sequence[Waiting]) -> list[asyncio.Future[Accepted]]:
     return [kept for _, kept in group if not kept.done()]
 
 

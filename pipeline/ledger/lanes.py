@@ -7,10 +7,13 @@
 
 Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
 younger activation holds the lane: a zombie can neither write nor hand on.
+What people do to single events, cancel and replay, moves lanes too: see recourse.py.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -46,7 +49,11 @@ _OPTIONS = TypeAdapter(AddOptions)
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """What is accepted: one turn of one scope. `said_at` None means now."""
+    """What is accepted: one turn of one scope.
+
+    `said_at` None means now. `key` is the client's own: whatever it sends again under that key is
+    the same add.
+    """
 
     event_id: UUID
     scope: Scope
@@ -54,6 +61,7 @@ class Add:
     options: AddOptions
     tokens: int
     said_at: datetime | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,20 @@ class Wake:
     lane_id: UUID
     fence: int
     stage: StageName
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What an add came to: its event, and whom to wake where it found its lane idle.
+
+    Not `fresh`: its key was used before, for `event_id`, and nothing was added. Not `same`: that
+    was another body.
+    """
+
+    event_id: UUID
+    wake: Wake | None = None
+    fresh: bool = True
+    same: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +117,14 @@ class Lanes:
         # One statement is one transaction: no round trips for BEGIN and COMMIT.
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._lease = timedelta(seconds=lease_s)
-        self._grace = timedelta(seconds=queued_grace_s)
+        self.grace = timedelta(seconds=queued_grace_s)
         self._batch_events = batch_events
         self._batch_tokens = batch_tokens
         self._context_messages = context_messages
 
-    async def accept(self, adds: Sequence[Add]) -> list[Wake | None]:
-        """Keep the adds durably, each at the tail of its scope's lane, in one commit.
-
-        Returns for each whom to wake where it found its lane idle, else None: whoever works on the
-        lane goes on.
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        """Keep the adds durably, each at the tail of its scope's lane and under its key, in one
+        commit. A lane that is not idle needs no waking: whoever works on it goes on.
         """
         said = [
             (place, ordinal, message)
@@ -122,17 +142,24 @@ class Lanes:
             "options": [_OPTIONS.dump_json(add.options).decode() for add in adds],
             "tokens": [add.tokens for add in adds],
             "said_at": [add.said_at for add in adds],
+            "keys": [add.key for add in adds],
+            "digests": [_digest(add) if add.key is not None else None for add in adds],
             "message_of": [place for place, _, _ in said],
             "ordinals": [ordinal for _, ordinal, _ in said],
             "roles": [message.role.value for _, _, message in said],
             "names": [message.name for _, _, message in said],
             "contents": [message.content for _, _, message in said],
-            "grace": self._grace,
+            "grace": self.grace,
         }
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement("accept"), values)).all()
         return [
-            Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+            Accepted(
+                row.event_id,
+                Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None,
+                row.fresh,
+                row.same,
+            )
             for add, row in zip(adds, rows, strict=True)
         ]
 
@@ -192,7 +219,7 @@ class Lanes:
             fence=activation.fence,
             stage=activation.stage,
             next_stage=next_stage,
-            grace=self._grace,
+            grace=self.grace,
             output=orjson.dumps(output).decode(),
             ms=ms,
             **usage_columns(usage),
@@ -215,7 +242,7 @@ class Lanes:
             batch_id=batch.id if batch else None,
             last_seq=batch.events[-1].seq if batch else activation.accepted_seq,
             full_width=self._batch_events,
-            grace=self._grace,
+            grace=self.grace,
             status=ending.status,
             failure_code=ending.failure_code,
             failure_detail=ending.failure_detail,
@@ -235,7 +262,7 @@ class Lanes:
             fence=activation.fence,
             batch_id=batch.id,
             width=max(1, len(batch.events) // 2),
-            grace=self._grace,
+            grace=self.grace,
         )
         if row is None or row[0] == 0:
             raise LaneLost
@@ -269,6 +296,11 @@ class Lanes:
         async with self._engine.connect() as connection:
             await connection.execute(statement("doubt_hints"))
 
+    async def release(self, *, limit: int) -> int:
+        """Make lanes that wait for a model due now. Returns how many."""
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("release"), {"limit": limit})).rowcount
+
     async def sweep(self, *, limit: int, patience_s: float) -> list[Swept]:
         """Queue again the lanes whose time is up; QUEUED ones once they are so much overdue.
 
@@ -280,7 +312,7 @@ class Lanes:
                 {
                     "limit": limit,
                     "patience": timedelta(seconds=patience_s),
-                    "grace": self._grace,
+                    "grace": self.grace,
                 },
             )
             return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]
@@ -300,6 +332,14 @@ class Lanes:
     async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
         async with self._engine.connect() as connection:
             return (await connection.execute(query, values)).one_or_none()
+
+
+def _digest(add: Add) -> bytes:
+    """Equal for adds that ask the same, however their JSON was written."""
+    said = [(message.role, message.name, message.content) for message in add.messages]
+    options = _OPTIONS.dump_python(add.options, mode="json")
+    asked = [str(add.scope.lane_id), said, options, str(add.said_at)]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
 def _batch(batch_id: UUID, scope: Scope, row: Row[Any]) -> Batch:

@@ -75,12 +75,23 @@ async def store(
         await connection.execute(insert(memories), new)
     for change in changes:
         if change.after is not None:
-            await remember(connection, change.before, change.after, change.outcome, change.reason)
+            await remember(
+                connection,
+                change.before,
+                change.after,
+                change.outcome,
+                change.reason,
+                event_id=change.after.event_id,
+            )
     return tuple(last)
 
 
 async def receipt(connection: AsyncConnection, changes: Sequence[Change]) -> None:
-    places: dict[UUID, int] = {}
+    """A line for each change. A replayed event's go on after those of its first run."""
+    ids = {change.write.event.id for change in changes}
+    last = select(receipts.c.event_id, func.max(receipts.c.ordinal)).group_by(receipts.c.event_id)
+    found = await connection.execute(last.where(receipts.c.event_id.in_(ids)))
+    places: dict[UUID, int] = {row[0]: row[1] for row in found}
     rows = []
     for change in changes:
         event_id = change.write.event.id
@@ -148,7 +159,13 @@ async def remember(
     after: Memory,
     outcome: Outcome,
     reason: str,
+    *,
+    event_id: UUID | None = None,
+    undoes: UUID | None = None,
 ) -> None:
+    """Write a new state into the memory's history; `event_id` is None where a person did
+    it, or an undo.
+    """
     await connection.execute(
         insert(memory_history).values(
             memory_id=after.id,
@@ -158,9 +175,11 @@ async def remember(
             old_text=before.text if before else None,
             new_text=after.text if after.state == "ACTIVE" else None,
             metadata=after.metadata,
+            expiration_date=after.expiration_date,
             reason=reason,
-            event_id=after.event_id,
-            message_ordinal=after.message_ordinal,
+            event_id=event_id,
+            message_ordinal=after.message_ordinal if event_id else None,
+            undoes=undoes,
             valid_from=after.valid_from,
         )
     )

@@ -1,6 +1,7 @@
 """The tables. One PostgreSQL database is the only truth; broker and vectors are rebuilt from it.
 
     projects ─< api_keys
+    projects ─< idempotency_keys                   adds a client may send again, by its own key
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
                   │         ├──< receipts          what became of each fact
                   │         └─── stage_runs        what each stage of its batch put out, its cost
@@ -130,6 +131,10 @@ events = Table(
     _now("created_at"),
     _time("started_at"),
     _time("completed_at"),
+    # How often it was put back at its lane's tail after it had ended, and when last.
+    Column("replays", SmallInteger, nullable=False, server_default="0"),
+    _time("replayed_at"),
+    _time("undone_at"),
     UniqueConstraint("lane_id", "seq"),
     CheckConstraint(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
@@ -140,7 +145,19 @@ events = Table(
         "status",
         postgresql_where=text("status IN ('PENDING', 'RUNNING')"),
     ),
+    Index("ix_events_completed", "completed_at"),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("project_id", Uuid, primary_key=True),
+    Column("key", Text, primary_key=True),
+    # SHA-256 of what was asked: the same key with another body is a mistake of the client's.
+    Column("digest", LargeBinary, nullable=False),
+    Column("event_id", Uuid, nullable=False),
+    _now("created_at"),
 )
 
 messages = Table(
@@ -224,11 +241,16 @@ memory_history = Table(
     Column("old_text", Text),
     Column("new_text", Text),
     Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("expiration_date", Date),
     Column("reason", Text),
+    # The event that brought this state about; NULL where a person did.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
+    # The event this state takes back.
+    Column("undoes", Uuid),
     _time("valid_from", nullable=False),
     _now("created_at"),
+    Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
 )
 
 receipts = Table(
@@ -267,6 +289,8 @@ relations = Table(
     Column("relation", Text, nullable=False),
     Column("destination_id", ForeignKey("entities.id"), nullable=False),
     Column("event_id", Uuid, nullable=False),
+    # The event that ended it, so that an undo knows what to bring back.
+    Column("ended_by", Uuid),
     # In the world: true from … to. In the system: known from … to.
     _time("valid_from", nullable=False),
     _time("valid_to"),
@@ -281,4 +305,16 @@ relations = Table(
         unique=True,
         postgresql_where=text("expired_at IS NULL"),
     ),
+    Index("ix_relations_event", "event_id"),
+    Index("ix_relations_ended", "ended_by", postgresql_where=text("ended_by IS NOT NULL")),
+)
+
+# A provider that is out of reach: while its row stands, one caller at a time may ask again.
+cooldowns = Table(
+    "cooldowns",
+    metadata,
+    Column("provider", Text, primary_key=True),
+    Column("failures", Integer, nullable=False, server_default="1"),
+    _time("probe_at", nullable=False),
+    _now("since"),
 )

@@ -58,8 +58,9 @@ def repeats(facts: Sequence[Fact], known: Sequence[UUID | None]) -> dict[int, De
 
 
 def new_memory_id(batch: Batch, fact: Fact, position: int) -> UUID:
-    """The id a fact's memory gets if it is added: the same on every retry."""
-    return uuid5(batch.events[fact.source.event].id, f"memory:{position}")
+    """The id a fact's memory gets if it is added: the same on every retry, another on a replay."""
+    event = batch.events[fact.source.event]
+    return uuid5(event.id, f"memory:{event.seq}:{position}")
 
 
 def _finished(decisions: dict[int, Decision]) -> Finished:

@@ -48,7 +48,16 @@ def add_request(port: int, key: str, *, user: str, text: str) -> bytes:
     ).encode() + body
 
 
-async def closed_loop(port: int, key: str, *, callers: int, requests: int, label: str) -> Run:
+async def closed_loop(
+    port: int,
+    key: str,
+    *,
+    callers: int,
+    requests: int,
+    label: str,
+    users: int = 500,
+    text: str | None = None,
+) -> Run:
     """`callers` connections, each sending its next add when the last is answered."""
     run = Run()
     remaining = iter(range(requests))
@@ -56,8 +65,9 @@ async def closed_loop(port: int, key: str, *, callers: int, requests: int, label
     async def caller(number: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for turn in remaining:
-            user = f"{label}-{turn % 500}"
-            request = add_request(port, key, user=user, text=f"I like walking trail {turn}.")
+            user = f"{label}-{turn % users}"
+            said = text or f"I like walking trail {turn}."
+            request = add_request(port, key, user=user, text=said)
             started = time.perf_counter()
             writer.write(request)
             status = await reader.readuntil(b"\r\n\r\n")

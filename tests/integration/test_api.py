@@ -17,9 +17,10 @@ from fastapi import FastAPI
 from sqlalchemy import text as sql
 from structlog.testing import capture_logs
 
-from api.app import create_app
+from api.app import create_app, limits
 from api.deps import Api, KeyRing
 from api.errors import LEDGER_DOWN
+from api.gate import Gate
 from api.watch import EventWatch
 from deploy.stack.servers import Postgres
 from pipeline.adapters.model_rules import RulesModel
@@ -36,6 +37,7 @@ from pipeline.domain import (
     StageName,
 )
 from pipeline.ledger import Ledger, connect
+from pipeline.ledger.load import LoadView
 from pipeline.ledger.migrate import migrate
 from pipeline.ports import Dispatcher, ExtractionRequest
 from pipeline.settings import Settings
@@ -109,7 +111,8 @@ async def serving(
     watch = EventWatch(ledger.events)
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
-    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.projects), watch)
+    gate = Gate(LoadView(ledger.engine), limits(settings))
+    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.projects), watch, gate)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,
@@ -701,6 +704,12 @@ NO_KEYS: dict[str, dict[str, str]] = {
         ("GET", f"/v1/event/{UUID(int=1)}/"),
         ("GET", f"/v1/events/{UUID(int=1)}/"),
         ("GET", "/v1/events/"),
+        ("GET", "/v1/stats/"),
+        ("GET", f"/v1/event/{UUID(int=1)}/stream/"),
+        ("POST", f"/v1/event/{UUID(int=1)}/cancel/"),
+        ("POST", f"/v1/event/{UUID(int=1)}/replay/"),
+        ("POST", f"/v1/event/{UUID(int=1)}/undo/"),
+        ("POST", "/v1/events/replay/"),
     ],
 )
 async def test_without_a_good_key_nothing_is_told(
@@ -938,6 +947,12 @@ async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
                 ("GET", f"{one}history/", None),
                 ("GET", f"/v1/event/{kept}/", None),
                 ("GET", "/v1/events/", None),
+                ("GET", "/v1/stats/", None),
+                ("GET", f"/v1/event/{kept}/stream/", None),
+                ("POST", f"/v1/event/{kept}/cancel/", None),
+                ("POST", f"/v1/event/{kept}/replay/", None),
+                ("POST", f"/v1/event/{kept}/undo/", None),
+                ("POST", "/v1/events/replay/", {"code": "INTERNAL"}),
             ]
             for method, path, body in requests:
                 answer = await service.client.request(method, path, json=body)

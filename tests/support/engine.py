@@ -19,7 +19,7 @@ from pipeline.ledger import Ledger, connect
 from pipeline.ledger.events import EventView
 from pipeline.ledger.lanes import Lanes, Wake
 from pipeline.ledger.projects import Project
-from pipeline.ledger.schema import lanes, memories, memory_history
+from pipeline.ledger.schema import cooldowns, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.vectors import VectorIndex
 
@@ -136,6 +136,11 @@ class Engine:
                 update(lanes)
                 .where(lanes.c.due_at.is_not(None))
                 .values(due_at=lanes.c.due_at - text(f"interval '{seconds} seconds'"))
+            )
+            await connection.execute(
+                update(cooldowns).values(
+                    probe_at=cooldowns.c.probe_at - text(f"interval '{seconds} seconds'")
+                )
             )
 
     async def event(self, event_id: UUID) -> EventView:

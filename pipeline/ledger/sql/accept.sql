@@ -1,21 +1,34 @@
 -- One durable statement for any number of adds: their scopes' next numbers, the events and their
 -- messages, all or nothing. `woken` is true for the add that found its lane idle: somebody must be
 -- told. Lanes are taken in the order of their ids, so that two of these can never deadlock.
+-- An add with an idempotency key is accepted only by whoever brings the key first, in this group or
+-- in any process; to all others its row tells which event it was. The conflict's empty update is
+-- what makes a row readable that another commit wrote a moment ago.
 WITH adds AS (
     SELECT * FROM unnest(
         CAST(:event_ids AS uuid[]), CAST(:lane_ids AS uuid[]), CAST(:project_ids AS uuid[]),
         CAST(:user_ids AS text[]), CAST(:agent_ids AS text[]), CAST(:app_ids AS text[]),
         CAST(:run_ids AS text[]), CAST(:options AS jsonb[]), CAST(:tokens AS integer[]),
-        CAST(:said_at AS timestamptz[])
+        CAST(:said_at AS timestamptz[]), CAST(:keys AS text[]), CAST(:digests AS bytea[])
     ) WITH ORDINALITY AS a (
         event_id, lane_id, project_id, user_id, agent_id, app_id, run_id, options, tokens, said_at,
-        place
+        key, digest, place
     )
+), kept AS (
+    INSERT INTO idempotency_keys (project_id, key, digest, event_id)
+    SELECT DISTINCT ON (project_id, key) project_id, key, digest, event_id
+    FROM adds
+    WHERE key IS NOT NULL
+    ORDER BY project_id, key, place
+    ON CONFLICT (project_id, key) DO UPDATE SET event_id = idempotency_keys.event_id
+    RETURNING project_id, key, digest, event_id
+), fresh AS (
+    SELECT * FROM adds WHERE key IS NULL OR event_id IN (SELECT event_id FROM kept)
 ), lane AS (
     INSERT INTO lanes (id, project_id, user_id, agent_id, app_id, run_id, accepted_seq, state, due_at)
     SELECT lane_id, project_id, user_id, agent_id, app_id, run_id, count(*), 'QUEUED',
            now() + CAST(:grace AS interval)
-    FROM adds
+    FROM fresh
     GROUP BY lane_id, project_id, user_id, agent_id, app_id, run_id
     ORDER BY lane_id
     ON CONFLICT (id) DO UPDATE SET
@@ -27,7 +40,7 @@ WITH adds AS (
     SELECT a.*, l.fence, l.settled_seq,
            l.accepted_seq - count(*) OVER (PARTITION BY a.lane_id)
                + row_number() OVER (PARTITION BY a.lane_id ORDER BY a.place) AS seq
-    FROM adds a JOIN lane l ON l.id = a.lane_id
+    FROM fresh a JOIN lane l ON l.id = a.lane_id
 ), event AS (
     INSERT INTO events (id, project_id, lane_id, seq, options, tokens)
     SELECT event_id, project_id, lane_id, seq, options, tokens FROM numbered
@@ -40,4 +53,11 @@ WITH adds AS (
     ) AS m (place, ordinal, role, name, content)
     JOIN numbered n USING (place)
 )
-SELECT fence, seq = settled_seq + 1 AS woken FROM numbered ORDER BY place
+SELECT coalesce(k.event_id, a.event_id) AS event_id,
+       n.event_id IS NOT NULL AS fresh,
+       k.digest IS NULL OR k.digest = a.digest AS same,
+       n.fence, n.seq = n.settled_seq + 1 AS woken
+FROM adds a
+LEFT JOIN numbered n ON n.place = a.place
+LEFT JOIN kept k ON k.project_id = a.project_id AND k.key = a.key
+ORDER BY a.place

@@ -22,6 +22,6 @@ WITH held AS (
         completed_at = now()
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
-    RETURNING extract(epoch FROM now() - events.created_at)::float8 AS age_s
+    RETURNING extract(epoch FROM now() - coalesce(events.replayed_at, events.created_at))::float8 AS age_s
 )
 SELECT state, (SELECT array_agg(age_s) FROM ended) AS ages_s FROM held

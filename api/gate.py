@@ -1,0 +1,51 @@
+"""The gate of the accept path: back-pressure from a look at the ledger a second."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline import telemetry
+from pipeline.admission import Limits, Load, admit
+from pipeline.domain import Scope
+from pipeline.errors import Overloaded
+from pipeline.ledger.load import LoadView
+
+log = structlog.get_logger()
+
+LOOK_EVERY_S = 1.0
+
+
+class Gate:
+    """Costs an add a dictionary look-up: what it compares with is at most a second old."""
+
+    def __init__(self, view: LoadView, limits: Limits) -> None:
+        self._view = view
+        self._limits = limits
+        self._load = Load()
+        self._looking: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        self._looking = asyncio.create_task(self._look())
+
+    async def close(self) -> None:
+        if self._looking:
+            self._looking.cancel()
+
+    def admit(self, scope: Scope) -> None:
+        """Errors: Overloaded."""
+        try:
+            admit(scope, self._load, self._limits)
+        except Overloaded as error:
+            telemetry.adds_refused.labels("server" if error.everybody else "caller").inc()
+            raise
+
+    async def _look(self) -> None:
+        while True:
+            try:
+                self._load = await self._view.look(scope_events=self._limits.scope_events)
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("load_unknown", error=type(error).__name__)
+            await asyncio.sleep(LOOK_EVERY_S)

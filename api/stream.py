@@ -1,0 +1,48 @@
+"""An event's way as Server-Sent Events (Source: the HTML standard, section 9.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+
+from api import shapes
+from api.watch import EventWatch
+from pipeline.ledger.events import Events
+
+# Proxies close what has been silent for half a minute or a minute.
+HEARTBEAT_S = 15.0
+HEARTBEAT = b": still there\n\n"
+UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_JSON: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+async def live(
+    project_id: UUID,
+    event_id: UUID,
+    *,
+    events: Events,
+    watch: EventWatch,
+    heartbeat_s: float = HEARTBEAT_S,
+) -> AsyncIterator[bytes]:
+    """A `stage` frame now and at each change; once the event has ended, an `end` frame with it."""
+    with watch.following(event_id) as changes:
+        ended = False
+        while not ended:
+            try:
+                async with asyncio.timeout(heartbeat_s):
+                    change = await changes.get()
+            except TimeoutError:
+                yield HEARTBEAT
+                continue
+            yield frame("stage", shapes.progress(change))
+            ended = change.ended
+    yield frame("end", shapes.event(await events.get(project_id, event_id)))
+
+
+def frame(name: str, data: dict[str, Any]) -> bytes:
+    """One event of the stream. JSON holds no line break, so its data is one line."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), _JSON.dump_json(data))

@@ -1,0 +1,110 @@
+"""What people do with events they sent: cancel, replay, undo. Reads go straight to the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+import structlog
+from sqlalchemy import ColumnElement
+
+from pipeline import telemetry
+from pipeline.domain import FailureCode, Message, Status
+from pipeline.errors import StoreUnavailable
+from pipeline.ingest import estimated_tokens
+from pipeline.ledger import Ledger
+from pipeline.ledger.lanes import Wake
+from pipeline.ledger.recourse import Edit, Replayed
+from pipeline.ledger.undo import Undone
+from pipeline.ports import Dispatcher, Embedder
+from pipeline.vectors import VectorIndex
+
+log = structlog.get_logger()
+
+# One call's share: its lanes are locked together, for some tens of milliseconds.
+MOST_REPLAYS = 1_000
+
+
+async def cancel(
+    project_id: UUID, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
+) -> None:
+    """End an event that has had no effect yet; its lane goes on with what is behind it.
+
+    Errors: NotFound; Conflict where it is too late.
+    """
+    taken, wake = await ledger.recourse.cancel(project_id, event_id)
+    telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
+    log.info("event_cancelled", event_id=str(event_id), again=not taken)
+    _kick([wake] if wake else [], dispatcher)
+
+
+async def replay(
+    project_id: UUID,
+    event_id: UUID,
+    *,
+    messages: Sequence[Message] = (),
+    instructions: Mapping[str, str],
+    ledger: Ledger,
+    dispatcher: Dispatcher,
+) -> None:
+    """Try an event again that FAILED or was cancelled, with other messages or instructions.
+
+    Errors: NotFound; Conflict for an event that is neither.
+    """
+    edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
+    _tell(await ledger.recourse.replay(project_id, event_id, edit), dispatcher)
+
+
+async def replay_all(
+    where: ColumnElement[bool], *, ledger: Ledger, dispatcher: Dispatcher
+) -> Sequence[UUID]:
+    """Try again the matching events that have ended without success, oldest first.
+
+    Returns their ids, MOST_REPLAYS at most: who gets that many asks again.
+    """
+    replayed = await ledger.recourse.replay_all(where, limit=MOST_REPLAYS)
+    _tell(replayed, dispatcher)
+    return replayed.event_ids
+
+
+async def undo(
+    project_id: UUID,
+    event_id: UUID,
+    *,
+    force: bool,
+    ledger: Ledger,
+    embedder: Embedder,
+    index: VectorIndex,
+) -> Undone:
+    """Take back what an event did to memories and graph; the history keeps both.
+
+    Errors: NotFound; Conflict where it was undone before, has not ended, or, unless `force` skips
+    those, where a memory was changed since.
+    """
+    texts = await ledger.undo.texts(project_id, event_id)
+    vectors = await embedder.embed(texts) if texts else []
+    undone = await ledger.undo.undo(
+        project_id,
+        event_id,
+        force=force,
+        vectors=dict(zip(texts, vectors, strict=True)),
+        embedder=embedder.name,
+    )
+    log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
+    try:
+        await index.catch_up([*undone.gone, *undone.back])
+    except StoreUnavailable:
+        # The ledger has it and every read asks the ledger: the index may follow later.
+        log.warning("projection_owed", event_id=str(event_id))
+    return undone
+
+
+def _tell(replayed: Replayed, dispatcher: Dispatcher) -> None:
+    telemetry.events_replayed.inc(len(replayed.event_ids))
+    log.info("events_replayed", count=len(replayed.event_ids))
+    _kick(replayed.wakes, dispatcher)
+
+
+def _kick(wakes: Iterable[Wake], dispatcher: Dispatcher) -> None:
+    for wake in wakes:
+        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)

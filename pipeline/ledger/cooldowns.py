@@ -1,0 +1,83 @@
+"""The cool-down every process shares: while a provider is down, one call at a time may find out.
+
+Without it a thousand parked lanes would each ask a provider that is already struggling.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.ledger.schema import cooldowns
+
+# So many failures in a row, with no answer between, and the provider counts as down.
+FAILURES = 3
+PROBE_EVERY = timedelta(seconds=2)
+
+
+class Turn(StrEnum):
+    """What a caller may do: FREE, nothing is wrong; SHAKY, some calls failed; PROBE, it is down and
+    this caller may find out; CLOSED, it is down and somebody else does.
+    """
+
+    FREE = "FREE"
+    SHAKY = "SHAKY"
+    PROBE = "PROBE"
+    CLOSED = "CLOSED"
+
+
+class Cooldowns:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def enter(self, provider: str) -> Turn:
+        """Ask before a call. PROBE is given to one caller every two seconds, over all processes."""
+        failures = select(cooldowns.c.failures).where(cooldowns.c.provider == provider)
+        probe = (
+            update(cooldowns)
+            .where(cooldowns.c.provider == provider, cooldowns.c.probe_at <= func.now())
+            .values(probe_at=func.now() + PROBE_EVERY)
+            .returning(cooldowns.c.provider)
+        )
+        async with self._engine.connect() as connection:
+            count = await connection.scalar(failures)
+            if count is None:
+                return Turn.FREE
+            if count < FAILURES:
+                return Turn.SHAKY
+            return Turn.CLOSED if await connection.scalar(probe) is None else Turn.PROBE
+
+    async def failed(self, provider: str, *, retry_after_s: float | None) -> None:
+        """Note a failed call; where the provider named a time, it is down until then."""
+        asked = timedelta(seconds=retry_after_s or 0)
+        count = FAILURES if retry_after_s else 1
+        later = func.now() + max(asked, PROBE_EVERY)
+        noted = insert(cooldowns).values(provider=provider, failures=count, probe_at=later)
+        again = noted.on_conflict_do_update(
+            index_elements=[cooldowns.c.provider],
+            set_={
+                "failures": cooldowns.c.failures + count,
+                "probe_at": func.greatest(cooldowns.c.probe_at, later),
+            },
+        )
+        async with self._engine.connect() as connection:
+            await connection.execute(again)
+
+    async def answered(self, provider: str) -> None:
+        """The provider answers again: everybody may call it."""
+        async with self._engine.connect() as connection:
+            await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
+
+    async def down(self) -> tuple[int, int]:
+        """How many providers are down, and how many of those may be probed now."""
+        due = func.count().filter(cooldowns.c.probe_at <= func.now())
+        query = (
+            select(func.count(), due).select_from(cooldowns).where(cooldowns.c.failures >= FAILURES)
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one()
+        return row[0], row[1]

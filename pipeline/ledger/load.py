@@ -1,0 +1,43 @@
+"""How much waits, in one look at the lanes that are not idle."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.admission import Load
+from pipeline.ledger.schema import events, lanes
+
+# Long enough to even out batches, short enough to follow a change.
+MEASURED_OVER_S = 10
+
+
+class LoadView:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def look(self, *, scope_events: int) -> Load:
+        """The load now; `deep` holds the lanes with at least so many events."""
+        depth = lanes.c.accepted_seq - lanes.c.settled_seq
+        busy = lanes.c.state != "IDLE"
+        waiting = func.sum(depth)
+        ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
+        by_project = (
+            select(lanes.c.project_id, func.count(), waiting, ready)
+            .where(busy)
+            .group_by(lanes.c.project_id)
+        )
+        deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
+        since = func.now() - timedelta(seconds=MEASURED_OVER_S)
+        ended = select(func.count()).where(events.c.completed_at > since)
+        async with self._engine.connect() as connection:
+            projects = (await connection.execute(by_project)).all()
+            return Load(
+                projects={row[0]: int(row[2]) for row in projects},
+                deep={row[0]: row[1] for row in await connection.execute(deep)},
+                busy_lanes=sum(row[1] for row in projects),
+                ready=sum(int(row[3]) for row in projects),
+                drained_per_s=(await connection.scalar(ended) or 0) / MEASURED_OVER_S,
+            )

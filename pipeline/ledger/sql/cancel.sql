@@ -1,0 +1,32 @@
+-- Take an event back before it has had an effect; its lane is locked by now. A batch that loses one
+-- goes back to the queue as a whole, for its outputs refer to events by their place in it, and the
+-- raised fence refuses whoever works on it. A lane just about to freeze its batch starts again too.
+WITH asked AS (
+    SELECT e.id, e.lane_id, e.status, e.batch_id, EXISTS (
+        SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
+    ) AS applied
+    FROM events e
+    WHERE e.id = CAST(:event_id AS uuid)
+), taken AS (
+    SELECT * FROM asked WHERE status = 'PENDING' OR (status = 'RUNNING' AND NOT applied)
+), cancelled AS (
+    UPDATE events SET
+        status = 'CANCELLED', failure_code = 'CANCELLED',
+        failure_detail = 'Cancelled by request.', completed_at = now()
+    FROM taken WHERE events.id = taken.id
+), returned AS (
+    UPDATE events SET status = 'PENDING', batch_id = NULL
+    FROM taken
+    WHERE events.batch_id = taken.batch_id AND events.id <> taken.id AND events.status = 'RUNNING'
+), lane AS (
+    UPDATE lanes SET
+        state = 'QUEUED', stage = 'extract', batch_id = NULL, fence = fence + 1,
+        due_at = now() + CAST(:grace AS interval),
+        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
+    FROM taken
+    WHERE lanes.id = taken.lane_id
+      AND (taken.status = 'RUNNING' OR (lanes.state = 'RUNNING' AND lanes.batch_id IS NULL))
+    RETURNING lanes.id, lanes.fence
+)
+SELECT a.status, a.lane_id, EXISTS (SELECT FROM taken) AS taken, l.fence
+FROM asked a LEFT JOIN lane l ON l.id = a.lane_id

@@ -1,0 +1,32 @@
+-- Put ended events back at the tails of their lanes, in the order they had there; their lanes are
+-- locked by now. What was said moves along, so that it stands after all that was said meanwhile.
+WITH again AS (
+    SELECT e.id, e.lane_id, e.seq,
+           l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
+    FROM events e JOIN lanes l ON l.id = e.lane_id
+    WHERE e.id = ANY (CAST(:event_ids AS uuid[])) AND e.status IN ('FAILED', 'CANCELLED')
+), lane AS (
+    UPDATE lanes SET
+        accepted_seq = tail.seq,
+        state = CASE state WHEN 'IDLE' THEN 'QUEUED' ELSE state END,
+        due_at = coalesce(due_at, now() + CAST(:grace AS interval))
+    FROM (SELECT lane_id, max(new_seq) AS seq FROM again GROUP BY lane_id) tail
+    WHERE lanes.id = tail.lane_id
+    RETURNING lanes.id, lanes.fence, lanes.settled_seq
+), said AS (
+    UPDATE messages SET seq = again.new_seq
+    FROM again WHERE messages.lane_id = again.lane_id AND messages.seq = again.seq
+), event AS (
+    UPDATE events SET
+        seq = again.new_seq, status = 'PENDING', batch_id = NULL,
+        failure_code = NULL, failure_detail = NULL, graph_status = NULL, note = NULL,
+        started_at = NULL, completed_at = NULL, undone_at = NULL,
+        replays = replays + 1, replayed_at = now(),
+        options = jsonb_set(options, '{instructions}',
+                            (options -> 'instructions') || CAST(:instructions AS jsonb)),
+        tokens = coalesce(CAST(:tokens AS integer), tokens)
+    FROM again WHERE events.id = again.id
+)
+SELECT a.id, a.lane_id, a.new_seq AS seq, l.fence, a.new_seq = l.settled_seq + 1 AS woken
+FROM again a JOIN lane l ON l.id = a.lane_id
+ORDER BY a.lane_id, a.new_seq

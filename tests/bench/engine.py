@@ -1,0 +1,113 @@
+"""What the engine costs: CPU per event and hop, beside a no-op Celery hop of the same run.
+
+Every user says the same sentence, so the embedder answers from its cache and the rules cost next to
+nothing: what is left is hops, statements and vector writes.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import psutil
+from celery import Celery
+
+from tests.bench.load import closed_loop
+from tests.support.stack import Stack, wait_until
+
+# extract, retrieve, consolidate, apply, relate, settle
+HOPS = 6
+NOOPS = 600
+
+
+def cpu_s(stack: Stack) -> dict[str, float]:
+    """CPU seconds so far of each process of the stack, with its children."""
+    found = {}
+    for name, pid in stack.pids().items():
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        found[name] = sum(sum(one.cpu_times()[:2]) for one in family)
+    return found
+
+
+async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[str, Any]:
+    """Accept with the workers paused, then let them drain: rate and CPU per event."""
+    await pause(stack, True)
+    await closed_loop(
+        stack.port,
+        stack.key,
+        callers=16,
+        requests=events,
+        label=label,
+        users=users,
+        text="I like walking by the river.",
+    )
+    before, began = cpu_s(stack), time.perf_counter()
+    await pause(stack, False)
+    async with stack.client() as client:
+
+        async def idle() -> bool:
+            text = (await client.http.get("/metrics")).text
+            counts = [
+                float(line.rpartition(" ")[2])
+                for line in text.splitlines()
+                if line.startswith("memlane_events_in_flight{")
+            ]
+            return sum(counts) == 0
+
+        await wait_until(idle, within_s=300, what="the queue drained")
+    wall_s = time.perf_counter() - began
+    after = cpu_s(stack)
+    spent = {name: 1000 * (after[name] - before[name]) / events for name in before if name in after}
+    return {
+        "events": events,
+        "users": users,
+        "events_per_s": round(events / wall_s, 1),
+        "cpu_ms_per_event": {k: round(v, 2) for k, v in sorted(spent.items()) if v >= 0.005},
+        "worker_cpu_ms_per_event": round(
+            sum(v for k, v in spent.items() if k.startswith("worker")), 2
+        ),
+    }
+
+
+async def pause(stack: Stack, stop: bool) -> None:
+    for name, pid in stack.pids().items():
+        if name.startswith("worker"):
+            process = psutil.Process(pid)
+            process.suspend() if stop else process.resume()
+
+
+def noop_hop_ms(broker_url: str) -> float:
+    """CPU of one hop of a self-publishing chain of tasks that do nothing, in milliseconds."""
+    app = Celery("noop", broker=broker_url)
+    app.conf.update(
+        task_ignore_result=True,
+        task_acks_late=True,
+        worker_enable_remote_control=False,
+        task_default_queue="bench.noop",
+        worker_hijack_root_logger=False,
+    )
+    left = NOOPS
+
+    @app.task(name="bench.noop")
+    def noop(lane: str, fence: int) -> None:
+        nonlocal left
+        left -= 1
+        if left > 0:
+            app.send_task("bench.noop", args=(lane, fence + 1), queue="bench.noop")
+        else:
+            worker.stop()
+
+    worker = app.Worker(
+        pool="threads",
+        concurrency=20,
+        queues=["bench.noop"],
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    )
+    app.send_task("bench.noop", args=("lane", 0), queue="bench.noop")
+    began = time.process_time()
+    worker.start()
+    return 1000 * (time.process_time() - began) / NOOPS

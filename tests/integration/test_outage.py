@@ -1,0 +1,122 @@
+"""A model that is down for hours: parked lanes, one probe at a time, and a ramp when it is back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import Answer, Fact, Status, Usage
+from pipeline.errors import ModelUnavailable
+from pipeline.guarded import GuardedModel
+from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
+from pipeline.ports import ExtractionRequest
+from tests.support.engine import Engine, Hints
+from workers.dispatch import CeleryDispatcher
+from workers.sweeper import Sweeper
+
+
+@dataclass
+class Remote(RulesModel):
+    """Rules that count their calls as a paid model does, and can be switched off."""
+
+    up: bool = True
+    calls: list[str] = field(default_factory=list)
+    retry_after_s: float | None = None
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        self.calls.append("extract")
+        if not self.up:
+            raise ModelUnavailable("503", retry_after_s=self.retry_after_s)
+        answer = await super().extract(request)
+        return Answer(answer.value, Usage("remote", calls=1))
+
+
+@pytest.fixture
+def remote(engine: Engine) -> Remote:
+    model = Remote()
+    engine.with_model(GuardedModel(model, engine.ledger.cooldowns))
+    return model
+
+
+@dataclass
+class HandedOut:
+    """The dispatcher's two questions, answered by the test's own queue."""
+
+    hints: Hints
+
+    def backlog(self) -> int:
+        return len(self.hints.waiting)
+
+    def publish(self, *hint: object) -> bool:
+        self.hints.kick(*hint)  # type: ignore[arg-type]
+        return True
+
+
+def sweeper(engine: Engine) -> Sweeper:
+    dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
+    ledger = engine.ledger
+    return Sweeper(ledger.lanes, ledger.cooldowns, engine.services.index, dispatcher)
+
+
+async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up = False
+    for n in range(20):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    assert len(remote.calls) == FAILURES  # the rest did not even ask
+
+
+async def test_six_hours_of_outage_cost_one_probe_every_two_seconds_and_no_event(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up = False
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(40)]
+    await engine.drain()
+    patrol, ticks = sweeper(engine), 60
+    for _ in range(ticks):
+        await engine.pass_time(6 * 3600 / ticks)
+        before = len(remote.calls)
+        await patrol.tick()
+        await engine.drain()
+        assert len(remote.calls) - before == 1
+    assert {(await engine.event(i)).wait_code for i in ids} == {"LLM_UNAVAILABLE"}
+    remote.up = True
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    resumed = []
+    for _ in range(5):
+        before = len(remote.calls)
+        await patrol.tick()
+        await engine.drain()
+        resumed.append(len(remote.calls) - before)
+    assert resumed == [1, 10, 20, 9, 0]  # the probe alone, then more and more
+    assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
+
+
+async def test_a_provider_that_names_a_time_is_left_alone_until_then(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up, remote.retry_after_s = False, 600
+    for n in range(3):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    assert len(remote.calls) == 1
+    await engine.pass_time(590)
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.CLOSED
+    await engine.pass_time(15)
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.PROBE
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.CLOSED
+
+
+async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    await engine.add("I like jazz.", user_id="unlucky")
+    await engine.step()
+    remote.up = True
+    await engine.add("I like jazz.", user_id="lucky")
+    await engine.drain()
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.FREE

@@ -1,0 +1,58 @@
+"""Back-pressure as a pure function of what waits."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.admission import LATEST_S, SOONEST_S, Limits, Load, admit, retry_after_s
+from pipeline.domain import Scope
+from pipeline.errors import Overloaded
+
+MAYA = Scope(UUID(int=1), user_id="maya")
+LIMITS = Limits(scope_events=10, project_events=100, lag_s=60)
+
+
+def refused(load: Load) -> Overloaded:
+    with pytest.raises(Overloaded) as caught:
+        admit(MAYA, load, LIMITS)
+    return caught.value
+
+
+def test_an_idle_server_takes_everything() -> None:
+    admit(MAYA, Load(), LIMITS)
+
+
+def test_a_scope_at_its_limit_is_told_when_its_own_lane_has_drained() -> None:
+    error = refused(Load(deep={MAYA.lane_id: 14}, busy_lanes=2, drained_per_s=2))
+    assert error.retry_after_s == 5  # 5 events over, one lane's half of 2 a second
+    assert not error.everybody
+
+
+def test_a_deep_lane_stops_nobody_else() -> None:
+    admit(Scope(UUID(int=1), user_id="jon"), Load(deep={MAYA.lane_id: 14}), LIMITS)
+
+
+def test_a_project_at_its_limit_stops_that_project_only() -> None:
+    load = Load(projects={MAYA.project_id: 120}, drained_per_s=10)
+    assert refused(load).retry_after_s == 3
+    admit(Scope(UUID(int=2), user_id="maya"), load, LIMITS)
+
+
+def test_a_server_that_is_behind_says_so_to_everybody() -> None:
+    error = refused(Load(ready=700, drained_per_s=10))
+    assert error.everybody
+    assert error.retry_after_s == 11
+
+
+def test_what_an_outage_has_parked_is_no_lag() -> None:
+    admit(MAYA, Load(projects={MAYA.project_id: 99}, ready=0, drained_per_s=0), LIMITS)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e6))
+def test_the_time_to_come_back_is_a_whole_number_within_bounds(excess: float, per_s: float) -> None:
+    assert SOONEST_S <= retry_after_s(excess, per_s) <= LATEST_S
+    assert isinstance(retry_after_s(excess, per_s), int)
