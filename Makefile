@@ -38,7 +38,7 @@ demo: up  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.demo
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)
-	@$(PY) -m pytest tests/unit tests/contracts tests/integration tests/e2e tests/house $(ARGS)
+	@$(PY) -m pytest tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house $(ARGS)
 
 check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 	@$(PY) -m ruff format --check .
@@ -50,8 +50,8 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 bench: $(DEV)  ## the measurements behind the figures in the README
 	@$(PY) -m tests.bench $(ARGS)
 
-chaos: $(DEV)  ## kill things and count what is lost
-	@$(PY) -m pytest tests/chaos $(ARGS)
+chaos: $(DEV)  ## the long proof: kill everything at random and count what is lost
+	@$(PY) -m tests.chaos $(ARGS)
 
 lock:  ## resolve both lock files anew (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

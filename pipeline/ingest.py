@@ -20,7 +20,7 @@ from typing import Protocol
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.domain import (
@@ -119,8 +119,10 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
     with leases.hold(activation):
         try:
             batch = await lanes.load(activation)
-            if batch is None:  # everything queued was cancelled
+            if batch is None and activation.batch_id is None:  # all that was queued is cancelled
                 return (await lanes.settle(activation, None, Ending(Status.CANCELLED)))[0]
+            if batch is None:  # its batch is: what is queued behind it must not be skipped
+                return await lanes.restart(activation)
             return await _guarded(activation, batch, services)
         except LaneLost:
             telemetry.fenced.labels(wake.stage).inc()
@@ -145,7 +147,7 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
             return await _wait(activation, batch, error, services)
         except PermanentError as error:
             return await _fail(activation, batch, error.code, str(error), services)
-        except (DBAPIError, OSError):
+        except (SQLAlchemyError, OSError):
             raise  # the ledger itself is out of reach: the lease runs out and the sweeper retries
         except Exception as error:
             log.error("stage_crashed", exc_info=error)

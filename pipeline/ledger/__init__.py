@@ -61,6 +61,9 @@ def connect(url: str, *, pool_size: int) -> AsyncEngine:
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=30,
+        # A worker that freezes inside a transaction holds its lane's row: nobody could take the
+        # lane over, nor accept into it. No transaction of ours is idle between its statements.
+        connect_args={"server_settings": {"idle_in_transaction_session_timeout": "5000"}},
         # Errors would repeat what users said.
         hide_parameters=True,
     )

@@ -256,12 +256,21 @@ class Lanes:
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be tried half as wide."""
+        return await self._restart(activation, batch.id, width=max(1, len(batch.events) // 2))
+
+    async def restart(self, activation: Activation) -> Wake:
+        """Give up the batch the activation found, and begin again with what is queued."""
+        return await self._restart(activation, activation.batch_id, width=None)
+
+    async def _restart(
+        self, activation: Activation, batch_id: UUID | None, *, width: int | None
+    ) -> Wake:
         row = await self._one(
-            statement("split"),
+            statement("restart"),
             lane_id=activation.lane_id,
             fence=activation.fence,
-            batch_id=batch.id,
-            width=max(1, len(batch.events) // 2),
+            batch_id=batch_id,
+            width=width,
             grace=self.grace,
         )
         if row is None or row[0] == 0:

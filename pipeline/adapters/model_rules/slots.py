@@ -87,7 +87,8 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)]
             break
-    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+    doubled = len(word) > 3 and word[-1] == word[-2] and word[-1].isalpha()  # 100 is not 1000
+    return word[:-1] if doubled else word
 
 
 def stems(text: str) -> frozenset[str]:

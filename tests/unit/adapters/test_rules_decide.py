@@ -243,3 +243,10 @@ async def test_every_batch_gets_one_decision_a_fact_and_changes_a_memory_at_most
     assert all((d.text is not None) == (d.outcome in (ADD, UPDATE)) for d in decisions)
     assert all(decision.reason for decision in decisions)
     assert decisions == await decide(facts, neighbours)
+
+
+async def test_numbers_that_differ_in_a_repeated_digit_are_different() -> None:
+    fact = Fact("User owns a boat called Nr 1000", Source(0, 0))
+    known = [Neighbour(UUID(int=1), "User owns a boat called Nr 100", 0.99)]
+    decided = await RulesModel().decide([fact], known, Instructions())
+    assert decided.value[0].outcome is not Outcome.NOOP

@@ -1,4 +1,4 @@
--- A batch that cannot be done goes back to the queue and is tried again half as wide, until the
+-- A batch goes back to its queue, to be frozen anew: half as wide where it could not be done, until the
 -- event that breaks it stands alone.
 WITH held AS (
     UPDATE lanes SET

@@ -1,0 +1,1 @@
+"""Kill things and count what is lost: nothing lost, nothing twice, in order."""

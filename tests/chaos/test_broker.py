@@ -1,0 +1,54 @@
+"""A broker that dies while every thread of a worker is busy: then no worker is listening to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deploy.stack.servers import Redis
+from tests.support.chaos_ledger import holds
+from tests.support.llm_server import LLMServer
+from tests.support.stack import Stack
+
+THREADS = 2
+BUSY_MS = 1_500
+
+
+async def test_a_worker_goes_on_after_the_broker_died_under_all_of_its_threads(
+    tmp_path: Path,
+) -> None:
+    """None of its acknowledgements arrives; its threads must be free for work all the same."""
+    with Redis(tmp_path / "broker") as broker:
+        async with LLMServer() as model:
+            settings = {
+                "MEMLANE_BROKER_URL": broker.url,
+                "MEMLANE_WORKER_CONCURRENCY": str(THREADS),
+                "MEMLANE_LLM__MODEL": "openai/stand-in",
+                "MEMLANE_LLM__API_BASE": model.base_url,
+                "MEMLANE_LLM__API_KEY": "sk-test",
+            }
+            with Stack(tmp_path / "stack", settings) as stack:
+                await _die_under_all_threads(stack, broker, model)
+
+
+async def _die_under_all_threads(stack: Stack, broker: Redis, model: LLMServer) -> None:
+    async with stack.client() as client:
+        await client.ended(await client.add("before", "I like tea."))
+        model.on("extract", "delay", ms=BUSY_MS)
+        calls = model.count("extract")
+        ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(THREADS)]
+
+        async def all_busy() -> bool:
+            return model.count("extract") == calls + THREADS
+
+        assert await holds(all_busy, within_s=20)
+        broker.kill()
+        log = stack.data_dir / "logs" / "worker-1.log"
+
+        async def all_done_in_vain() -> bool:
+            return log.read_text().count("Couldn't ack") >= THREADS
+
+        # Where a worker says nothing of it, five seconds are enough for what it would have said.
+        await holds(all_done_in_vain, within_s=5)
+        broker.start()
+        events = await client.all_ended(ids, within_s=45)
+        assert {event["status"] for event in events} == {"SUCCEEDED"}

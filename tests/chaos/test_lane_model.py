@@ -1,0 +1,437 @@
+"""The lane state machine on a real PostgreSQL against a small model, through random interleavings.
+
+The model is the state machine of pipeline/ledger/lanes.py as a few lines of Python. Hypothesis
+accepts, hands out hints (fresh, stale, doubled), lets workers die, wake late, finish, wait and
+split, lets time pass and sweeps; after each step the ledger's rows must be the model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import text
+
+from pipeline.domain import (
+    Activation,
+    AddOptions,
+    FailureCode,
+    Message,
+    Role,
+    Scope,
+    StageName,
+    Status,
+    Usage,
+)
+from pipeline.errors import LaneLost
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.lanes import Add, Ending, Lanes, Wake
+from pipeline.stages import following
+from workers.runtime import LoopThread
+
+T = TypeVar("T")
+
+# Far apart and never a sum of PASSES, so that the few real seconds of a run decide nothing.
+LEASE_S, GRACE_S, WAIT_S, PATIENCE_S = 1_050.0, 3_050.0, 550.0, 10_020.0
+PASSES = (600.0, 1_100.0, 3_100.0, 10_100.0)
+WIDTH = 3
+LANES = 2
+
+
+@dataclass(slots=True)
+class ModelEvent:
+    id: UUID
+    status: Status = Status.PENDING
+    batch: int | None = None
+    kind: int = 0
+
+
+@dataclass(slots=True)
+class ModelLane:
+    """What a lane must be. `due_s` counts down; None where nothing is due."""
+
+    scope: Scope
+    events: list[ModelEvent] = field(default_factory=list)
+    state: str = "IDLE"
+    stage: StageName = StageName.EXTRACT
+    fence: int = 0
+    settled: int = 0
+    attempts: int = 0
+    waits: int = 0
+    width: int = WIDTH
+    batch: int | None = None
+    due_s: float | None = None
+
+    def holds(self, held: Held) -> bool:
+        return self.state == "RUNNING" and self.fence == held.activation.fence
+
+    def queue(self, stage: StageName) -> None:
+        self.state, self.stage, self.due_s = "QUEUED", stage, GRACE_S
+
+    def fresh(self) -> None:
+        self.attempts = self.waits = 0
+
+    def of_batch(self) -> list[ModelEvent]:
+        return [event for event in self.events if event.batch == self.batch]
+
+    def row(self) -> tuple[Any, ...]:
+        width = None if self.width == WIDTH else self.width
+        counts = (len(self.events), self.settled, self.attempts, self.waits, width)
+        return (self.state, str(self.stage), self.fence, *counts)
+
+
+@dataclass(slots=True)
+class Held:
+    """An activation as some worker believes in it: it may be a zombie's by now."""
+
+    lane: int
+    activation: Activation
+    accepted: int
+    loaded: Any = None
+
+
+class LaneMachine(RuleBasedStateMachine):
+    """Rules are what API, workers, sweeper, broker and death may do, in any order."""
+
+    loop: LoopThread
+    ledger: Ledger
+    hints: Bundle[tuple[int, Wake]] = Bundle("hints")
+    holds: Bundle[Held] = Bundle("holds")
+
+    def __init__(self) -> None:
+        super().__init__()
+        project = uuid4()
+        self.lanes = [ModelLane(Scope(project, user_id=f"u{n}")) for n in range(LANES)]
+        self.batches = 0
+        # Fences that let an activation through: each at most once.
+        self.activated: set[tuple[int, int]] = set()
+        self.order: list[list[UUID]] = [[] for _ in self.lanes]
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run(work)
+
+    @property
+    def real(self) -> Lanes:
+        return self.ledger.lanes
+
+    # The API
+
+    @rule(target=hints, lane=st.integers(0, LANES - 1), kind=st.sampled_from([0, 0, 0, 1]))
+    def accept(self, lane: int, kind: int) -> Any:
+        model = self.lanes[lane]
+        event = ModelEvent(uuid4(), kind=kind)
+        add = Add(
+            event.id,
+            model.scope,
+            [Message(Role.USER, "said")],
+            AddOptions(metadata={"kind": kind}),
+            tokens=1,
+        )
+        [accepted] = self.run(self.real.accept([add]))
+        wake = accepted.wake
+        model.events.append(event)
+        if model.state == "IDLE":
+            model.queue(StageName.EXTRACT)
+        assert (wake is not None) == (len(model.events) == model.settled + 1)
+        return multiple() if wake is None else multiple((lane, wake))
+
+    # The broker
+
+    @rule(target=hints, hint=hints)
+    def double(self, hint: tuple[int, Wake]) -> Any:
+        return hint
+
+    @rule(hint=consumes(hints))
+    def lose(self, hint: tuple[int, Wake]) -> None:
+        """A deleted message."""
+
+    # A worker
+
+    @rule(target=holds, hint=consumes(hints))
+    def claim(self, hint: tuple[int, Wake]) -> Any:
+        lane, wake = hint
+        model = self.lanes[lane]
+        activation = self.run(self.real.claim(wake, uuid4()))
+        good = (wake.fence, wake.stage) == (model.fence, model.stage) and model.state == "QUEUED"
+        assert (activation is not None) == good
+        if activation is None:
+            return multiple()
+        model.fence += 1
+        model.attempts += 1
+        model.state, model.due_s = "RUNNING", LEASE_S
+        assert (activation.fence, activation.attempts) == (model.fence, model.attempts)
+        assert (lane, activation.fence) not in self.activated
+        self.activated.add((lane, activation.fence))
+        return Held(lane, activation, accepted=len(model.events))
+
+    @rule(held=holds)
+    def load(self, held: Held) -> None:
+        model = self.lanes[held.lane]
+        if held.loaded is not None:
+            return
+        held.loaded = self.run(self.real.load(held.activation))
+        if not model.holds(held):
+            return  # a zombie may read; what it then writes is refused
+        if model.batch is None:
+            self._freeze(model, upto=held.accepted)
+        assert [event.id for event in held.loaded.events] == [e.id for e in model.of_batch()]
+
+    def _freeze(self, model: ModelLane, *, upto: int) -> None:
+        """The longest prefix of the queue that is alike, as wide as the lane may.
+
+        Only what was accepted before the claim (`upto`) is in the queue.
+        """
+        queue = model.events[model.settled : min(upto, model.settled + model.width)]
+        self.batches += 1
+        model.batch = self.batches
+        for event in queue:
+            if event.kind != queue[0].kind:
+                break
+            event.batch, event.status = model.batch, Status.RUNNING
+
+    @rule(held=holds)
+    def renew(self, held: Held) -> None:
+        model = self.lanes[held.lane]
+        self.run(self.real.renew([(held.activation.lane_id, held.activation.fence)]))
+        if model.holds(held):
+            model.due_s = LEASE_S
+
+    @rule(target=hints, held=consumes(holds))
+    def finish(self, held: Held) -> Any:
+        """The stage is done; after the last one the batch is settled."""
+        self.load(held)
+        if held.loaded is None:
+            self._refused(held)
+            return multiple()
+        if held.activation.stage is StageName.SETTLE:
+            return self._settle(held, Ending(Status.SUCCEEDED))
+        model, stage = self.lanes[held.lane], following(held.activation.stage)
+        work = self.real.finish_stage(held.activation, stage, output={}, usage=Usage(), ms=1.0)
+        wake = self._written(held, work)
+        if wake is None:
+            return multiple()
+        model.queue(stage)
+        model.fresh()
+        assert wake == Wake(model.scope.lane_id, model.fence, stage)
+        return held.lane, wake
+
+    @rule(target=hints, held=consumes(holds))
+    def fail(self, held: Held) -> Any:
+        self.load(held)
+        if held.loaded is None:
+            self._refused(held)
+            return multiple()
+        return self._settle(held, Ending(Status.FAILED, failure_code=FailureCode.INTERNAL))
+
+    def _settle(self, held: Held, ending: Ending) -> Any:
+        model = self.lanes[held.lane]
+        done = self._written(held, self.real.settle(held.activation, held.loaded, ending))
+        if done is None:
+            return multiple()
+        batch = model.of_batch()
+        for event in batch:
+            event.status = ending.status
+            self.order[held.lane].append(event.id)
+        model.settled += len(batch)
+        model.batch, model.stage = None, StageName.EXTRACT
+        model.width = min(model.width * 2, WIDTH)
+        model.fresh()
+        more = len(model.events) > model.settled
+        model.state, model.due_s = ("QUEUED", GRACE_S) if more else ("IDLE", None)
+        wake, ages = done
+        assert len(ages) == len(batch)
+        assert (wake is not None) == more
+        return multiple() if wake is None else multiple((held.lane, wake))
+
+    @rule(target=hints, held=consumes(holds))
+    def split(self, held: Held) -> Any:
+        self.load(held)
+        if held.loaded is None:
+            self._refused(held)
+            return multiple()
+        model = self.lanes[held.lane]
+        wake = self._written(held, self.real.split(held.activation, held.loaded))
+        if wake is None:
+            return multiple()
+        batch = model.of_batch()
+        model.width = max(1, len(batch) // 2)
+        for event in batch:
+            event.status, event.batch = Status.PENDING, None
+        model.batch = None
+        model.queue(StageName.EXTRACT)
+        model.fresh()
+        return held.lane, wake
+
+    @rule(held=consumes(holds))
+    def wait(self, held: Held) -> None:
+        model = self.lanes[held.lane]
+        work = self.real.wait(held.activation, FailureCode.LLM_UNAVAILABLE, delay_s=WAIT_S)
+        if self._written(held, _then_true(work)) is None:
+            return
+        model.attempts -= 1
+        model.waits += 1
+        model.state, model.due_s = "WAITING", WAIT_S
+
+    @rule(held=consumes(holds))
+    def die(self, held: Held) -> None:
+        """Never heard of again."""
+
+    def _refused(self, held: Held) -> None:
+        """Nothing was loaded: only a zombie sees that, and it cannot settle."""
+        assert not self.lanes[held.lane].holds(held)
+        with pytest.raises(LaneLost):
+            self.run(self.real.settle(held.activation, None, Ending(Status.CANCELLED)))
+
+    def _written(self, held: Held, work: Coroutine[Any, Any, T]) -> T | None:
+        """The write's result, or None where it must be refused and was."""
+        if self.lanes[held.lane].holds(held):
+            return self.run(work)
+        with pytest.raises(LaneLost):
+            self.run(work)
+        return None
+
+    # Time and the sweeper
+
+    @rule(seconds=st.sampled_from(PASSES))
+    def pass_time(self, seconds: float) -> None:
+        self.run(self._shift(seconds))
+        for model in self.lanes:
+            if model.due_s is not None:
+                model.due_s -= seconds
+
+    @precondition(lambda self: any(model.state != "IDLE" for model in self.lanes))
+    @rule(target=hints, patience_s=st.sampled_from([0.0, 0.0, PATIENCE_S]))
+    def sweep(self, patience_s: float) -> Any:
+        mine = {model.scope.lane_id: n for n, model in enumerate(self.lanes)}
+        found = self.run(self.real.sweep(limit=1_000, patience_s=patience_s))
+        due = {}
+        for n, model in enumerate(self.lanes):
+            patience = patience_s if model.state == "QUEUED" else 0.0
+            if model.due_s is not None and model.due_s < -patience:
+                due[n] = model.state
+                model.fence += model.state == "RUNNING"
+                model.queue(model.stage)
+        assert {mine[swept.lane_id]: swept.was for swept in found} == due
+        wakes = [Wake(swept.lane_id, swept.fence, swept.stage) for swept in found]
+        return multiple(*((mine[wake.lane_id], wake) for wake in wakes))
+
+    # What must hold after each step
+
+    @invariant()
+    def rows_are_the_models(self) -> None:
+        lanes, events = self.run(self._rows())
+        for model in self.lanes:
+            if model.events:
+                assert lanes[model.scope.lane_id] == model.row()
+            statuses = [(event.id, str(event.status)) for event in model.events]
+            assert events.get(model.scope.lane_id, []) == statuses
+
+    @invariant()
+    def events_settle_in_the_order_they_were_accepted(self) -> None:
+        for model, order in zip(self.lanes, self.order, strict=True):
+            assert order == [event.id for event in model.events[: model.settled]]
+
+    def teardown(self) -> None:
+        """However it went: a sweep and a willing worker bring every event to its end."""
+        for _ in range(200):
+            if all(model.state == "IDLE" for model in self.lanes):
+                break
+            self.pass_time(PASSES[-1] * 2)
+            for hint in _each(self.sweep(patience_s=0.0)):
+                held = next(iter(_each(self.claim(hint))), None)
+                assert held is not None
+                self.finish(held)
+        self.rows_are_the_models()
+        self.events_settle_in_the_order_they_were_accepted()
+        assert all(len(m.events) == m.settled for m in self.lanes), "events were left behind"
+
+    # SQL
+
+    async def _shift(self, seconds: float) -> None:
+        await self._execute(
+            f"UPDATE lanes SET due_at = due_at - interval '{seconds} seconds'"
+            " WHERE project_id = :project AND due_at IS NOT NULL"
+        )
+
+    async def _execute(self, statement: str) -> None:
+        project = self.lanes[0].scope.project_id
+        async with self.ledger.engine.begin() as connection:
+            await connection.execute(text(statement), {"project": project})
+
+    async def _rows(self) -> tuple[dict[UUID, tuple[Any, ...]], dict[UUID, list[Any]]]:
+        project = {"project": self.lanes[0].scope.project_id}
+        lanes = (
+            "SELECT id, state, stage, fence, accepted_seq, settled_seq, attempts, waits, width"
+            " FROM lanes WHERE project_id = :project"
+        )
+        events = (
+            "SELECT lane_id, array_agg(id ORDER BY seq) AS ids,"
+            " array_agg(status ORDER BY seq) AS statuses"
+            " FROM events WHERE project_id = :project GROUP BY lane_id"
+        )
+        async with self.ledger.engine.connect() as connection:
+            held = (await connection.execute(text(lanes), project)).all()
+            said = (await connection.execute(text(events), project)).all()
+        return (
+            {row[0]: tuple(row[1:]) for row in held},
+            {row[0]: list(zip(row[1], row[2], strict=True)) for row in said},
+        )
+
+
+async def _then_true(work: Coroutine[Any, Any, None]) -> bool:
+    await work
+    return True
+
+
+def _each(result: Any) -> list[Any]:
+    """What a rule would have put into its bundle."""
+    return list(result.values) if hasattr(result, "values") else [result]
+
+
+@pytest.mark.timeout(900)  # making a failure small takes many more runs
+def test_no_interleaving_breaks_the_lane_state_machine(
+    database_url: str, request: pytest.FixtureRequest
+) -> None:
+    loop = LoopThread()
+    engine = connect(database_url, pool_size=2)
+    ledger = Ledger.of(
+        engine,
+        Lanes(
+            engine,
+            lease_s=LEASE_S,
+            queued_grace_s=GRACE_S,
+            batch_events=WIDTH,
+            batch_tokens=6_000,
+            context_messages=0,
+        ),
+    )
+    machine = type("Machine", (LaneMachine,), {"loop": loop, "ledger": ledger})
+    try:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=int(request.config.getoption("lane_examples", 60)),
+                stateful_step_count=40,
+                deadline=None,
+                database=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        loop.run(ledger.close())
+        loop.close()

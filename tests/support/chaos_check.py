@@ -1,0 +1,358 @@
+"""The checker: from the ledger's rows and the clients' log to what was lost, doubled, reordered.
+
+    books    accepted = succeeded + failed + cancelled + in flight, in one snapshot, again and again
+    lanes    every accepted event ended, once, in order; effects exactly as the turns say
+    index    the vectors are those of the active memories
+
+Nothing here asks the product's own code: plain SQL, and a model of what must have happened.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby, pairwise
+from typing import Any
+
+from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.errors import StoreUnavailable
+from tests.support.chaos_ledger import LedgerWindow, Rows, holds, port_of
+from tests.support.chaos_load import ClientLog, ScopeLog, liking, residence, user_of
+from tests.support.stack import Stack
+
+Row = Any
+ENDED = ("SUCCEEDED", "FAILED", "CANCELLED")
+REPAIRED_WITHIN_S = 90.0
+MOST_VECTORS = 1_000_000
+
+
+class Wrong(StrEnum):
+    LOST = "lost"
+    TWICE = "twice"
+    REORDERED = "reordered"
+    UNTRUE = "untrue"  # a status, receipt, history or graph that does not say what happened
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    wrong: Wrong
+    scope: int
+    what: str
+
+
+BOOKS = """
+SELECT
+    (SELECT coalesce(sum(accepted_seq), 0)::bigint FROM lanes) AS accepted,
+    (SELECT coalesce(sum(settled_seq), 0)::bigint FROM lanes) AS settled,
+    count(*) FILTER (WHERE status = 'SUCCEEDED') AS succeeded,
+    count(*) FILTER (WHERE status = 'FAILED') AS failed,
+    count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled,
+    count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING')) AS in_flight
+FROM events
+"""
+
+
+@dataclass(slots=True)
+class Books:
+    """The accounting identity, sampled. `lanes.accepted_seq` and `events` are counted apart."""
+
+    window: LedgerWindow
+    log: ClientLog
+    samples: int = 0
+    accepted: int = 0
+    ended: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def in_flight(self) -> int:
+        return max(self.log.kept, self.accepted) - self.ended
+
+    async def sample(self) -> None:
+        """Errors: LedgerAway."""
+        known = self.log.kept
+        [row] = await self.window.rows(BOOKS)
+        self.samples += 1
+        ended = row["succeeded"] + row["failed"] + row["cancelled"]
+        most = self.log.kept + self.log.in_doubt + self.log.open
+        rules = {
+            "accepted = succeeded + failed + cancelled + in flight": (
+                row["accepted"] == ended + row["in_flight"]
+            ),
+            "settled = ended": row["settled"] == ended,
+            "every 200 is in the ledger": known <= row["accepted"],
+            "the ledger holds no more than was sent": row["accepted"] <= most,
+            "nothing accepted or ended is undone": (
+                row["accepted"] >= self.accepted and ended >= self.ended
+            ),
+        }
+        self.violations += [f"{rule}: {dict(row)}" for rule, true in rules.items() if not true]
+        self.accepted, self.ended = row["accepted"], ended
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """All rows of one scope, events by seq, receipts and history in their own order."""
+
+    scope: int
+    row: Row
+    events: Rows
+    receipts: Mapping[Any, Rows]
+    history: Rows
+    memories: Rows
+    lives_in: Sequence[str]
+    extracted_at: Mapping[Any, Any]
+
+
+QUERIES = {
+    "lanes": "SELECT *, id AS lane_id FROM lanes WHERE user_id LIKE 'chaos-%'",
+    "events": """
+        SELECT e.*, m.content FROM events e JOIN messages m USING (lane_id, seq)
+        ORDER BY e.lane_id, e.seq""",
+    "receipts": """
+        SELECT r.*, e.lane_id FROM receipts r JOIN events e ON e.id = r.event_id
+        ORDER BY r.event_id, r.ordinal""",
+    "history": """
+        SELECT h.*, m.lane_id FROM memory_history h JOIN memories m ON m.id = h.memory_id
+        ORDER BY h.memory_id, h.version""",
+    "memories": "SELECT * FROM memories",
+    "lives_in": """
+        SELECT r.lane_id, d.name FROM relations r JOIN entities d ON d.id = r.destination_id
+        WHERE r.relation = 'lives_in' AND r.expired_at IS NULL""",
+    "extracts": """
+        SELECT DISTINCT e.lane_id, s.batch_id, s.finished_at
+        FROM stage_runs s JOIN events e USING (batch_id) WHERE s.stage = 'extract'""",
+}
+
+
+async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
+    """Every lane against what its backend knows. To be asked when nothing is in flight."""
+    found: dict[str, defaultdict[Any, Rows]] = {}
+    for name, query in QUERIES.items():
+        found[name] = defaultdict(list)
+        for row in await window.rows(query):
+            found[name][row["lane_id"]].append(row)
+    rows = {row["user_id"]: row for [row] in found["lanes"].values()}
+    findings: list[Finding] = []
+    for scope, knows in log.scopes.items():
+        row = rows.get(user_of(scope))
+        if row is None:
+            findings += [Finding(Wrong.LOST, scope, f"turn {n}: no lane") for n, _ in knows.kept]
+            continue
+        of = {name: by_lane[row["id"]] for name, by_lane in found.items()}
+        lane = Lane(
+            scope=scope,
+            row=row,
+            events=of["events"],
+            receipts={
+                key: list(lines)
+                for key, lines in groupby(of["receipts"], key=lambda line: line["event_id"])
+            },
+            history=of["history"],
+            memories=of["memories"],
+            lives_in=[relation["name"] for relation in of["lives_in"]],
+            extracted_at={run["batch_id"]: run["finished_at"] for run in of["extracts"]},
+        )
+        findings += check_lane(lane, knows)
+    return findings
+
+
+def check_lane(lane: Lane, knows: ScopeLog) -> list[Finding]:
+    checks = (
+        _kept(lane, knows),
+        _ended(lane),
+        _in_order(lane, knows),
+        _effects(lane),
+        _state(lane),
+        _versions(lane),
+    )
+    return [Finding(wrong, lane.scope, what) for check in checks for wrong, what in check]
+
+
+Said = Iterator[tuple[Wrong, str]]
+
+
+def turn_of(event: Row) -> int:
+    match = re.match(r"I moved to Town\d+x(\d+)k\.", event["content"])
+    assert match, "not a message of the load"
+    return int(match[1])
+
+
+def _kept(lane: Lane, knows: ScopeLog) -> Said:
+    """Each 200 has its one event, and no event is there that nobody sent."""
+    held = {event["id"]: turn_of(event) for event in lane.events}
+    for turn, event_id in knows.kept:
+        if held.get(event_id) != turn:
+            yield Wrong.LOST, f"turn {turn}: accepted, and not in the ledger"
+    for turn, times in Counter(held.values()).items():
+        if times > 1:
+            yield Wrong.TWICE, f"turn {turn}: {times} events"
+    expected = {turn for turn, _ in knows.kept} | knows.unknown | knows.denied
+    for turn in set(held.values()) - expected:
+        yield Wrong.TWICE, f"turn {turn}: nobody sent it"
+
+
+def _ended(lane: Lane) -> Said:
+    for event in lane.events:
+        turn, lines = turn_of(event), lane.receipts.get(event["id"], [])
+        if event["status"] not in ENDED:
+            yield Wrong.LOST, f"turn {turn}: still {event['status']}"
+        elif event["status"] == "SUCCEEDED" and not lines and not event["note"]:
+            yield Wrong.LOST, f"turn {turn}: SUCCEEDED with neither receipt nor note"
+        elif event["status"] == "FAILED" and not event["failure_code"]:
+            yield Wrong.UNTRUE, f"turn {turn}: FAILED without a code"
+        if [line["ordinal"] for line in lines] != list(range(len(lines))):
+            yield Wrong.TWICE, f"turn {turn}: receipt lines {[x['ordinal'] for x in lines]}"
+
+
+def _in_order(lane: Lane, knows: ScopeLog) -> Said:
+    """Accepted in the order of arrival; batches follow one another, whole, and never overlap."""
+    sure = {event_id: turn for turn, event_id in knows.kept}
+    sequence = [sure[event["id"]] for event in lane.events if event["id"] in sure]
+    if sequence != sorted(sequence):
+        yield Wrong.REORDERED, f"accepted as {sequence}"
+    if [event["seq"] for event in lane.events] != list(range(1, len(lane.events) + 1)):
+        yield Wrong.UNTRUE, f"seq has gaps: {[event['seq'] for event in lane.events]}"
+    batches = [(key, list(group)) for key, group in groupby(lane.events, lambda e: e["batch_id"])]
+    if len({key for key, _ in batches}) != len(batches):
+        yield Wrong.REORDERED, "a batch is not contiguous"
+    for (_, before), (key, after) in pairwise(batches):
+        ended_at = max((e["completed_at"] for e in before if e["completed_at"]), default=None)
+        began_at = lane.extracted_at.get(key)
+        if ended_at and began_at and began_at <= ended_at:
+            yield Wrong.REORDERED, f"turn {turn_of(after[0])} began before the one before it ended"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One state a memory must have taken, and by whose doing."""
+
+    outcome: str
+    old: str | None
+    new: str | None
+    event_id: Any
+
+
+def expected(lane: Lane) -> tuple[list[Effect], list[Effect], dict[Any, list[tuple[str, str]]]]:
+    """What the turns must have come to: the residence's states, the likings, each event's receipt.
+
+    Of a batch the last turn decides where the user lives; the others' moves are NOOPs. An event
+    that failed before it was applied has no receipt and no effect.
+    """
+    homes: list[Effect] = []
+    likes: list[Effect] = []
+    receipts: dict[Any, list[tuple[str, str]]] = {}
+    for _, group in groupby(lane.events, lambda event: event["batch_id"]):
+        batch = [e for e in group if e["status"] == "SUCCEEDED" or e["id"] in lane.receipts]
+        for event in batch:
+            home, like = (text(lane.scope, turn_of(event)) for text in (residence, liking))
+            outcome = "NOOP"
+            if event is batch[-1]:
+                old = homes[-1].new if homes else None
+                outcome = "UPDATE" if homes else "ADD"
+                homes.append(Effect(outcome, old, home, event["id"]))
+            likes.append(Effect("ADD", None, like, event["id"]))
+            receipts[event["id"]] = [(outcome, home), ("ADD", like)]
+    return homes, likes, receipts
+
+
+def _effects(lane: Lane) -> Said:
+    homes, likes, receipts = expected(lane)
+    history = [
+        Effect(row["event"], row["old_text"], row["new_text"], row["event_id"])
+        for row in lane.history
+    ]
+    said = {(row["new_text"] or row["old_text"] or "") for row in lane.history}
+    strange = [text for text in said if f" Town{lane.scope}x" not in text]
+    strange = [text for text in strange if f" sport{lane.scope}x" not in text]
+    if strange:
+        yield Wrong.UNTRUE, f"texts of other scopes: {strange}"
+    lived = [effect for effect in history if " lives in " in (effect.new or effect.old or "")]
+    liked = [effect for effect in history if " likes " in (effect.new or effect.old or "")]
+    yield from _compare("residence", homes, lived, ordered=True)
+    yield from _compare("liking", likes, liked, ordered=False)
+    for event_id, lines in receipts.items():
+        actual = [(line["outcome"], line["text"]) for line in lane.receipts.get(event_id, [])]
+        yield from _compare("receipt", lines, actual, ordered=True)
+    homes_held = {
+        row["memory_id"] for row in lane.history if " lives in " in (row["new_text"] or "")
+    }
+    if len(homes_held) > 1:
+        yield Wrong.TWICE, f"{len(homes_held)} memories say where the user lives"
+
+
+def _compare(what: str, must: Sequence[Any], was: Sequence[Any], *, ordered: bool) -> Said:
+    wanted, found = Counter(must), Counter(was)
+    for one in (wanted - found).elements():
+        yield Wrong.LOST, f"{what}: {one}"
+    for one in (found - wanted).elements():
+        yield Wrong.TWICE, f"{what}: {one}"
+    if ordered and wanted == found and list(must) != list(was):
+        yield Wrong.REORDERED, f"{what}: {list(was)}"
+
+
+def _state(lane: Lane) -> Said:
+    """What stands at the end follows from the receipts and the history."""
+    row, total = lane.row, len(lane.events)
+    if (row["state"], row["accepted_seq"], row["settled_seq"]) != ("IDLE", total, total):
+        yield Wrong.UNTRUE, f"lane {row['state']}, {row['settled_seq']} of {row['accepted_seq']}"
+    active = [memory for memory in lane.memories if memory["state"] == "ACTIVE"]
+    for text, times in Counter(memory["text"] for memory in active).items():
+        if times > 1:
+            yield Wrong.TWICE, f"{times} active memories: {text}"
+    outcomes = Counter(line["outcome"] for lines in lane.receipts.values() for line in lines)
+    if len(active) != outcomes["ADD"] - outcomes["DELETE"]:
+        yield Wrong.TWICE, f"{len(active)} active memories after {dict(outcomes)}"
+    homes, _, _ = expected(lane)
+    graphed = all(event["graph_status"] == "SUCCEEDED" for event in lane.events)
+    if homes and graphed:
+        town = (homes[-1].new or "").rpartition(" ")[2]
+        if list(lane.lives_in) != [town]:
+            yield Wrong.UNTRUE, f"the graph says {lane.lives_in}, the last turn {town}"
+
+
+def _versions(lane: Lane) -> Said:
+    """One history row for each version of each memory, from 1, without a gap."""
+    versions: defaultdict[Any, list[int]] = defaultdict(list)
+    for entry in lane.history:
+        versions[entry["memory_id"]].append(entry["version"])
+    for memory in lane.memories:
+        if versions[memory["id"]] != list(range(1, memory["version"] + 1)):
+            yield Wrong.UNTRUE, f"versions {versions[memory['id']]} of {memory['version']}"
+
+
+async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -> str:
+    """Wait until the vectors are those of the active memories; what differs, or "" for nothing."""
+    chroma = Chroma(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
+    said = "never asked"
+
+    async def agrees() -> bool:
+        nonlocal said
+        rows = await window.rows("SELECT id, version FROM memories WHERE state = 'ACTIVE'")
+        must = {row["id"]: row["version"] for row in rows}
+        try:
+            was = {
+                record.id: record.payload["version"]
+                for name in await chroma.list_cols()
+                for record in await chroma.list(name, where={}, limit=MOST_VECTORS)
+            }
+        except StoreUnavailable as error:
+            said = str(error)
+            return False
+        stale = sum(was[key] != must[key] for key in must.keys() & was.keys())
+        missing, extra = len(must.keys() - was.keys()), len(was.keys() - must.keys())
+        said = f"{missing} missing, {extra} too many, {stale} stale" if was != must else ""
+        return was == must
+
+    try:
+        await holds(agrees, within_s=within_s, every_s=0.5)
+    finally:
+        await chroma.close()
+    return said
+
+
+def tally(findings: Iterable[Finding]) -> dict[str, int]:
+    counts = Counter(finding.wrong.value for finding in findings)
+    return {wrong.value: counts[wrong.value] for wrong in Wrong}

@@ -1,0 +1,327 @@
+"""What goes wrong, on purpose: a seeded schedule of deaths, freezes and broker accidents.
+
+Each act is due once so many events have ended, so acts spread over the work, not over the clock.
+Processes are signalled by the identity their supervisor noted: never by name, never a stranger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from deploy.stack.identity import Identity, send
+from deploy.stack.journal import read
+from deploy.stack.layout import Layout
+from tests.support.chaos_ledger import LedgerAway, LedgerWindow, Rows, broker_url, holds
+from tests.support.stack import Stack
+
+QUEUE = "mem.lane"
+BACK_WITHIN_S = 90.0
+# A zombie sleeps until its lanes were taken over, but not for ever where something keeps them.
+LONGEST_FREEZE_S = 30.0
+RECOVERED_WITHIN_S = 120.0
+# A living worker renews its leases of 5 s every third of one: where less is left, its holder was
+# dead before.
+LEFT_OF_A_LEASE_S = 3.0
+
+
+class Act(StrEnum):
+    KILL_WORKER = "worker"
+    KILL_SWEEPER = "sweeper"
+    KILL_API = "api"
+    KILL_REDIS = "redis"
+    KILL_POSTGRES = "postgres"
+    KILL_CHROMA = "chroma"
+    FREEZE_WORKER = "zombie"
+    FLUSH_BROKER = "flushall"
+    DOUBLE_HINTS = "doubled_hints"
+    SHUFFLE_HINTS = "shuffled_hints"
+    DELETE_HINTS = "deleted_hints"
+
+
+KILLS = (
+    Act.KILL_WORKER,
+    Act.KILL_SWEEPER,
+    Act.KILL_API,
+    Act.KILL_REDIS,
+    Act.KILL_POSTGRES,
+    Act.KILL_CHROMA,
+)
+# Out of 100 kills: workers hold the work, so they die most.
+LIKELIHOOD = (40, 10, 15, 12, 12, 11)
+ACCIDENTS = tuple(act for act in Act if act not in KILLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One act, once so many events have ended."""
+
+    ended: int
+    act: Act
+
+
+def schedule(acts: Sequence[Act], *, events: int, seed: int) -> list[Due]:
+    """The acts in random order, at random places between the first events and the last but few."""
+    chance = random.Random(seed)
+    shuffled = chance.sample(list(acts), k=len(acts))
+    places = sorted(chance.randint(events // 30, events * 9 // 10) for _ in acts)
+    return [Due(ended, act) for ended, act in zip(places, shuffled, strict=True)]
+
+
+def mixed(kills: int, accidents: int, *, seed: int) -> list[Act]:
+    """So many random kills, each kind at least once, and every accident so many times."""
+    chance = random.Random(seed)
+    drawn = chance.choices(KILLS, LIKELIHOOD, k=max(0, kills - len(KILLS)))
+    return [*KILLS, *drawn, *(ACCIDENTS * accidents)]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A lane that lost its worker, and how long until its next stage was done.
+
+    `alone`: nothing else was killed meanwhile.
+    """
+
+    seconds: float
+    alone: bool
+
+
+@dataclass
+class Monkey:
+    """`ended` tells how far the work has come, `requests_open` how many adds wait for an answer."""
+
+    stack: Stack
+    window: LedgerWindow
+    due: Sequence[Due]
+    seed: int
+    ended: Callable[[], int]
+    requests_open: Callable[[], int]
+    done: Counter[Act] = field(default_factory=Counter)
+    hints_touched: Counter[Act] = field(default_factory=Counter)
+    recoveries: list[Recovery] = field(default_factory=list)
+    never_recovered: list[str] = field(default_factory=list)
+    # Freezes in which a lane of the frozen worker could not be taken over while it slept.
+    stuck_freezes: int = 0
+    log: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._chance = random.Random(f"{self.seed}/monkey")
+        self._hurts: list[float] = []
+        self._frozen: set[str] = set()
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(self, stopped: asyncio.Event) -> None:
+        """All acts, each in its time; returns once every kill has been recovered from."""
+        for one in self.due:
+            await self._reached(one.ended, stopped)
+            if stopped.is_set():
+                break
+            await self._perform(one.act)
+        await asyncio.gather(*self._background)
+
+    async def _reached(self, ended: int, stopped: asyncio.Event) -> None:
+        async def so_far() -> bool:
+            return stopped.is_set() or self.ended() >= ended
+
+        await holds(so_far, within_s=3600)
+
+    async def _perform(self, act: Act) -> None:
+        doing: Mapping[Act, Callable[[], Coroutine[Any, Any, None]]] = {
+            Act.KILL_WORKER: self._kill_worker,
+            Act.FREEZE_WORKER: self._freeze,
+            Act.FLUSH_BROKER: self._flush,
+            Act.DOUBLE_HINTS: lambda: self._rewrite(act, self._doubled),
+            Act.SHUFFLE_HINTS: lambda: self._rewrite(act, self._shuffled),
+            Act.DELETE_HINTS: lambda: self._rewrite(act, lambda _: []),
+        }
+        self.log.append(f"{self.ended()}: {act}")
+        if act in (Act.KILL_API, Act.KILL_POSTGRES):
+            await self._mid_request()
+        await (doing[act]() if act in doing else self._kill(act.value))
+        self.done[act] += 1
+
+    # Processes
+
+    def _alive(self) -> dict[str, Identity]:
+        state = read(Layout(self.stack.data_dir))
+        found = state.survivors() if state else {}
+        return {name: who for name, who in found.items() if name not in self._frozen}
+
+    async def _mid_request(self) -> None:
+        """Until somebody waits for an answer: a death between requests proves little."""
+
+        async def waiting() -> bool:
+            return self.requests_open() > 0
+
+        await holds(waiting, within_s=3.0, every_s=0.001)
+
+    async def _kill(self, name: str) -> None:
+        async def killed() -> bool:
+            who = self._alive().get(name)
+            return who is not None and send(who, signal.SIGKILL)
+
+        assert await holds(killed, within_s=BACK_WITHIN_S), f"{name} did not come back"
+        self._hurts.append(_now())
+
+    async def _worker(self) -> str:
+        """Any worker that lives."""
+
+        async def one_lives() -> bool:
+            return bool(workers())
+
+        def workers() -> list[str]:
+            return sorted(name for name in self._alive() if name.startswith("worker-"))
+
+        assert await holds(one_lives, within_s=BACK_WITHIN_S), "no worker came back"
+        return self._chance.choice(workers())
+
+    async def _kill_worker(self) -> None:
+        await self._kill(await self._worker())
+        at = _now()
+        try:
+            held = [row for row in await self._running() if row["left_s"] > LEFT_OF_A_LEASE_S]
+        except LedgerAway:
+            return  # nobody can say what it held
+        self._start(self._watch(at, held))
+
+    async def _freeze(self) -> None:
+        """SIGSTOP, until its leases are over and its lanes went on elsewhere; then it wakes."""
+        name = await self._worker()
+        who = self._alive()[name]
+        send(who, signal.SIGSTOP)
+        self._frozen.add(name)
+        self._start(self._thaw(name, who))
+
+    async def _thaw(self, name: str, who: Identity) -> None:
+        lanes = await self._lanes_of_the_frozen()
+        moved = await self._all_moved(lanes, within_s=LONGEST_FREEZE_S)
+        self.stuck_freezes += not moved
+        send(who, signal.SIGCONT)
+        self._frozen.discard(name)
+        self._hurts.append(_now())
+
+    async def _lanes_of_the_frozen(self) -> Rows:
+        running: Rows = []
+
+        async def asked() -> bool:
+            running[:] = await self._running()
+            return True
+
+        await holds(asked, within_s=LONGEST_FREEZE_S)
+        return running
+
+    async def _running(self) -> Rows:
+        return await self.window.rows(
+            "SELECT id, fence, stage, settled_seq, due_at,"
+            " extract(epoch FROM due_at - clock_timestamp())::float8 AS left_s"
+            " FROM lanes WHERE state = 'RUNNING'"
+        )
+
+    async def _all_moved(self, lanes: Rows, *, within_s: float) -> bool:
+        async def moved() -> bool:
+            rows = await self.window.rows(
+                "SELECT id, stage, settled_seq FROM lanes WHERE id = ANY($1)",
+                [lane["id"] for lane in lanes],
+            )
+            now = {row["id"]: (row["settled_seq"], row["stage"]) for row in rows}
+            return all(now[lane["id"]] != (lane["settled_seq"], lane["stage"]) for lane in lanes)
+
+        return await holds(moved, within_s=within_s)
+
+    async def _watch(self, killed_at: float, held: Rows) -> None:
+        """Time the lanes whose holder never renewed or ended its lease: those were the dead one's.
+
+        A lane has recovered once a stage of it is done again.
+        """
+        before = {row["id"]: row for row in held}
+        ends = {row["id"]: row["due_at"] for row in held}
+        orphans: set[Any] = set()
+
+        async def settled() -> bool:
+            rows = await self.window.rows(
+                "SELECT id, fence, state, stage, settled_seq, due_at, clock_timestamp() AS now"
+                " FROM lanes WHERE id = ANY($1)",
+                list(before),
+            )
+            for row in rows:
+                was = before[row["id"]]
+                same = row["fence"] == was["fence"] and row["state"] == "RUNNING"
+                if same:
+                    ends[row["id"]] = row["due_at"]
+                elif row["now"] >= ends[row["id"]]:
+                    orphans.add(row["id"])
+                elif row["id"] not in orphans:  # its holder lives and has done it
+                    del before[row["id"]]
+                    continue
+                if (row["settled_seq"], row["stage"]) != (was["settled_seq"], was["stage"]):
+                    del before[row["id"]]
+                    alone = not any(killed_at < hurt for hurt in self._hurts)
+                    self.recoveries.append(Recovery(_now() - killed_at, alone))
+            return not before
+
+        if not await holds(settled, within_s=RECOVERED_WITHIN_S):
+            self.never_recovered += [str(lane_id) for lane_id in before]
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        self._background.add(asyncio.create_task(work))
+
+    # The broker
+
+    async def _flush(self) -> None:
+        async with Redis.from_url(broker_url(self.stack)) as broker:
+
+            async def flushed() -> bool:
+                try:
+                    return bool(await broker.flushall())
+                except (RedisError, OSError):
+                    return False
+
+            assert await holds(flushed, within_s=BACK_WITHIN_S), "the broker did not come back"
+
+    async def _rewrite(self, act: Act, change: Callable[[list[bytes]], list[bytes]]) -> None:
+        """Take every waiting hint out of the queue at once, and put others back."""
+        async with Redis.from_url(broker_url(self.stack)) as broker:
+
+            async def rewritten() -> bool:
+                try:
+                    async with broker.pipeline(transaction=True) as both:
+                        both.lrange(QUEUE, 0, -1)
+                        both.delete(QUEUE)
+                        taken: list[bytes] = (await both.execute())[0]
+                    if changed := change(taken):
+                        await broker.rpush(QUEUE, *changed)
+                except (RedisError, OSError):
+                    return False
+                self.hints_touched[act] += len(taken)
+                return bool(taken)
+
+            # Where no hint waits just now there is soon one, unless all work is done.
+            await holds(rewritten, within_s=5.0, every_s=0.01)
+
+    def _doubled(self, hints: list[bytes]) -> list[bytes]:
+        return [copy for hint in hints for copy in (hint, _as_new(hint))]
+
+    def _shuffled(self, hints: list[bytes]) -> list[bytes]:
+        return self._chance.sample(hints, k=len(hints))
+
+
+def _as_new(hint: bytes) -> bytes:
+    """The same task under a delivery tag of its own, as a broker's own doubles have."""
+    message = json.loads(hint)
+    message["properties"]["delivery_tag"] = str(uuid4())
+    return json.dumps(message).encode()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
