@@ -5,10 +5,13 @@ A whole stack of its own, load generator on the same cores. Timings live here an
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import platform
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +22,8 @@ from typing import Any
 import psutil
 import uvloop
 
+from deploy.stack.layout import Layout
+from tests.bench.engine import HOPS, drain
 from tests.bench.load import closed_loop
 from tests.support.stack import Stack
 
@@ -52,9 +57,25 @@ def paused(stack: Stack) -> Iterator[None]:
         stack.kill("worker-1", signal.SIGCONT)
 
 
+def broker_url(stack: Stack) -> str:
+    layout = Layout(stack.data_dir)
+    port = json.loads(layout.ports.read_text())["redis"]
+    return f"redis://:{layout.secret('redis_password')}@127.0.0.1:{port}/0"
+
+
+def _noop_hop_ms(url: str) -> float:
+    """In a process of its own: Celery's worker wants the main thread."""
+    command = [sys.executable, "-m", "tests.bench.engine", url]
+    return float(subprocess.check_output(command, text=True).split()[-1])
+
+
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
         await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
+        # First, for what accepting leaves behind takes minutes to drain.
+        wide = await drain(stack, "wide", events=600, users=600)
+        deep = await drain(stack, "deep", events=1_200, users=30)
+        noop_ms = await asyncio.to_thread(_noop_hop_ms, broker_url(stack))
         with paused(stack):
             alone = await accepts(stack, "alone")
         live = await accepts(stack, "live")
@@ -68,6 +89,10 @@ async def main() -> None:
         "python": platform.python_version(),
         "accept_workers_paused": alone,
         "accept_workers_live": live,
+        "drain_wide": wide,
+        "drain_deep": deep,
+        "noop_hop_cpu_ms": round(noop_ms, 3),
+        "event_cpu_to_noop_hops": round(wide["worker_cpu_ms_per_event"] / (HOPS * noop_ms), 2),
         "rss_mb": rss,
     }
     text = json.dumps(report, indent=2)

@@ -6,11 +6,13 @@ nothing: what is left is hops, statements and vector writes.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
 import psutil
 from celery import Celery
+from celery.worker import state
 
 from tests.bench.load import closed_loop
 from tests.support.stack import Stack, wait_until
@@ -24,6 +26,8 @@ def cpu_s(stack: Stack) -> dict[str, float]:
     """CPU seconds so far of each process of the stack, with its children."""
     found = {}
     for name, pid in stack.pids().items():
+        if name == "supervisor":
+            continue  # its children are the others
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
         found[name] = sum(sum(one.cpu_times()[:2]) for one in family)
@@ -86,6 +90,7 @@ def noop_hop_ms(broker_url: str) -> float:
         worker_enable_remote_control=False,
         task_default_queue="bench.noop",
         worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
     )
     left = NOOPS
 
@@ -96,7 +101,7 @@ def noop_hop_ms(broker_url: str) -> float:
         if left > 0:
             app.send_task("bench.noop", args=(lane, fence + 1), queue="bench.noop")
         else:
-            worker.stop()
+            state.should_stop = 0
 
     worker = app.Worker(
         pool="threads",
@@ -111,3 +116,7 @@ def noop_hop_ms(broker_url: str) -> float:
     began = time.process_time()
     worker.start()
     return 1000 * (time.process_time() - began) / NOOPS
+
+
+if __name__ == "__main__":
+    print(noop_hop_ms(sys.argv[1]))
