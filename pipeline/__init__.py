@@ -6,13 +6,13 @@
     extract ──► facts                    model            stages/extract
     retrieve ──► vectors, neighbours     embedder, index  stages/retrieve
     consolidate ──► ADD UPDATE DELETE NOOP, with reasons  stages/consolidate
-    apply ──► memories, history, receipts; then vectors   stages/apply, ledger/changes
+    apply ──► memories, history, receipts                 stages/apply, ledger/changes
     relate ──► entities and relations    model            stages/relate
-    settle ──► SUCCEEDED, next batch of the lane          ingest.run_stage
+       └──► settle: SUCCEEDED, next batch of the lane     ingest.run_stage
 
 A lane is a scope's queue; the state machine that moves it is ledger/lanes, a statement a file in
-ledger/sql. Every stage saves its output in the commit that hands the lane on, so any task may run
-twice, late, or in a process that is killed.
+ledger/sql. A stage only reads and thinks; what it puts out, what it changes and the lane's next stage
+are one commit. So any task may run twice, late, or in a process that is killed.
 
     domain        values            errors       what went wrong, by what helps
     ports         promises          adapters/    who keeps them, and their fakes

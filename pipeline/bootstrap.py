@@ -18,7 +18,7 @@ from pipeline.ledger.lanes import Lanes
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.prompted import PromptedModel
 from pipeline.settings import ModelSettings, Settings
-from pipeline.vectors import VectorIndex
+from pipeline.vectors import Projector, VectorIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ def services(settings: Settings, built: Stores) -> Services:
         model=build_model(settings.llm, built.ledger.cooldowns),
         embedder=built.embedder,
         index=built.index,
+        projector=Projector(built.index),
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
         max_attempts=settings.max_attempts,

@@ -48,7 +48,6 @@ class StageName(StrEnum):
     CONSOLIDATE = "consolidate"
     APPLY = "apply"
     RELATE = "relate"
-    SETTLE = "settle"
 
 
 class FailureCode(StrEnum):
@@ -261,7 +260,6 @@ class Activation:
     waits: int
     accepted_seq: int
     batch_id: UUID | None
-    width: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@
     │   └── DeadlinePassed        DEADLINE: waited longer than the outage budget
     ├── Overloaded                too much waits already: come back in `retry_after_s`
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
+    ├── MovedOn                   a person changed what a stage had read: work it out once more
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  a good request that comes too late, or contradicts what is kept
 
@@ -83,6 +84,10 @@ class DeadlinePassed(PermanentError):
 
 class LaneLost(MemlaneError):
     """The fence has moved on: a younger activation owns the lane."""
+
+
+class MovedOn(MemlaneError):
+    """What a stage's effects rest on has changed since it was read; nothing was written."""
 
 
 class Overloaded(MemlaneError):

@@ -1,7 +1,7 @@
 """From accepted to settled: the only code that drives the lane state machine.
 
-    accept ──► run_stage(extract) ──► run_stage(retrieve) ──► … ──► run_stage(settle)
-                     │ each: claim ─► load ─► stage ─► finish (one commit) ─► the next hint
+    accept ──► run_stage(extract) ──► run_stage(retrieve) ──► … ──► settle
+                     │ each: claim ─► stage ─► finish (one commit) ─► the next hint
 
 A stage that cannot go on has four ways out: it waits (somebody else's outage), its batch is halved
 (one of several events breaks it), its event fails (with a code), or its lane is lost (a younger
@@ -34,18 +34,25 @@ from pipeline.domain import (
     Status,
     Usage,
 )
-from pipeline.errors import Conflict, LaneLost, PermanentError, PoisonCrash, TransientError
+from pipeline.errors import (
+    Conflict,
+    LaneLost,
+    MovedOn,
+    PermanentError,
+    PoisonCrash,
+    TransientError,
+)
 from pipeline.ledger import Ledger
 from pipeline.ledger.lanes import Add, Ending, Wake
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
-from pipeline.stages import Finished, following
+from pipeline.stages import Finished
 from pipeline.stages.apply import apply
 from pipeline.stages.consolidate import consolidate
 from pipeline.stages.extract import extract
 from pipeline.stages.relate import relate
 from pipeline.stages.retrieve import retrieve
-from pipeline.vectors import VectorIndex
+from pipeline.vectors import Projector, VectorIndex
 
 log = structlog.get_logger()
 
@@ -70,6 +77,7 @@ class Services:
     model: MemoryModel
     embedder: Embedder
     index: VectorIndex
+    projector: Projector
     graph: bool
     neighbours: int
     max_attempts: int
@@ -112,13 +120,13 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
     Nothing is raised for what can happen in operation: each way out is a state in the ledger.
     """
     lanes = services.ledger.lanes
-    activation = await lanes.claim(wake, owner)
-    if activation is None:
+    claimed = await lanes.claim(wake, owner)
+    if claimed is None:
         telemetry.stale_hints.inc()
         return None
+    activation, batch = claimed
     with leases.hold(activation):
         try:
-            batch = await lanes.load(activation)
             if batch is None and activation.batch_id is None:  # all that was queued is cancelled
                 return (await lanes.settle(activation, None, Ending(Status.CANCELLED)))[0]
             if batch is None:  # its batch is: what is queued behind it must not be skipped
@@ -132,7 +140,6 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
 
 async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:
     """The stage boundary: whatever a stage raises becomes a named way out."""
-    activation = replace(activation, batch_id=batch.id)
     with structlog.contextvars.bound_contextvars(
         lane_id=str(activation.lane_id),
         event_ids=[str(event.id) for event in batch.events],
@@ -163,25 +170,42 @@ def _refuse_poison(activation: Activation, max_attempts: int) -> None:
 
 
 async def _advance(activation: Activation, batch: Batch, services: Services) -> Wake | None:
-    if activation.stage is StageName.SETTLE:
-        return await _settle(activation, batch, _success(batch), services)
+    if activation.stage not in batch.outputs:  # else a worker died between the last stage and here
+        wake, batch = await _finish(activation, batch, services)
+        if wake is not None:
+            return wake
+    return await _settle(activation, batch, _success(batch), services)
+
+
+async def _finish(
+    activation: Activation, batch: Batch, services: Services
+) -> tuple[Wake | None, Batch]:
+    """Do the stage and commit what came of it. Returns the next hint, and the batch as it is."""
     started = time.perf_counter()
-    finished = await _perform(activation, batch, services)
-    seconds = time.perf_counter() - started
-    wake = await services.ledger.lanes.finish_stage(
-        activation,
-        finished.next_stage or following(activation.stage),
-        output=finished.output,
-        usage=finished.usage,
-        ms=seconds * 1000,
-    )
-    _observe(activation.stage, seconds, finished.usage)
-    return wake
+    while True:
+        finished = await _perform(activation, batch, services)
+        seconds = time.perf_counter() - started
+        try:
+            wake = await services.ledger.lanes.finish(
+                activation,
+                finished.next_stage,
+                output=finished.output,
+                usage=finished.usage,
+                ms=seconds * 1000,
+                effects=finished.effects,
+            )
+        except MovedOn:
+            log.info("stage_again")
+            continue
+        if finished.effects is not None:
+            services.projector.owe(finished.effects.touched)
+        _observe(activation.stage, seconds, finished.usage)
+        outputs = {**batch.outputs, activation.stage: finished.output}
+        return wake, replace(batch, outputs=outputs)
 
 
 async def _perform(activation: Activation, batch: Batch, services: Services) -> Finished:
-    model, embedder, index = services.model, services.embedder, services.index
-    memories, graph = services.ledger.memories, services.ledger.graph
+    model, embedder, memories = services.model, services.embedder, services.ledger.memories
     match activation.stage:
         case StageName.EXTRACT:
             return await extract(batch, model=model)
@@ -189,25 +213,16 @@ async def _perform(activation: Activation, batch: Batch, services: Services) -> 
             return await retrieve(
                 batch,
                 embedder=embedder,
-                index=index,
+                index=services.index,
                 memories=memories,
                 limit=services.neighbours,
             )
         case StageName.CONSOLIDATE:
             return await consolidate(batch, model=model)
         case StageName.APPLY:
-            return await apply(
-                activation,
-                batch,
-                embedder=embedder,
-                index=index,
-                memories=memories,
-                graph=services.graph,
-            )
+            return await apply(batch, embedder=embedder, memories=memories, graph=services.graph)
         case StageName.RELATE:
-            return await relate(activation, batch, model=model, graph=graph)
-        case StageName.SETTLE:
-            raise AssertionError("settle ends the batch; it puts nothing out")
+            return await relate(batch, model=model, graph=services.ledger.graph)
 
 
 def _success(batch: Batch) -> Ending:

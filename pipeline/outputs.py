@@ -40,9 +40,8 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """`touched`: memories whose vectors must follow; `changed`: facts the graph should hear of."""
+    """`changed`: facts the graph should hear of."""
 
-    touched: tuple[UUID, ...]
     changed: tuple[int, ...]
 
 

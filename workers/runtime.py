@@ -85,7 +85,10 @@ class Runtime:
         self._stores = bootstrap.stores(settings)
         self._services: Services = bootstrap.services(settings, self._stores)
         self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
-        self._beating = self._loop.start(self._leases.beat())
+        self._background = [
+            self._loop.start(self._leases.beat()),
+            self._loop.start(self._services.projector.run()),
+        ]
 
     def run_stage(self, wake: Wake) -> Wake | None:
         return self._loop.run(
@@ -97,6 +100,7 @@ class Runtime:
         self._loop.start(self._services.embedder.embed(["warm"]))
 
     def close(self) -> None:
-        self._beating.cancel()
+        for task in self._background:
+            task.cancel()
         self._loop.run(self._stores.close())
         self._loop.close()

@@ -20,7 +20,7 @@ COLOURS = {"ADD": "green", "UPDATE": "yellow", "DELETE": "red", "NOOP": "cyan"}
 STATUS_COLOURS = {"SUCCEEDED": "green", "FAILED": "bold red", "RUNNING": "yellow"}
 RELATIONS_SHOWN = 4
 # Settling is bookkeeping: nothing is shown of it.
-STAGES = tuple(stage.value for stage in StageName if stage is not StageName.SETTLE)
+STAGES = tuple(stage.value for stage in StageName)
 
 
 def heading(number: int, title: str, about: str) -> RenderableType:

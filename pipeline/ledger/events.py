@@ -318,7 +318,6 @@ def _view(
                 run.finished_at,
             )
             for run in runs
-            # 0 ms: its effects are kept, and it is not over yet.
-            if run.batch_id == row.batch_id and run.ms > 0
+            if run.batch_id == row.batch_id
         ],
     )

@@ -1,6 +1,6 @@
 """The lane state machine: the only code that moves a lane, each move one fenced statement.
 
-    IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish_stage──► QUEUED … ──settle──► QUEUED | IDLE
+    IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish──► QUEUED … ──settle──► QUEUED | IDLE
                        ▲                  │ ├──wait──► WAITING ──┐
                        │                  │ └──split─────────────┤
                        └──sweep (due)─────┴──────────────────────┘
@@ -23,6 +23,7 @@ from uuid import UUID, uuid4
 import orjson
 from pydantic import TypeAdapter
 from sqlalchemy import Row, TextClause
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import (
@@ -40,8 +41,8 @@ from pipeline.domain import (
     Status,
     Usage,
 )
-from pipeline.errors import LaneLost
-from pipeline.ledger.fence import usage_columns
+from pipeline.errors import LaneLost, MovedOn
+from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
 
 _OPTIONS = TypeAdapter(AddOptions)
@@ -163,8 +164,13 @@ class Lanes:
             for add, row in zip(adds, rows, strict=True)
         ]
 
-    async def claim(self, wake: Wake, owner: UUID) -> Activation | None:
-        """Take the lane for one stage, or None where the hint is stale: that is no error."""
+    async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
+        """Take the lane for one stage, with its batch; None where the hint is stale, which is no
+        error.
+
+        A lane that has no batch yet gets one. There is none where all that was queued is cancelled
+        (then the activation has no `batch_id` either), or where the batch was taken apart.
+        """
         row = await self._one(
             statement("claim"),
             lane_id=wake.lane_id,
@@ -172,61 +178,67 @@ class Lanes:
             stage=wake.stage,
             owner=owner,
             lease=self._lease,
+            new_batch_id=(new_batch_id := uuid4()),
+            full_width=self._batch_events,
+            batch_tokens=self._batch_tokens,
+            context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
         )
         if row is None:
             return None
-        ids = (row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id)
-        return Activation(
+        activation = Activation(
             lane_id=wake.lane_id,
             fence=row.fence,
             stage=wake.stage,
-            scope=Scope(*ids),
+            scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
             attempts=row.attempts,
             waits=row.waits,
             accepted_seq=row.accepted_seq,
-            batch_id=row.batch_id,
-            width=row.width or self._batch_events,
+            batch_id=row.batch_id or (new_batch_id if row.events else None),
         )
+        return activation, _batch(activation, row)
 
-    async def load(self, activation: Activation) -> Batch | None:
-        """The activation's batch, frozen now if it is not yet; None where the queue is empty."""
-        batch_id = activation.batch_id or await self._freeze(activation)
-        if batch_id is None:
-            return None
-        row = await self._one(
-            statement("load"),
-            lane_id=activation.lane_id,
-            project_id=activation.scope.project_id,
-            batch_id=batch_id,
-            context=self._context_messages if activation.stage is StageName.EXTRACT else 0,
-        )
-        if row is None or row.events is None:
-            return None
-        return _batch(batch_id, activation.scope, row)
-
-    async def finish_stage(
+    async def finish(
         self,
         activation: Activation,
-        next_stage: StageName,
+        next_stage: StageName | None,
         *,
         output: Any,
         usage: Usage,
         ms: float,
-    ) -> Wake:
-        row = await self._one(
-            statement("finish_stage"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
-            stage=activation.stage,
-            next_stage=next_stage,
-            grace=self.grace,
-            output=orjson.dumps(output).decode(),
-            ms=ms,
-            **usage_columns(usage),
-        )
-        if row is None or row[0] == 0:
+        effects: Effects | None = None,
+    ) -> Wake | None:
+        """Keep what the stage put out and changed, and hand the lane to the next stage: one commit.
+
+        Without a next stage the lane stays with the activation, to be settled. Errors: LaneLost;
+        MovedOn where the effects rest on memories that have changed since: nothing was written.
+        """
+        query = effects.query if effects else statement("finish_stage")
+        values = effects.values() if effects else {}
+        try:
+            row = await self._one(
+                query,
+                lane_id=activation.lane_id,
+                fence=activation.fence,
+                stage=activation.stage,
+                next_stage=next_stage,
+                # A lane that stays keeps its lease; the heartbeat goes on renewing it.
+                grace=self.grace if next_stage else self._lease,
+                output=orjson.dumps(output).decode(),
+                ms=ms,
+                model=usage.model,
+                calls=usage.calls,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost_usd=usage.cost_usd,
+                **values,
+            )
+        except IntegrityError:  # a person has just stored one of the texts
+            raise MovedOn from None
+        if row is None:
             raise LaneLost
-        return Wake(activation.lane_id, activation.fence, next_stage)
+        if not row.held:
+            raise MovedOn
+        return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
 
     async def settle(
         self, activation: Activation, batch: Batch | None, ending: Ending
@@ -326,18 +338,6 @@ class Lanes:
             )
             return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]
 
-    async def _freeze(self, activation: Activation) -> UUID | None:
-        row = await self._one(
-            statement("freeze"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
-            accepted_seq=activation.accepted_seq,
-            width=activation.width,
-            batch_tokens=self._batch_tokens,
-            batch_id=uuid4(),
-        )
-        return row.batch_id if row else None
-
     async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
         async with self._engine.connect() as connection:
             return (await connection.execute(query, values)).one_or_none()
@@ -351,10 +351,12 @@ def _digest(add: Add) -> bytes:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
 
 
-def _batch(batch_id: UUID, scope: Scope, row: Row[Any]) -> Batch:
+def _batch(activation: Activation, row: Row[Any]) -> Batch | None:
+    if activation.batch_id is None or row.events is None:
+        return None
     return Batch(
-        id=batch_id,
-        scope=scope,
+        id=activation.batch_id,
+        scope=activation.scope,
         events=[
             _event(position, value, row.instructions) for position, value in enumerate(row.events)
         ],

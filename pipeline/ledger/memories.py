@@ -18,30 +18,26 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
-    bindparam,
     exists,
     func,
+    or_,
     select,
-    update,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Activation, Batch, Outcome, Scope, StageName, Usage
+from pipeline.domain import Outcome, Scope
 from pipeline.errors import InvalidInput, NotFound
-from pipeline.ledger import fence
-from pipeline.ledger.changes import Memory, Shelf, Write, carry_out, text_hash
+from pipeline.ledger.changes import Memory, Write, text_hash
 from pipeline.ledger.memory_rows import (
     as_memory,
     bump,
     for_update,
-    receipt,
     refuse_twin,
     remember,
-    store,
-    touchable,
 )
 from pipeline.ledger.schema import memories, memory_history
-from pipeline.outputs import Applied, dump, from_bytes, to_bytes
+from pipeline.ledger.sql import statement
+from pipeline.outputs import from_bytes, to_bytes
 from pipeline.ports import Vector
 
 
@@ -52,6 +48,14 @@ class Projection:
     memory: Memory
     vector: list[float]
     embedder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """`known`: ids of the memories that hold exactly one of the texts, by text hash."""
+
+    empty: bool
+    known: Mapping[bytes, UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +78,19 @@ class Memories:
 
     # What the stages ask
 
-    async def with_texts(self, scope: Scope, texts: Sequence[str]) -> dict[bytes, UUID]:
-        """Ids of the scope's active memories that hold exactly one of these texts, by text hash."""
-        query = select(memories.c.text_hash, memories.c.id).where(
-            memories.c.lane_id == scope.lane_id,
-            memories.c.text_hash.in_({text_hash(text) for text in texts}),
-            memories.c.state == "ACTIVE",
+    async def around(self, scope: Scope, texts: Sequence[str]) -> Around:
+        """What a scope holds that new facts with these texts are to be compared with."""
+        mine = and_(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
+        held = select(exists().where(mine).label("any")).subquery()
+        same = memories.c.text_hash.in_({text_hash(text) for text in texts})
+        query = select(held.c.any, memories.c.id, memories.c.text_hash).join_from(
+            held, memories, and_(mine, same), isouter=True
         )
-        return {row.text_hash: row.id for row in await self._rows(query)}
-
-    async def any_in(self, scope: Scope) -> bool:
-        held = and_(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
-        return bool((await self._rows(select(exists().where(held))))[0][0])
+        rows = await self._rows(query)
+        return Around(
+            empty=not rows[0].any,
+            known={row.text_hash: row.id for row in rows if row.id is not None},
+        )
 
     async def active(self, project_id: UUID, ids: Sequence[UUID]) -> list[Memory]:
         """Those of the ids that are current memories of the project, in no particular order."""
@@ -98,25 +103,16 @@ class Memories:
         )
         return [as_memory(row) for row in await self._rows(query)]
 
-    async def apply(
-        self, activation: Activation, batch: Batch, writes: Sequence[Write], *, embedder: str
-    ) -> Applied:
-        """Carry the writes out: memories, history, receipts and the stage's output, or nothing.
-
-        Errors: LaneLost where another activation holds the lane.
-        """
-        async with self._engine.begin() as connection:
-            await fence.hold(connection, activation)
-            shelf = Shelf.of(batch.scope, await touchable(connection, batch.scope, writes))
-            changes = carry_out(writes, shelf)
-            touched = await store(connection, changes, embedder)
-            await receipt(connection, changes)
-            applied = Applied(
-                touched=touched,
-                changed=tuple(c.write.fact for c in changes if c.after is not None),
-            )
-            await fence.keep(connection, activation, StageName.APPLY, dump(applied), Usage())
-            return applied
+    async def touchable(self, scope: Scope, writes: Sequence[Write]) -> list[Memory]:
+        """Every memory the writes may change or collide with, as it is now."""
+        targets = {write.target for write in writes if write.target}
+        hashes = {text_hash(text) for write in writes for text in (write.text, write.fact_text)}
+        query = select(memories).where(
+            memories.c.lane_id == scope.lane_id,
+            memories.c.state == "ACTIVE",
+            or_(memories.c.id.in_(targets), memories.c.text_hash.in_(hashes)),
+        )
+        return [as_memory(row) for row in await self._rows(query)]
 
     # What the vector index asks
 
@@ -137,13 +133,25 @@ class Memories:
         """Note that the index holds these versions. A memory that has moved on stays owed."""
         if not done:
             return
+        seen = {"ids": [p.memory.id for p in done], "versions": [p.memory.version for p in done]}
         async with self._single.connect() as connection:
-            await connection.execute(
-                update(memories)
-                .where(memories.c.id == bindparam("key"), memories.c.version == bindparam("seen"))
-                .values(projected_version=bindparam("seen")),
-                [{"key": p.memory.id, "seen": p.memory.version} for p in done],
-            )
+            await connection.execute(statement("projected"), seen)
+
+    async def owed(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        """The newest memories with these ids that the index does not hold as they are, with their
+        packed vectors.
+        """
+        table = memories.c
+        query = select(table.id, table.embedding).where(
+            table.projected_version != table.version,
+            table.state == "ACTIVE",
+            table.embedder == embedder,
+            *(table[name] == value for name, value in where.items()),
+        )
+        rows = await self._rows(query.order_by(table.updated_at.desc()).limit(limit))
+        return [(row.id, row.embedding) for row in rows]
 
     # What people ask
 

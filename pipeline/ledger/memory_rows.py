@@ -1,115 +1,21 @@
-"""Rows of memories, their history and receipts: how a memory is read, locked and written.
+"""Rows of memories and their history: how a memory is read, locked and changed by a person.
 
 Every function works inside the caller's transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, insert, or_, select, update
+from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain import Outcome, Role, Scope
 from pipeline.errors import InvalidInput, NotFound
-from pipeline.ledger.changes import Change, Memory, Write, text_hash
-from pipeline.ledger.schema import memories, memory_history, receipts
-from pipeline.outputs import to_bytes
-
-
-async def touchable(
-    connection: AsyncConnection, scope: Scope, writes: Sequence[Write]
-) -> list[Memory]:
-    """Every memory the writes may change or collide with, locked for this transaction."""
-    targets = {write.target for write in writes if write.target}
-    hashes = {text_hash(text) for write in writes for text in (write.text, write.fact_text)}
-    query = (
-        select(memories)
-        .where(
-            memories.c.lane_id == scope.lane_id,
-            memories.c.state == "ACTIVE",
-            or_(memories.c.id.in_(targets), memories.c.text_hash.in_(hashes)),
-        )
-        .order_by(memories.c.id)
-        .with_for_update()
-    )
-    return [as_memory(row) for row in (await connection.execute(query)).all()]
-
-
-async def store(
-    connection: AsyncConnection, changes: Sequence[Change], embedder: str
-) -> tuple[UUID, ...]:
-    """Write the last state of each touched memory and every state into its history."""
-    last = {c.after.id: c for c in changes if c.after is not None}
-    vectors = {
-        c.after.id: to_bytes(c.vector)
-        for c in changes
-        if c.after is not None and c.vector is not None
-    }
-    born = {c.after.id for c in changes if c.after is not None and c.before is None}
-    # Updates first, and off their texts: one of them may free the text that another one takes.
-    if changed := [memory_id for memory_id in last if memory_id not in born]:
-        await connection.execute(
-            update(memories)
-            .where(memories.c.id.in_(changed))
-            .values(text_hash=func.uuid_send(memories.c.id))
-        )
-    for memory_id, change in last.items():
-        if memory_id not in born and change.after is not None:
-            values = columns(change.after)
-            if memory_id in vectors:
-                values |= {"embedding": vectors[memory_id], "embedder": embedder}
-            await connection.execute(
-                update(memories)
-                .where(memories.c.id == memory_id)
-                .values(**values, updated_at=func.now())
-            )
-    new = [
-        columns(change.after) | {"embedding": vectors[memory_id], "embedder": embedder}
-        for memory_id, change in last.items()
-        if memory_id in born and change.after is not None
-    ]
-    if new:
-        await connection.execute(insert(memories), new)
-    for change in changes:
-        if change.after is not None:
-            await remember(
-                connection,
-                change.before,
-                change.after,
-                change.outcome,
-                change.reason,
-                event_id=change.after.event_id,
-            )
-    return tuple(last)
-
-
-async def receipt(connection: AsyncConnection, changes: Sequence[Change]) -> None:
-    """A line for each change. A replayed event's go on after those of its first run."""
-    ids = {change.write.event.id for change in changes}
-    last = select(receipts.c.event_id, func.max(receipts.c.ordinal)).group_by(receipts.c.event_id)
-    found = await connection.execute(last.where(receipts.c.event_id.in_(ids)))
-    places: dict[UUID, int] = {row[0]: row[1] for row in found}
-    rows = []
-    for change in changes:
-        event_id = change.write.event.id
-        places[event_id] = places.get(event_id, -1) + 1
-        rows.append(
-            {
-                "event_id": event_id,
-                "ordinal": places[event_id],
-                "outcome": change.outcome,
-                "memory_id": change.memory_id,
-                "text": change.text,
-                "previous_text": change.before.text if change.before else None,
-                "reason": change.reason,
-                "message_ordinal": change.write.message_ordinal,
-            }
-        )
-    if rows:
-        await connection.execute(insert(receipts), rows)
+from pipeline.ledger.changes import Memory
+from pipeline.ledger.schema import memories, memory_history
 
 
 async def for_update(connection: AsyncConnection, project_id: UUID, memory_id: UUID) -> Memory:
@@ -183,29 +89,6 @@ async def remember(
             valid_from=after.valid_from,
         )
     )
-
-
-def columns(memory: Memory) -> dict[str, Any]:
-    return {
-        "id": memory.id,
-        "project_id": memory.scope.project_id,
-        "lane_id": memory.lane_id,
-        "user_id": memory.scope.user_id,
-        "agent_id": memory.scope.agent_id,
-        "app_id": memory.scope.app_id,
-        "run_id": memory.scope.run_id,
-        "text": memory.text,
-        "text_hash": text_hash(memory.text),
-        "metadata": memory.metadata,
-        "attributed_to": memory.attributed_to,
-        "state": memory.state,
-        "immutable": memory.immutable,
-        "expiration_date": memory.expiration_date,
-        "version": memory.version,
-        "event_id": memory.event_id,
-        "message_ordinal": memory.message_ordinal,
-        "valid_from": memory.valid_from,
-    }
 
 
 def as_memory(row: Row[Any]) -> Memory:

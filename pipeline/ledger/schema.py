@@ -34,7 +34,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
 
 metadata = MetaData(
     naming_convention={
@@ -214,13 +214,16 @@ memories = Table(
     _now("created_at"),
     _now("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
-    # Two workers can never store one fact twice, whatever else fails.
-    Index(
-        "uq_memories_active_text",
-        "lane_id",
-        "text_hash",
-        unique=True,
-        postgresql_where=text("state = 'ACTIVE'"),
+    # Two workers can never store one fact twice, whatever else fails. Checked at the commit: within
+    # one, memories may pass a text from one to the other.
+    ExcludeConstraint(
+        ("lane_id", "="),
+        ("text_hash", "="),
+        name="uq_memories_active_text",
+        where=text("state = 'ACTIVE'"),
+        using="btree",
+        deferrable=True,
+        initially="DEFERRED",
     ),
     Index("ix_memories_user", "project_id", "user_id", "created_at"),
     Index("ix_memories_feed", "project_id", "created_at"),

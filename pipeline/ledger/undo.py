@@ -156,12 +156,6 @@ async def _go(
     vectors: Mapping[str, Vector],
     embedder: str,
 ) -> None:
-    # All off their texts first: one of them may return to the text that another one leaves.
-    await connection.execute(
-        update(memories)
-        .where(memories.c.id.in_([step.memory.id for step in steps]))
-        .values(text_hash=func.uuid_send(memories.c.id))
-    )
     for step in steps:
         before = step.memory
         values = _values(step)

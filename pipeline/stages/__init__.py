@@ -1,7 +1,10 @@
-"""The stages, in order. Each is a coroutine over a frozen batch that returns what it put out.
+"""The stages, in order. Each is a coroutine over a frozen batch that reads, thinks, and returns.
 
-A stage may run twice (a crash, a redelivery), so it acts only on saved outputs of earlier stages
-and on idempotent writes. Where nothing is left to do it names the stage to go on with.
+    extract ─► retrieve ─► consolidate ─► apply ─► relate
+
+A stage writes nothing itself: its output, its effects and the lane's next stage are one commit,
+made by whoever runs it. So it may run twice (a crash, a redelivery) and take effect once. It acts
+only on saved outputs of earlier stages, and names the stage to go on with: some have nothing to do.
 """
 
 from __future__ import annotations
@@ -10,18 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain import StageName, Usage
-
-ORDER = tuple(StageName)
+from pipeline.ledger.effects import Effects
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """`output` is JSON-ready; `next_stage` overrides the order where stages have nothing to do."""
+    """`output` is JSON-ready; `next_stage` is None where the batch is done."""
 
     output: Any
+    next_stage: StageName | None
     usage: Usage = field(default_factory=Usage)
-    next_stage: StageName | None = None
-
-
-def following(stage: StageName) -> StageName:
-    return ORDER[ORDER.index(stage) + 1]
+    effects: Effects | None = None

@@ -1,15 +1,16 @@
-"""apply: decisions -> memories, history and receipts in one fenced transaction, then the vectors.
+"""apply: decisions -> what becomes of memories, their history and the receipts.
 
-The transaction is the effect; it happens once. The vectors are a projection of it: written before
-the stage ends, so that SUCCEEDED means visible, and repaired by the sweeper if the process dies.
+One commit writes it all, with the lane's next stage. The vector index follows: it is a projection,
+and what it still owes is read from the ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.domain import Activation, Batch, Decision, Fact, StageName
-from pipeline.ledger.changes import Write
+from pipeline.domain import Batch, Decision, Fact, StageName
+from pipeline.ledger.changes import Shelf, Write, carry_out
+from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import (
     Applied,
@@ -23,35 +24,31 @@ from pipeline.outputs import (
 )
 from pipeline.ports import Embedder, Vector
 from pipeline.stages import Finished
-from pipeline.stages.consolidate import new_memory_id
-from pipeline.vectors import VectorIndex
+from pipeline.stages.consolidate import foregone, in_order, new_memory_id
 
 
-async def apply(
-    activation: Activation,
-    batch: Batch,
-    *,
-    embedder: Embedder,
-    index: VectorIndex,
-    memories: Memories,
-    graph: bool,
-) -> Finished:
-    applied = read_if_any(batch, Applied)
-    if applied is None:
-        writes = await _writes(batch, embedder)
-        applied = await memories.apply(activation, batch, writes, embedder=embedder.name)
-    await index.catch_up(applied.touched)
+async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool) -> Finished:
+    writes = await _writes(batch, embedder)
+    stored = await memories.touchable(batch.scope, writes)
+    changes = carry_out(writes, Shelf.of(batch.scope, stored))
+    effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
+    applied = Applied(
+        changed=tuple(c.write.fact for c in changes if c.after is not None),
+    )
     relates = graph and batch.options.infer and applied.changed
-    return Finished(dump(applied), next_stage=None if relates else StageName.SETTLE)
+    return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
 
 
 async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
     facts = read(batch, Extracted).facts
-    decisions = read(batch, Consolidated).decisions
-    packed = read(batch, Retrieved).vectors
+    retrieved = read(batch, Retrieved)
+    consolidated = read_if_any(batch, Consolidated)
+    decisions = (
+        consolidated.decisions if consolidated else in_order(foregone(batch, facts, retrieved))
+    )
     reworded = await _reworded(facts, decisions, embedder)
     return [
-        _write(batch, facts[d.fact], d, unpack(packed[d.fact]), reworded.get(d.fact))
+        _write(batch, facts[d.fact], d, unpack(retrieved.vectors[d.fact]), reworded.get(d.fact))
         for d in decisions
     ]
 

@@ -1,6 +1,7 @@
 """consolidate: facts and neighbours -> one decision a fact. The second question to the model.
 
-A fact whose exact text is stored, or was said before in the same batch, needs no model.
+Much needs no model: verbatim adds, a text that is stored or was said before in the same batch, a
+fact that has nothing to be compared with. Where nothing is left to ask the stage is left out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid5
 
-from pipeline.domain import Batch, Decision, Fact, Outcome
+from pipeline.domain import Batch, Decision, Fact, Outcome, StageName
 from pipeline.ledger.changes import text_hash
 from pipeline.outputs import Consolidated, Extracted, Retrieved, dump, read
 from pipeline.ports import MemoryModel
@@ -18,26 +19,36 @@ from pipeline.stages import Finished
 VERBATIM = "Stored as said (infer=false)."
 ALREADY_STORED = "Exactly this is already stored."
 SAID_TWICE = "Exactly this was said earlier in the same batch."
+NOTHING_SIMILAR = "Nothing similar is stored."
 
 
 async def consolidate(batch: Batch, *, model: MemoryModel) -> Finished:
     facts = read(batch, Extracted).facts
     retrieved = read(batch, Retrieved)
-    settled = repeats(facts, retrieved.known)
-    open_facts = [i for i in range(len(facts)) if i not in settled]
-    if not batch.options.infer:
-        added = {i: Decision(i, Outcome.ADD, VERBATIM, text=facts[i].text) for i in open_facts}
-        return _finished(settled | added)
-    if not open_facts:
-        return _finished(settled)
+    decided = foregone(batch, facts, retrieved)
+    left = [i for i in range(len(facts)) if i not in decided]
+    if not left:
+        return _finished(decided)
     answer = await model.decide(
-        [facts[i] for i in open_facts], retrieved.neighbours, batch.options.instructions
+        [facts[i] for i in left], retrieved.neighbours, batch.options.instructions
     )
-    decided = {
-        open_facts[decision.fact]: replace(decision, fact=open_facts[decision.fact])
+    asked = {
+        left[decision.fact]: replace(decision, fact=left[decision.fact])
         for decision in answer.value
     }
-    return replace(_finished(settled | decided), usage=answer.usage)
+    return replace(_finished(decided | asked), usage=answer.usage)
+
+
+def foregone(batch: Batch, facts: Sequence[Fact], retrieved: Retrieved) -> dict[int, Decision]:
+    """The decisions that need no model, by the fact's position: the same on every retry."""
+    decided = repeats(facts, retrieved.known)
+    left = [i for i in range(len(facts)) if i not in decided]
+    if not batch.options.infer:
+        return decided | {i: Decision(i, Outcome.ADD, VERBATIM, facts[i].text) for i in left}
+    if len(left) == 1 and not retrieved.neighbours:
+        [i] = left
+        return decided | {i: Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)}
+    return decided
 
 
 def repeats(facts: Sequence[Fact], known: Sequence[UUID | None]) -> dict[int, Decision]:
@@ -63,5 +74,9 @@ def new_memory_id(batch: Batch, fact: Fact, position: int) -> UUID:
     return uuid5(event.id, f"memory:{event.seq}:{position}")
 
 
+def in_order(decisions: dict[int, Decision]) -> tuple[Decision, ...]:
+    return tuple(decisions[i] for i in sorted(decisions))
+
+
 def _finished(decisions: dict[int, Decision]) -> Finished:
-    return Finished(dump(Consolidated(tuple(decisions[i] for i in sorted(decisions)))))
+    return Finished(dump(Consolidated(in_order(decisions))), StageName.APPLY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.domain import Batch, Fact, Role, StageName
 from pipeline.outputs import Extracted, dump
 from pipeline.ports import ExtractionRequest, MemoryModel
@@ -19,8 +21,7 @@ async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
     answer = await model.extract(
         ExtractionRequest(batch.messages, batch.context, batch.options.instructions)
     )
-    finished = _finished(answer.value, NOTHING_FOUND)
-    return Finished(finished.output, answer.usage, finished.next_stage)
+    return replace(_finished(answer.value, NOTHING_FOUND), usage=answer.usage)
 
 
 def verbatim(batch: Batch) -> tuple[Fact, ...]:
@@ -34,5 +35,5 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
 
 def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
     if facts:
-        return Finished(dump(Extracted(facts)))
-    return Finished(dump(Extracted((), why_none)), next_stage=StageName.SETTLE)
+        return Finished(dump(Extracted(facts)), StageName.RETRIEVE)
+    return Finished(dump(Extracted((), why_none)), None)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from uuid import UUID
 
-from pipeline.domain import Batch, Fact, Neighbour
+from pipeline.domain import Batch, Neighbour, StageName
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import Extracted, Retrieved, dump, pack, read
 from pipeline.ports import Embedder
 from pipeline.stages import Finished
+from pipeline.stages.consolidate import foregone
 from pipeline.vectors import VectorIndex
 
 
@@ -19,32 +20,30 @@ async def retrieve(
 ) -> Finished:
     """`limit`: how many similar memories each fact is compared with."""
     facts = read(batch, Extracted).facts
-    vectors = await embedder.embed([fact.text for fact in facts])
-    known = await memories.with_texts(batch.scope, [fact.text for fact in facts])
+    texts = [fact.text for fact in facts]
+    vectors = await embedder.embed(texts)
+    around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
-    if batch.options.infer and await memories.any_in(batch.scope):
+    if batch.options.infer and not around.empty:
         hits = await index.nearest_in_lane(batch.scope, vectors, limit=limit)
-        neighbours = await _current(batch, facts, known, hits, memories)
-    return Finished(
-        dump(
-            Retrieved(
-                vectors=tuple(pack(vector) for vector in vectors),
-                known=tuple(known.get(text_hash(fact.text)) for fact in facts),
-                neighbours=neighbours,
-            )
-        )
+        neighbours = await _current(batch, around.known, hits, memories)
+    retrieved = Retrieved(
+        vectors=tuple(pack(vector) for vector in vectors),
+        known=tuple(around.known.get(text_hash(text)) for text in texts),
+        neighbours=neighbours,
     )
+    settled = len(foregone(batch, facts, retrieved)) == len(facts)
+    return Finished(dump(retrieved), StageName.APPLY if settled else StageName.CONSOLIDATE)
 
 
 async def _current(
     batch: Batch,
-    facts: Sequence[Fact],
-    known: dict[bytes, UUID],
-    hits: dict[UUID, float],
+    known: Mapping[bytes, UUID],
+    hits: Mapping[UUID, float],
     memories: Memories,
 ) -> tuple[Neighbour, ...]:
     """The hits the ledger still holds, nearest first: a stale vector is never believed."""
-    similarity = hits | dict.fromkeys(known.values(), 1.0)
+    similarity = dict(hits) | dict.fromkeys(known.values(), 1.0)
     stored = await memories.active(batch.scope.project_id, list(similarity))
     return tuple(
         Neighbour(memory.id, memory.text, similarity[memory.id])

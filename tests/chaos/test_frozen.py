@@ -1,20 +1,20 @@
-"""A worker that freezes inside a transaction keeps its lane's row locked, and is not dead."""
+"""A process that freezes inside a transaction keeps a lane's row locked, and is not dead."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from uuid import uuid4
 
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.ledger import fence
+from pipeline.ledger.schema import lanes
 from tests.support.engine import Engine
 
 ACCEPTED_WITHIN_S = 15.0
 
 
-async def test_workers_frozen_while_they_apply_keep_nobody_from_being_accepted(
+async def test_processes_frozen_while_they_undo_keep_nobody_from_being_accepted(
     engine: Engine,
 ) -> None:
     """As many frozen lanes as the API has writers: a third scope's add must not wait for them."""
@@ -23,11 +23,10 @@ async def test_workers_frozen_while_they_apply_keep_nobody_from_being_accepted(
         await engine.add("I live in Berlin.", user_id=user)
     held = []
     for hint in list(engine.hints.waiting):
-        activation = await engine.ledger.lanes.claim(hint, uuid4())
-        assert activation is not None
         connection = await engine.ledger.engine.connect()
         await connection.begin()
-        await fence.hold(connection, activation)  # and here it stops
+        lane = select(lanes.c.id).where(lanes.c.id == hint.lane_id)
+        await connection.execute(lane.with_for_update())  # and here it stops
         held.append(connection)
     adds = [
         asyncio.create_task(engine.add("I moved to Oslo.", user_id=user))

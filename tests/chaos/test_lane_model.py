@@ -30,6 +30,7 @@ from sqlalchemy import text
 from pipeline.domain import (
     Activation,
     AddOptions,
+    Batch,
     FailureCode,
     Message,
     Role,
@@ -41,7 +42,6 @@ from pipeline.domain import (
 from pipeline.errors import LaneLost
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.lanes import Add, Ending, Lanes, Wake
-from pipeline.stages import following
 from workers.runtime import LoopThread
 
 T = TypeVar("T")
@@ -101,8 +101,7 @@ class Held:
 
     lane: int
     activation: Activation
-    accepted: int
-    loaded: Any = None
+    batch: Batch
 
 
 class LaneMachine(RuleBasedStateMachine):
@@ -166,37 +165,27 @@ class LaneMachine(RuleBasedStateMachine):
     def claim(self, hint: tuple[int, Wake]) -> Any:
         lane, wake = hint
         model = self.lanes[lane]
-        activation = self.run(self.real.claim(wake, uuid4()))
+        claimed = self.run(self.real.claim(wake, uuid4()))
         good = (wake.fence, wake.stage) == (model.fence, model.stage) and model.state == "QUEUED"
-        assert (activation is not None) == good
-        if activation is None:
+        assert (claimed is not None) == good
+        if claimed is None:
             return multiple()
+        activation, batch = claimed
         model.fence += 1
         model.attempts += 1
         model.state, model.due_s = "RUNNING", LEASE_S
         assert (activation.fence, activation.attempts) == (model.fence, model.attempts)
         assert (lane, activation.fence) not in self.activated
         self.activated.add((lane, activation.fence))
-        return Held(lane, activation, accepted=len(model.events))
-
-    @rule(held=holds)
-    def load(self, held: Held) -> None:
-        model = self.lanes[held.lane]
-        if held.loaded is not None:
-            return
-        held.loaded = self.run(self.real.load(held.activation))
-        if not model.holds(held):
-            return  # a zombie may read; what it then writes is refused
         if model.batch is None:
-            self._freeze(model, upto=held.accepted)
-        assert [event.id for event in held.loaded.events] == [e.id for e in model.of_batch()]
+            self._freeze(model)
+        assert batch is not None
+        assert [event.id for event in batch.events] == [e.id for e in model.of_batch()]
+        return Held(lane, activation, batch)
 
-    def _freeze(self, model: ModelLane, *, upto: int) -> None:
-        """The longest prefix of the queue that is alike, as wide as the lane may.
-
-        Only what was accepted before the claim (`upto`) is in the queue.
-        """
-        queue = model.events[model.settled : min(upto, model.settled + model.width)]
+    def _freeze(self, model: ModelLane) -> None:
+        """The longest prefix of the queue that is alike, as wide as the lane may."""
+        queue = model.events[model.settled : model.settled + model.width]
         self.batches += 1
         model.batch = self.batches
         for event in queue:
@@ -214,14 +203,11 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(target=hints, held=consumes(holds))
     def finish(self, held: Held) -> Any:
         """The stage is done; after the last one the batch is settled."""
-        self.load(held)
-        if held.loaded is None:
-            self._refused(held)
-            return multiple()
-        if held.activation.stage is StageName.SETTLE:
+        stages = list(StageName)
+        if held.activation.stage is stages[-1]:
             return self._settle(held, Ending(Status.SUCCEEDED))
-        model, stage = self.lanes[held.lane], following(held.activation.stage)
-        work = self.real.finish_stage(held.activation, stage, output={}, usage=Usage(), ms=1.0)
+        model, stage = self.lanes[held.lane], stages[stages.index(held.activation.stage) + 1]
+        work = self.real.finish(held.activation, stage, output={}, usage=Usage(), ms=1.0)
         wake = self._written(held, work)
         if wake is None:
             return multiple()
@@ -232,15 +218,11 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(target=hints, held=consumes(holds))
     def fail(self, held: Held) -> Any:
-        self.load(held)
-        if held.loaded is None:
-            self._refused(held)
-            return multiple()
         return self._settle(held, Ending(Status.FAILED, failure_code=FailureCode.INTERNAL))
 
     def _settle(self, held: Held, ending: Ending) -> Any:
         model = self.lanes[held.lane]
-        done = self._written(held, self.real.settle(held.activation, held.loaded, ending))
+        done = self._written(held, self.real.settle(held.activation, held.batch, ending))
         if done is None:
             return multiple()
         batch = model.of_batch()
@@ -260,12 +242,8 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(target=hints, held=consumes(holds))
     def split(self, held: Held) -> Any:
-        self.load(held)
-        if held.loaded is None:
-            self._refused(held)
-            return multiple()
         model = self.lanes[held.lane]
-        wake = self._written(held, self.real.split(held.activation, held.loaded))
+        wake = self._written(held, self.real.split(held.activation, held.batch))
         if wake is None:
             return multiple()
         batch = model.of_batch()
@@ -290,12 +268,6 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(held=consumes(holds))
     def die(self, held: Held) -> None:
         """Never heard of again."""
-
-    def _refused(self, held: Held) -> None:
-        """Nothing was loaded: only a zombie sees that, and it cannot settle."""
-        assert not self.lanes[held.lane].holds(held)
-        with pytest.raises(LaneLost):
-            self.run(self.real.settle(held.activation, None, Ending(Status.CANCELLED)))
 
     def _written(self, held: Held, work: Coroutine[Any, Any, T]) -> T | None:
         """The write's result, or None where it must be refused and was."""

@@ -13,7 +13,7 @@ from pipeline.errors import Conflict, LaneLost, ModelUnavailable, NotFound
 from pipeline.events import cancel
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.integration.test_lanes import Troubled
-from tests.support.engine import GRACE_S, Engine
+from tests.support.engine import GRACE_S, NO_CHANGES, Engine
 
 ALONE = AddOptions(metadata={"batch": "of its own"})
 BEFORE_APPLY = [StageName.RETRIEVE, StageName.CONSOLIDATE, StageName.APPLY]
@@ -73,12 +73,9 @@ async def test_an_event_added_after_all_before_it_were_cancelled_is_not_left_beh
 ) -> None:
     first = await engine.add("I like jazz.")
     hint = engine.hints.waiting.popleft()
-    activation = await engine.ledger.lanes.claim(hint, uuid4())
-    assert activation is not None
-    behind = await engine.add("I like tea.")
-    # The worker is about to freeze its batch: it is fenced off, and the lane starts again.
     await call_off(engine, first)
-    assert await engine.ledger.lanes.load(activation) is None
+    behind = await engine.add("I like tea.")
+    engine.hints.waiting.appendleft(hint)
     await engine.drain()
     assert await statuses(engine, first, behind) == ["CANCELLED", "SUCCEEDED"]
 
@@ -106,7 +103,7 @@ async def test_no_call_is_spent_on_an_event_after_it_was_cancelled(engine: Engin
     model = Troubled()
     engine.with_model(model)
     event_id = await engine.add("I like jazz.")
-    await engine.run_until(StageName.CONSOLIDATE)
+    await engine.run_until(StageName.APPLY)
     await call_off(engine, event_id)
     await engine.drain()
     assert model.calls == [1]  # the one before
@@ -117,19 +114,19 @@ async def test_no_call_is_spent_on_an_event_after_it_was_cancelled(engine: Engin
 async def test_a_stage_that_runs_while_its_event_is_cancelled_can_write_nothing(
     engine: Engine, stage: StageName
 ) -> None:
-    event_id = await engine.add("I like jazz.")
+    # Two facts, so that there is something to consolidate.
+    event_id = await engine.add("I like jazz. I live in Oslo.")
     hint = await engine.run_until(stage)
     engine.hints.waiting.clear()
     lanes = engine.ledger.lanes
-    running = await lanes.claim(hint, uuid4())
-    assert running is not None
-    batch = await lanes.load(running)
+    running, batch = await engine.claim(hint)
     assert batch is not None
     await call_off(engine, event_id)
-    with pytest.raises(LaneLost):
-        await lanes.finish_stage(running, StageName.APPLY, output={}, usage=Usage(), ms=1)
-    with pytest.raises(LaneLost):
-        await engine.ledger.memories.apply(running, batch, [], embedder="fake/hash")
+    for effects in (None, NO_CHANGES):
+        with pytest.raises(LaneLost):
+            await lanes.finish(
+                running, StageName.APPLY, output={}, usage=Usage(), ms=1, effects=effects
+            )
     with pytest.raises(LaneLost):
         await lanes.split(running, batch)
     await engine.drain()
@@ -208,9 +205,7 @@ async def test_what_a_cancelled_event_said_is_no_context_of_the_next(engine: Eng
     await call_off(engine, cancelled)
     await engine.drain()
     await engine.add("I like tea.")
-    activation = await engine.ledger.lanes.claim(engine.hints.waiting.popleft(), uuid4())
-    assert activation is not None
-    batch = await engine.ledger.lanes.load(activation)
+    _, batch = await engine.claim(engine.hints.waiting.popleft())
     assert batch is not None
     assert batch.context == []
 
@@ -228,17 +223,6 @@ async def test_clients_see_a_cancelled_event_as_failed_with_its_code(service: Se
     late = await service.client.post(f"/v1/event/{done}/cancel/")
     assert late.status_code == 409
     assert "Too late" in said(late)
-
-
-async def test_an_event_that_says_nothing_may_still_be_cancelled_before_it_settles(
-    engine: Engine,
-) -> None:
-    quiet = await engine.add("How are you?")
-    await engine.run_until(StageName.SETTLE)
-    await call_off(engine, quiet)
-    await engine.drain()
-    event = await engine.event(quiet)
-    assert (event.status, event.note) == (Status.CANCELLED, None)
 
 
 async def test_bad_ids_are_refused_by_name(service: Service) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from uuid import uuid4
 
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, StageName, Status
+from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
-from pipeline.ledger.lanes import Wake
+from pipeline.ledger.lanes import Ending, Wake
 from pipeline.ports import ExtractionRequest
-from tests.support.engine import GRACE_S, LEASE_S, Engine
+from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
 
 
 @dataclass
@@ -82,7 +81,7 @@ async def test_events_with_other_options_never_share_a_batch(engine: Engine) -> 
 
 async def test_an_event_accepted_while_the_lane_works_is_done_next(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
-    await engine.run_until(StageName.SETTLE)
+    await engine.run_until(StageName.RELATE)
     late = await engine.add("I moved to Oslo.")
     assert len(engine.hints.waiting) == 1  # the lane is awake: no second hint
     await engine.drain()
@@ -113,8 +112,7 @@ async def test_a_worker_that_dies_in_any_stage_is_replaced_and_nothing_is_done_t
     event_id = await engine.add("I live in Berlin. My sister Anna lives in Oslo.")
     hint = await engine.run_until(stage)
     engine.hints.waiting.clear()
-    dead = await engine.ledger.lanes.claim(hint, uuid4())  # and never heard of again
-    assert dead is not None
+    await engine.claim(hint)  # and never heard of again
     assert await engine.sweep() == 0  # its lease still runs
     await engine.pass_time(LEASE_S + 1)
     assert await engine.sweep() == 1
@@ -128,16 +126,19 @@ async def test_a_worker_that_dies_in_any_stage_is_replaced_and_nothing_is_done_t
 async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     hint = await engine.run_until(StageName.APPLY)
-    lanes, memories = engine.ledger.lanes, engine.ledger.memories
-    zombie = await lanes.claim(hint, uuid4())
-    assert zombie is not None
-    batch = await lanes.load(zombie)
+    lanes = engine.ledger.lanes
+    zombie, batch = await engine.claim(hint)
     assert batch is not None
     await engine.pass_time(LEASE_S + 1)
     engine.hints.waiting.clear()
     await engine.sweep()
+    for effects in (None, NO_CHANGES):
+        with pytest.raises(LaneLost):
+            await lanes.finish(
+                zombie, StageName.RELATE, output={}, usage=Usage(), ms=1, effects=effects
+            )
     with pytest.raises(LaneLost):
-        await memories.apply(zombie, batch, [], embedder="fake/hash")
+        await lanes.settle(zombie, batch, Ending(Status.SUCCEEDED))
     with pytest.raises(LaneLost):
         await lanes.wait(zombie, ModelUnavailable.code, delay_s=1)
     with pytest.raises(LaneLost):
@@ -150,8 +151,7 @@ async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) 
 async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     lanes = engine.ledger.lanes
-    activation = await lanes.claim(engine.hints.waiting.popleft(), uuid4())
-    assert activation is not None
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
     await engine.pass_time(LEASE_S - 1)
     await lanes.renew([(activation.lane_id, activation.fence)])
     await engine.pass_time(LEASE_S - 1)
@@ -229,7 +229,7 @@ async def test_an_event_that_kills_five_workers_is_put_aside(engine: Engine) -> 
     after = await engine.add("I like chess.", options=AddOptions(metadata={"own": "batch"}))
     for _ in range(5):
         hint = engine.hints.waiting.popleft()
-        assert await engine.ledger.lanes.claim(hint, uuid4()) is not None
+        await engine.claim(hint)
         await engine.pass_time(LEASE_S + 1)
         assert await engine.sweep() == 1
     await engine.drain()

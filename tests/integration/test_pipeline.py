@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
+import pytest
+
+from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, GraphChanges, StoredRelation
+from pipeline.domain import (
+    AddOptions,
+    Answer,
+    Decision,
+    Fact,
+    GraphChanges,
+    Instructions,
+    Neighbour,
+    Outcome,
+    Scope,
+    StageName,
+    StoredRelation,
+)
 from pipeline.errors import ModelRejected, StoreUnavailable
 from pipeline.filters import parse
+from pipeline.ledger.changes import Memory, Write
 from pipeline.ledger.filtering import lanes_of, matches
-from pipeline.ports import VectorRecord
+from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Hit, Query, search
 from tests.support.engine import Engine
+from tests.support.stack import wait_until
 
 
 async def test_a_change_supersedes_and_the_history_keeps_both(engine: Engine) -> None:
@@ -56,7 +75,7 @@ async def test_infer_false_stores_as_said_without_a_model_and_drops_repeats(
     event_id = await engine.add("What a day!", "What a day!", options=options)
     await engine.drain()
     assert await engine.outcomes(event_id) == [("ADD", "What a day!"), ("NOOP", "What a day!")]
-    assert [run.calls for run in (await engine.event(event_id)).stages] == [0, 0, 0, 0]
+    assert [run.calls for run in (await engine.event(event_id)).stages] == [0, 0, 0]
 
 
 async def test_an_immutable_memory_is_left_and_the_news_stored_beside_it(engine: Engine) -> None:
@@ -98,23 +117,117 @@ async def test_a_graph_that_fails_for_good_leaves_the_memories_and_says_so(
     assert len(await engine.texts()) == 1
 
 
-async def test_vectors_that_fail_park_the_event_until_the_store_is_back(engine: Engine) -> None:
-    insert = engine.vectors.insert
+async def test_a_memory_is_found_by_its_meaning_before_the_index_holds_it(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    assert await engine.vectors.list_cols() == []
+    [hit] = await found(engine, "Where does the user live?")
+    assert hit.score.semantic > 0
+    assert await engine.services.index.catch_up() == 1
+    [again] = await found(engine, "Where does the user live?")
+    assert again.score.semantic == pytest.approx(hit.score.semantic)
 
+
+async def test_an_index_that_cannot_be_written_delays_no_event(engine: Engine) -> None:
     async def down(name: str, records: list[VectorRecord]) -> None:
         raise StoreUnavailable("down")
 
     engine.vectors.insert = down  # type: ignore[method-assign,assignment]
-    event_id = await engine.add("I live in Berlin.")
+    for said in ("I live in Berlin.", "I moved to Oslo."):
+        event_id = await engine.add(said)
+        await engine.drain()
+        assert (await engine.event(event_id)).status == "SUCCEEDED"
+    assert len(await engine.texts()) == 1  # the second was compared with the first
+
+
+async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
+    engine: Engine,
+) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    search = engine.vectors.search
+
+    async def down(*_: object, **__: object) -> list[VectorHit]:
+        raise StoreUnavailable("down")
+
+    engine.vectors.search = down  # type: ignore[method-assign]
+    event_id = await engine.add("I moved to Oslo.")
     await engine.drain()
     assert (await engine.event(event_id)).wait_code == "STORE_UNAVAILABLE"
-    engine.vectors.insert = insert  # type: ignore[method-assign]
+    engine.vectors.search = search  # type: ignore[method-assign]
     await engine.pass_time(2000)
     await engine.sweep()
     await engine.drain()
     assert (await engine.event(event_id)).status == "SUCCEEDED"
-    assert len(await engine.history_rows()) == 1
-    assert len(await found(engine, "Where does the user live?")) == 1
+    assert len(await engine.texts()) == 1
+
+
+async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) -> None:
+    await engine.add("I live in Berlin. I like jazz.")
+    await engine.drain()
+    index, projector = engine.services.index, engine.services.projector
+    running = asyncio.create_task(projector.run())
+
+    async def caught_up() -> bool:
+        return not await engine.ledger.memories.unprojected(owed_for_s=0, limit=1)
+
+    await wait_until(caught_up, within_s=10, what="the projector caught up")
+    running.cancel()
+    assert await index.catch_up() == 0
+
+
+@dataclass
+class Passing(RulesModel):
+    """Rewords the first memory, and gives the text it had to the second."""
+
+    first: Memory
+    second: Memory
+    text: str
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        return Answer(
+            (
+                Decision(0, Outcome.UPDATE, "reworded", self.text, self.first.id),
+                Decision(1, Outcome.UPDATE, "passed on", self.first.text, self.second.id),
+            )
+        )
+
+
+async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) -> None:
+    jazz, chess = [await stored(engine, text) for text in ("I like jazz.", "I like chess.")]
+    for one, other, text in ((jazz, chess, "User loves opera"), (chess, jazz, "User sings")):
+        first, second = await current(engine, one), await current(engine, other)
+        engine.with_model(Passing(first, second, text))
+        event_id = await engine.add("I like tea. I live in Oslo.")
+        await engine.drain()
+        assert (await engine.event(event_id)).status == "SUCCEEDED"
+        assert (await current(engine, second)).text == first.text
+
+
+async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    [memory] = [hit.memory for hit in await found(engine, "Berlin")]
+    await engine.add("I moved to Oslo.")
+    await engine.run_until(StageName.APPLY)
+    touchable = engine.ledger.memories.touchable
+    edits = ["User lives in Bonn"]
+
+    async def overtaken(scope: Scope, writes: Sequence[Write]) -> list[Memory]:
+        read = await touchable(scope, writes)
+        if edits:
+            await edit(engine, memory.id, edits.pop())
+        return read
+
+    engine.ledger.memories.touchable = overtaken  # type: ignore[method-assign]
+    await engine.drain()
+    history = await engine.ledger.memories.history(engine.project.id, memory.id)
+    assert [(h.version, h.old_text) for h in history][1:] == [
+        (2, "User lives in Berlin"),
+        (3, "User lives in Bonn"),
+    ]
 
 
 async def test_a_wiped_index_is_rebuilt_from_the_ledger(engine: Engine) -> None:
@@ -165,11 +278,10 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     await engine.add("I like jazz.", options=AddOptions(metadata={"trip": "lisbon", "n": 3}))
     await engine.add("I like chess.", options=AddOptions(metadata={"trip": "oslo"}))
     await engine.drain()
-    memories = engine.ledger.memories
 
     async def texts(value: object, project: object = None) -> int:
         where = matches(project or engine.project.id, parse(value))  # type: ignore[arg-type]
-        return (await memories.page(where, limit=10, offset=0))[1]
+        return (await engine.ledger.memories.page(where, limit=10, offset=0))[1]
 
     maya = {"user_id": "maya"}
     assert await texts(maya | {"metadata": {"trip": "lisbon"}}) == 1
@@ -186,6 +298,30 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     assert await texts(maya | {"text": {"contains": "100%"}}) == 0
     other, _ = await engine.ledger.projects.create("other")
     assert await texts(maya, other.id) == 0
+
+
+async def stored(engine: Engine, said: str) -> Memory:
+    event_id = await engine.add(said)
+    await engine.drain()
+    [line] = (await engine.event(event_id)).receipt
+    assert line.memory_id is not None
+    return await engine.ledger.memories.get(engine.project.id, line.memory_id)
+
+
+async def current(engine: Engine, memory: Memory) -> Memory:
+    return await engine.ledger.memories.get(engine.project.id, memory.id)
+
+
+async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
+    services = engine.services
+    await memories.edit(
+        engine.project.id,
+        memory_id,
+        {"text": text},
+        memories=engine.ledger.memories,
+        embedder=services.embedder,
+        index=services.index,
+    )
 
 
 async def found(engine: Engine, text: str) -> list[Hit]:

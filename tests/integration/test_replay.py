@@ -131,7 +131,7 @@ async def test_only_what_has_failed_is_replayed(engine: Engine, status: str) -> 
 
 async def test_a_cancelled_event_may_come_back(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
-    await engine.run_until(StageName.CONSOLIDATE)
+    await engine.run_until(StageName.APPLY)
     await cancel(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
     await again(engine, event_id)
     await engine.drain()

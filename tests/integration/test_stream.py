@@ -88,10 +88,8 @@ async def test_each_change_is_told_once_and_the_end_is_the_whole_event(
     assert told == [
         ("stage", "PENDING", None),
         ("stage", "RUNNING", "retrieve"),
-        ("stage", "RUNNING", "consolidate"),
         ("stage", "RUNNING", "apply"),
         ("stage", "RUNNING", "relate"),
-        ("stage", "RUNNING", "settle"),
         ("stage", "SUCCEEDED", None),
     ]
     name, event = await stream.next()

@@ -13,17 +13,19 @@ from sqlalchemy import select, text, update
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.domain import Activation, AddOptions, Message, Role, Scope, StageName
+from pipeline.domain import Activation, AddOptions, Batch, Message, Role, Scope, StageName
 from pipeline.ingest import Services, accept, run_stage
 from pipeline.ledger import Ledger, connect
+from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.events import EventView
 from pipeline.ledger.lanes import Lanes, Wake
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import cooldowns, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
-from pipeline.vectors import VectorIndex
+from pipeline.vectors import Projector, VectorIndex
 
 LEASE_S, GRACE_S = 5.0, 30.0
+NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 
 
 def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Ledger:
@@ -74,6 +76,7 @@ class Engine:
             model=model or RulesModel(),
             embedder=embedder,
             index=index,
+            projector=Projector(index),  # never run: what it owes is read from the ledger
             graph=True,
             neighbours=5,
             max_attempts=5,
@@ -111,6 +114,12 @@ class Engine:
         if following:
             self.hints.waiting.append(following)
         return following
+
+    async def claim(self, hint: Wake) -> tuple[Activation, Batch | None]:
+        """Take the lane as a worker would that is never heard of again."""
+        claimed = await self.ledger.lanes.claim(hint, uuid4())
+        assert claimed is not None
+        return claimed
 
     async def run_until(self, stage: StageName) -> Wake:
         """Step until the next hint is for this stage; returns it, still waiting."""

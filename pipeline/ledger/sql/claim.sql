@@ -1,14 +1,78 @@
 -- The compare-and-set that makes an activation: only the holder of the newest fence gets through,
--- once. The attempt is counted before the work, so a crash cannot hide it.
-UPDATE lanes SET
-    state = 'RUNNING',
-    fence = fence + 1,
-    owner = CAST(:owner AS uuid),
-    due_at = now() + CAST(:lease AS interval),
-    attempts = attempts + 1
-WHERE id = CAST(:lane_id AS uuid)
-  AND fence = CAST(:fence AS bigint)
-  AND stage = CAST(:stage AS text)
-  AND state = 'QUEUED'
-RETURNING fence, project_id, user_id, agent_id, app_id, run_id, accepted_seq, settled_seq,
-          batch_id, attempts, waits, width
+-- once. The attempt is counted before the work, so a crash cannot hide it. With the lane comes all
+-- the stage works with, in the same round trip: the batch's events with their messages, what earlier
+-- stages put out, and what the scope said before.
+-- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
+-- equal options within the width and the token budget; always at least one event. The queue ends
+-- where this statement's view of it does (`before`): what is accepted meanwhile is not skipped.
+WITH before AS (
+    SELECT * FROM lanes
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+      AND stage = CAST(:stage AS text) AND state = 'QUEUED'
+), held AS (
+    UPDATE lanes SET
+        state = 'RUNNING',
+        fence = lanes.fence + 1,
+        owner = CAST(:owner AS uuid),
+        due_at = now() + CAST(:lease AS interval),
+        attempts = lanes.attempts + 1,
+        batch_id = coalesce(lanes.batch_id, CAST(:new_batch_id AS uuid))
+    FROM before
+    WHERE lanes.id = before.id AND lanes.fence = before.fence AND lanes.state = before.state
+      AND lanes.stage = before.stage
+    RETURNING lanes.fence, lanes.attempts
+), queue AS (
+    SELECT e.id, e.seq, e.tokens, e.options = first_value(e.options) OVER (ORDER BY e.seq) AS alike
+    FROM before b JOIN events e ON e.lane_id = b.id
+    WHERE b.batch_id IS NULL AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
+      AND e.status = 'PENDING' AND EXISTS (SELECT FROM held)
+    ORDER BY e.seq
+    LIMIT (SELECT coalesce(width, CAST(:full_width AS integer)) FROM before)
+), prefix AS (
+    SELECT id, row_number() OVER upto AS place, sum(tokens) OVER upto AS tokens,
+           bool_and(alike) OVER upto AS alike
+    FROM queue WINDOW upto AS (ORDER BY seq)
+), frozen AS (
+    UPDATE events SET batch_id = CAST(:new_batch_id AS uuid), status = 'RUNNING',
+                      started_at = coalesce(started_at, now())
+    FROM prefix
+    WHERE events.id = prefix.id AND events.status = 'PENDING' AND prefix.alike
+      AND (prefix.place = 1 OR prefix.tokens <= CAST(:batch_tokens AS integer))
+    RETURNING events.id, events.lane_id, events.seq, events.options, events.replayed_at,
+              events.created_at
+), batch AS MATERIALIZED (
+    SELECT * FROM frozen
+    UNION ALL
+    SELECT e.id, e.lane_id, e.seq, e.options, e.replayed_at, e.created_at
+    FROM before b JOIN events e ON e.batch_id = b.batch_id
+    WHERE e.status = 'RUNNING'
+)
+SELECT
+    h.fence, h.attempts, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
+    b.batch_id, b.waits,
+    (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
+     FROM batch) AS age_s,
+    (SELECT custom_instructions FROM projects WHERE id = b.project_id) AS instructions,
+    (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
+      WHERE r.batch_id = b.batch_id) AS outputs,
+    (SELECT jsonb_agg(jsonb_build_object(
+        'id', e.id, 'seq', e.seq, 'options', e.options, 'messages', (
+            SELECT jsonb_agg(jsonb_build_object(
+                'role', m.role, 'name', m.name, 'content', m.content, 'said_at', m.said_at
+            ) ORDER BY m.ordinal)
+            FROM messages m WHERE m.lane_id = e.lane_id AND m.seq = e.seq
+        )) ORDER BY e.seq)
+     FROM batch e) AS events,
+    (SELECT jsonb_agg(jsonb_build_object('role', c.role, 'name', c.name, 'content', c.content)
+        ORDER BY c.seq, c.ordinal)
+     FROM (
+        SELECT m.seq, m.ordinal, m.role, m.name, m.content FROM messages m
+        WHERE m.lane_id = b.id AND m.seq < (SELECT min(seq) FROM batch)
+          -- What was taken back is not even hinted at.
+          AND NOT EXISTS (
+              SELECT FROM events e WHERE e.lane_id = m.lane_id AND e.seq = m.seq
+                AND (e.status = 'CANCELLED' OR e.undone_at IS NOT NULL))
+        ORDER BY m.seq DESC, m.ordinal DESC
+        LIMIT CAST(:context AS integer)
+     ) c) AS context
+FROM held h, before b

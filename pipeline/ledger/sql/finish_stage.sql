@@ -1,9 +1,10 @@
 -- Keep a stage's output and hand the lane to the next stage, in one commit: after a crash the work
--- is either all to do again or all done. An output once kept, and its cost, is never replaced.
+-- is either all to do again or all done. Without a next stage the lane stays with its worker, which
+-- settles it.
 WITH held AS (
     UPDATE lanes SET
-        state = 'QUEUED',
-        stage = CAST(:next_stage AS text),
+        state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
+        stage = coalesce(CAST(:next_stage AS text), lanes.stage),
         due_at = now() + CAST(:grace AS interval),
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
@@ -15,7 +16,5 @@ WITH held AS (
     SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms
     FROM held
-    ON CONFLICT (batch_id, stage) DO UPDATE SET
-        ms = stage_runs.ms + excluded.ms, finished_at = now()
 )
-SELECT count(*) FROM held
+SELECT true AS lane, true AS held FROM held

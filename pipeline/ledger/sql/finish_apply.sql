@@ -1,0 +1,90 @@
+-- What a batch does to memories, its receipts, its output and the lane's next stage: one commit, or
+-- nothing. `seen` are the memories the changes were worked out from, as they were then: where a
+-- person has changed one since, nothing is written and the changes are worked out anew.
+-- The lane is locked first and the memories in the order of their ids, as everybody does it.
+WITH lane AS MATERIALIZED (
+    SELECT id FROM lanes
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+    FOR UPDATE
+), seen AS (
+    SELECT * FROM unnest(CAST(:seen_ids AS uuid[]), CAST(:seen_versions AS integer[]))
+        AS s (id, version)
+), still AS MATERIALIZED (
+    SELECT m.id
+    FROM lane JOIN memories m ON m.lane_id = lane.id JOIN seen s ON s.id = m.id
+    WHERE m.version = s.version
+    ORDER BY m.id
+    FOR UPDATE OF m
+), held AS (
+    UPDATE lanes SET
+        state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
+        stage = coalesce(CAST(:next_stage AS text), lanes.stage),
+        due_at = now() + CAST(:grace AS interval),
+        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
+    FROM lane
+    WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
+    RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,
+              lanes.run_id, lanes.batch_id
+), state AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
+        id uuid, text text, text_hash text, metadata jsonb, attributed_to text, state text,
+        immutable boolean, expiration_date date, version integer, event_id uuid,
+        message_ordinal smallint, valid_from timestamptz, embedding text
+    )
+), changed AS (
+    UPDATE memories SET
+        text = s.text, text_hash = decode(s.text_hash, 'hex'), metadata = s.metadata,
+        attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
+        expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
+        message_ordinal = s.message_ordinal, valid_from = s.valid_from, updated_at = now(),
+        embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
+        embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
+                        ELSE CAST(:embedder AS text) END
+    FROM held, state s
+    WHERE memories.id = s.id AND s.id IN (SELECT id FROM seen)
+), born AS (
+    INSERT INTO memories (
+        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, metadata,
+        attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
+        valid_from, embedding, embedder
+    )
+    SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
+           decode(s.text_hash, 'hex'), s.metadata, s.attributed_to, s.state, s.immutable,
+           s.expiration_date, s.version, s.event_id, s.message_ordinal, s.valid_from,
+           decode(s.embedding, 'base64'), CAST(:embedder AS text)
+    FROM held h, state s
+    WHERE s.id NOT IN (SELECT id FROM seen)
+), remembered AS (
+    INSERT INTO memory_history (
+        memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date,
+        reason, event_id, message_ordinal, valid_from
+    )
+    SELECT p.memory_id, p.version, h.project_id, p.outcome, p.old_text, p.new_text, p.metadata,
+           p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.valid_from
+    FROM held h, jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
+        memory_id uuid, version integer, outcome text, old_text text, new_text text,
+        metadata jsonb, expiration_date date, reason text, event_id uuid,
+        message_ordinal smallint, valid_from timestamptz
+    )
+), told AS (
+    -- A replayed event's lines go on after those of its first run.
+    INSERT INTO receipts (
+        event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal
+    )
+    SELECT l.event_id,
+           (SELECT coalesce(max(o.ordinal), -1) FROM receipts o WHERE o.event_id = l.event_id)
+               + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
+           l.outcome, l.memory_id, l.text, l.previous_text, l.reason, l.message_ordinal
+    FROM held h, jsonb_to_recordset(CAST(:receipt AS jsonb)) AS l (
+        place integer, event_id uuid, outcome text, memory_id uuid, text text, previous_text text,
+        reason text, message_ordinal smallint
+    )
+), run AS (
+    INSERT INTO stage_runs (
+        batch_id, stage, output, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
+    )
+    SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
+           :completion_tokens, CAST(:cost_usd AS float8), :ms
+    FROM held
+)
+SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane
