@@ -11,8 +11,8 @@
        └──► settle: SUCCEEDED, next batch of the lane     ingest.run_stage
 
 A lane is a scope's queue; the state machine that moves it is ledger/lanes, a statement a file in
-ledger/sql. A stage only reads and thinks; what it puts out, what it changes and the lane's next stage
-are one commit. So any task may run twice, late, or in a process that is killed.
+ledger/sql. A stage only reads and thinks; what it puts out, what it changes and the lane's next
+stage are one commit. So any task may run twice, late, or in a process that is killed.
 
     domain        values            errors       what went wrong, by what helps
     ports         promises          adapters/    who keeps them, and their fakes

@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain import Scope, StoredRelation
 from pipeline.ledger.effects import name_key
 from pipeline.ledger.schema import entities, lanes, relations
+from pipeline.ledger.sql import statement
 
 # More current relations than this are not shown to a model at once.
 OFFERED = 50
@@ -43,12 +44,14 @@ class Graph:
 
     async def mentioned_in(self, scope: Scope, texts: Sequence[str]) -> list[StoredRelation]:
         """Current relations of the scope with an end named in the texts, newest first."""
-        source, destination = entities.alias("source"), entities.alias("destination")
-        named = _named(" ".join(texts), source, destination)
-        query = _current(source, destination, and_(relations.c.lane_id == scope.lane_id, named))
+        values = {
+            "lane_id": scope.lane_id,
+            "said": name_key(" ".join(texts)),
+            "limit": OFFERED,
+        }
         async with self._single.connect() as connection:
-            rows = await connection.execute(query.limit(OFFERED))
-            return [StoredRelation(r.id, r.source, r.relation, r.destination) for r in rows]
+            rows = await connection.execute(statement("mentioned"), values)
+            return [StoredRelation(**row._mapping) for row in rows]  # noqa: SLF001
 
     async def near(
         self, where: ColumnElement[bool], query: str, found: Sequence[str], *, limit: int

@@ -15,12 +15,10 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Executable,
     Row,
-    Select,
     and_,
-    exists,
     func,
-    or_,
     select,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -80,15 +78,10 @@ class Memories:
 
     async def around(self, scope: Scope, texts: Sequence[str]) -> Around:
         """What a scope holds that new facts with these texts are to be compared with."""
-        mine = and_(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
-        held = select(exists().where(mine).label("any")).subquery()
-        same = memories.c.text_hash.in_({text_hash(text) for text in texts})
-        query = select(held.c.any, memories.c.id, memories.c.text_hash).join_from(
-            held, memories, and_(mine, same), isouter=True
-        )
-        rows = await self._rows(query)
+        values = {"lane_id": scope.lane_id, "hashes": [text_hash(text) for text in texts]}
+        rows = await self._rows(statement("around"), values)
         return Around(
-            empty=not rows[0].any,
+            empty=rows[0].empty,
             known={row.text_hash: row.id for row in rows if row.id is not None},
         )
 
@@ -105,14 +98,12 @@ class Memories:
 
     async def touchable(self, scope: Scope, writes: Sequence[Write]) -> list[Memory]:
         """Every memory the writes may change or collide with, as it is now."""
-        targets = {write.target for write in writes if write.target}
-        hashes = {text_hash(text) for write in writes for text in (write.text, write.fact_text)}
-        query = select(memories).where(
-            memories.c.lane_id == scope.lane_id,
-            memories.c.state == "ACTIVE",
-            or_(memories.c.id.in_(targets), memories.c.text_hash.in_(hashes)),
-        )
-        return [as_memory(row) for row in await self._rows(query)]
+        values = {
+            "lane_id": scope.lane_id,
+            "ids": [write.target for write in writes if write.target],
+            "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact_text)],
+        }
+        return [as_memory(row) for row in await self._rows(statement("touchable"), values)]
 
     # What the vector index asks
 
@@ -280,7 +271,9 @@ class Memories:
                 connection, before, as_memory(row), Outcome.DELETE, "Deleted by request."
             )
 
-    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+    async def _rows(
+        self, query: Executable, values: Mapping[str, Any] | None = None
+    ) -> Sequence[Row[Any]]:
         async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
             return rows
