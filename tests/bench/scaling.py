@@ -1,0 +1,90 @@
+"""How far workers scale while a model takes its time, and what a call of it costs by transport.
+
+The stand-in for a model is a process of its own that answers after half a second, so the workers'
+cores are spent on the engine and on LiteLLM's client alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.engine import drain
+from tests.support.stack import Stack
+
+LATENCY_MS = 500
+WORKERS = (1, 2, 4)
+# Every user says one sentence; in few scopes, many of them.
+WIDE = {"events": 400, "users": 400}
+DEEP = {"events": 1_600, "users": 20}
+CALLS = 200
+
+
+@contextmanager
+def stand_in(*, latency_ms: float) -> Iterator[str]:
+    """The base URL of a stand-in for a model."""
+    command = [
+        sys.executable, "-m", "tests.support.llm_server",
+        "--port", "0", "--latency-ms", str(latency_ms),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield str(json.loads(server.stdout.readline())["base_url"])
+        finally:
+            server.terminate()
+
+
+async def scaling() -> dict[str, Any]:
+    """Drained adds per second of 1, 2 and 4 worker processes, each on a stack of its own."""
+    found: dict[str, Any] = {}
+    with stand_in(latency_ms=LATENCY_MS) as base_url:
+        for workers in WORKERS:
+            settings = {
+                "MEMLANE_WORKERS": str(workers),
+                "MEMLANE_LLM__MODEL": "openai/stand-in",
+                "MEMLANE_LLM__API_BASE": base_url,
+                "MEMLANE_LLM__API_KEY": "none",
+            }
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                Stack(Path(folder) / "stack", settings) as stack,
+            ):
+                await drain(stack, "warm", events=20 * workers, users=20 * workers)
+                found[f"{workers}_workers"] = {
+                    "distinct_users": await drain(stack, "wide", **WIDE),
+                    "few_scopes": await drain(stack, "deep", **DEEP),
+                }
+    one = found["1_workers"]["distinct_users"]["events_per_s"]
+    for workers in WORKERS:
+        run = found[f"{workers}_workers"]
+        run["speedup"] = round(run["distinct_users"]["events_per_s"] / one, 2)
+    return found
+
+
+def transports() -> dict[str, float]:
+    """CPU milliseconds of one completion through LiteLLM, by transport, each in its own process."""
+    with stand_in(latency_ms=0) as base_url:
+        return {
+            transport: float(
+                subprocess.check_output(
+                    [sys.executable, "-m", "tests.bench.transports", transport, base_url], text=True
+                ).split()[-1]
+            )
+            for transport in ("aiohttp", "httpx", "sync_in_threads")
+        }
+
+
+async def main() -> None:
+    print(json.dumps({"transports_cpu_ms": transports(), "scaling": await scaling()}, indent=2))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())  # noqa: TID251  an entry of its own
