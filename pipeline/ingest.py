@@ -3,13 +3,14 @@
     accept ──► run_stage(extract) ──► run_stage(retrieve) ──► … ──► settle
                      │ each: claim ─► stage ─► finish (one commit) ─► the next hint
 
-A stage that cannot go on has four ways out: it waits (somebody else's outage), its batch is halved
-(one of several events breaks it), its event fails (with a code), or its lane is lost (a younger
-activation has it, and nothing is written).
+A stage that cannot go on has five ways out: it waits (somebody else's outage), its batch is halved
+(one of several events breaks it), its event fails (with a code), its lane is lost (a younger
+activation has it, and nothing is written), or it is handed back (this process has to stop).
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -64,7 +65,10 @@ NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
 
 
 class Leases(Protocol):
-    """Keeps the leases of what this process works on alive."""
+    """Keeps the leases of what this process works on alive.
+
+    Where the process has to stop, the work inside `hold` is cancelled.
+    """
 
     def hold(self, activation: Activation) -> AbstractContextManager[None]: ...
 
@@ -136,6 +140,9 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
             telemetry.fenced.labels(wake.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=wake.stage)
             return None
+        except asyncio.CancelledError:
+            log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=wake.stage)
+            return await lanes.hand_back(activation)
 
 
 async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:

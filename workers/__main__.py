@@ -9,7 +9,13 @@ from typing import Any
 
 import structlog
 from celery.platforms import SecurityWarning
-from celery.signals import setup_logging, task_failure, worker_ready
+from celery.signals import (
+    setup_logging,
+    task_failure,
+    task_unknown,
+    worker_ready,
+    worker_shutting_down,
+)
 
 from pipeline import settings, telemetry
 from workers.app import QUEUE, make_app
@@ -34,7 +40,7 @@ def main() -> None:
     dispatcher = BackgroundDispatcher(CeleryDispatcher(app), at_once=True)
     register(app, runtime, dispatcher)
 
-    # Celery keeps weak references to receivers: these two live as long as this frame.
+    # Celery keeps weak references to receivers: these live as long as this frame.
     def keep_our_logging(**_: Any) -> None:
         """A receiver, any receiver, keeps Celery from setting up logging of its own."""
 
@@ -44,12 +50,22 @@ def main() -> None:
         if arguments.ready_file:
             arguments.ready_file.touch()
 
+    def stopping(**_: Any) -> None:
+        """Celery takes no more hints and waits for its threads, however long those take."""
+        runtime.stop_within(configured.stop_s)
+
+    def unknown(name: str, **_: Any) -> None:
+        """Celery has dropped it; the sweeper repeats what it was about."""
+        log.warning("hint_dropped", task=name)
+
     def failed(sender: Any, exception: BaseException, **_: Any) -> None:
         log.error("task_raised", task=sender.name, exc_info=exception)
 
     task_failure.connect(failed)
+    task_unknown.connect(unknown)
     setup_logging.connect(keep_our_logging)
     worker_ready.connect(ready)
+    worker_shutting_down.connect(stopping)
     app.Worker(
         hostname=f"{arguments.name}@%h",
         pool="threads",

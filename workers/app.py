@@ -80,7 +80,6 @@ def make_app(settings: Settings) -> Celery:
         },
         # A stage that goes on after the broker went away is safe, and its model call is paid for.
         worker_cancel_long_running_tasks_on_connection_loss=False,
-        worker_soft_shutdown_timeout=25,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_disable_rate_limits=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -43,6 +43,10 @@ class LoopThread:
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def call_later(self, delay_s: float, what: Callable[[], None]) -> None:
+        """Have it called in the loop; from anywhere, a signal handler too."""
+        self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, what)
+
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -50,22 +54,32 @@ class LoopThread:
 
 
 class Heartbeat:
-    """Renews the leases of what this process works on; what it has let go of runs out."""
+    """Renews the leases of what this process works on, until it has to let go."""
 
     def __init__(self, lanes: Lanes, *, lease_s: float) -> None:
         self._lanes = lanes
         # Three beats a lease: two may be late or lost.
         self._interval_s = lease_s / 3
-        self._held: set[tuple[UUID, int]] = set()
+        self._held: dict[tuple[UUID, int], asyncio.Task[Any]] = {}
+        self._ending = False
 
     @contextmanager
     def hold(self, activation: Activation) -> Iterator[None]:
-        held = (activation.lane_id, activation.fence)
-        self._held.add(held)
+        held, work = (activation.lane_id, activation.fence), asyncio.current_task()
+        assert work is not None
+        self._held[held] = work
+        if self._ending:  # it was being claimed as the others had to let go
+            work.cancel()
         try:
             yield
         finally:
-            self._held.discard(held)
+            del self._held[held]
+
+    def let_go(self) -> None:
+        """Cancel the work under way, and what may still begin: its lanes are handed back."""
+        self._ending = True
+        for work in self._held.values():
+            work.cancel()
 
     async def beat(self) -> None:
         while True:
@@ -94,6 +108,10 @@ class Runtime:
         return self._loop.run(
             run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
         )
+
+    def stop_within(self, seconds: float) -> None:
+        """Let stages finish for so long, then have their lanes handed back."""
+        self._loop.call_later(seconds, self._leases.let_go)
 
     def warm(self) -> None:
         """Load the models now, beside the first events, instead of inside one of them."""

@@ -1,10 +1,17 @@
-"""One task a stage, all alike: parse the hint, run the stage, publish the next hint."""
+"""One task a stage, all alike: read the hint, run the stage, publish the next hint.
+
+A message is what any release may have published. One that says more than this release knows, or
+something else, is dropped with a word in the log: the ledger knows what is due, and the sweeper
+tells it again in words of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from uuid import UUID
 
+import structlog
 from celery import Celery
 
 from pipeline.domain import StageName
@@ -13,16 +20,33 @@ from pipeline.ports import Dispatcher
 from workers.app import task_name
 from workers.runtime import Runtime
 
+log = structlog.get_logger()
+
 
 def register(app: Celery, runtime: Runtime, dispatcher: Dispatcher) -> None:
     for stage in StageName:
         app.task(_task(stage, runtime, dispatcher), name=task_name(stage))
 
 
-def _task(stage: StageName, runtime: Runtime, dispatcher: Dispatcher) -> Callable[[str, int], None]:
-    def run(lane_id: str, fence: int) -> None:
-        following = runtime.run_stage(Wake(UUID(lane_id), fence, stage))
+def _task(stage: StageName, runtime: Runtime, dispatcher: Dispatcher) -> Callable[..., None]:
+    def run(*said: Any, **more: Any) -> None:
+        if (wake := read_hint(stage, *said, **more)) is None:
+            log.warning("hint_dropped", task=task_name(stage))
+            return
+        following = runtime.run_stage(wake)
         if following is not None:
             dispatcher.kick(following.lane_id, following.fence, following.stage)
 
     return run
+
+
+def read_hint(stage: StageName, *said: Any, **more: Any) -> Wake | None:
+    """The hint of a message's arguments, `(lane id, fence)`; None where they say anything else."""
+    match said:
+        case (str(lane_id), int(fence)) if not more:
+            try:
+                return Wake(UUID(lane_id), fence, stage)
+            except ValueError:
+                return None
+        case _:
+            return None

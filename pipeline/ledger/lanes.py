@@ -2,7 +2,8 @@
 
     IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish──► QUEUED … ──settle──► QUEUED | IDLE
                        ▲                  │ ├──wait──► WAITING ──┐
-                       │                  │ └──split─────────────┤
+                       │                  │ ├──split─────────────┤
+                       │                  │ └──hand_back─────────┤
                        └──sweep (due)─────┴──────────────────────┘
 
 Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
@@ -300,6 +301,16 @@ class Lanes:
         if row is None:
             raise LaneLost
 
+    async def hand_back(self, activation: Activation) -> Wake | None:
+        """Give the lane up unfinished. Returns whom to wake; None where it is no longer held."""
+        row = await self._one(
+            statement("hand_back"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            grace=self.grace,
+        )
+        return Wake(activation.lane_id, row.fence, StageName(row.stage)) if row else None
+
     async def renew(self, held: Sequence[tuple[UUID, int]]) -> None:
         """Extend the leases of these (lane, fence) pairs; those already lost stay lost."""
         async with self._engine.connect() as connection:
@@ -334,6 +345,7 @@ class Lanes:
                     "limit": limit,
                     "patience": timedelta(seconds=patience_s),
                     "grace": self.grace,
+                    "stages": list(StageName),
                 },
             )
             return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]

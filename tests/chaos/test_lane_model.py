@@ -1,8 +1,8 @@
 """The lane state machine on a real PostgreSQL against a small model, through random interleavings.
 
 The model is the state machine of pipeline/ledger/lanes.py as a few lines of Python. Hypothesis
-accepts, hands out hints (fresh, stale, doubled), lets workers die, wake late, finish, wait and
-split, lets time pass and sweeps; after each step the ledger's rows must be the model's.
+accepts, hands out hints (fresh, stale, doubled), lets workers die, wake late, finish, wait, split
+and hand back, lets time pass and sweeps; after each step the ledger's rows must be the model's.
 """
 
 from __future__ import annotations
@@ -264,6 +264,23 @@ class LaneMachine(RuleBasedStateMachine):
         model.attempts -= 1
         model.waits += 1
         model.state, model.due_s = "WAITING", WAIT_S
+
+    @rule(target=hints, held=consumes(holds), finishes=st.booleans())
+    def stop(self, held: Held, finishes: bool) -> Any:
+        """A worker has to go: at once, or before it hears that its stage is finished."""
+        if finishes:
+            self.finish(held)
+        model = self.lanes[held.lane]
+        mine = model.fence == held.activation.fence and model.state in ("RUNNING", "QUEUED")
+        wake = self.run(self.real.hand_back(held.activation))
+        assert (wake is not None) == mine
+        if wake is None:
+            return multiple()
+        model.fence += 1
+        model.attempts -= model.state == "RUNNING"
+        model.queue(model.stage)
+        assert wake == Wake(model.scope.lane_id, model.fence, model.stage)
+        return held.lane, wake
 
     @rule(held=consumes(holds))
     def die(self, held: Held) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 import pytest
+from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage
@@ -254,3 +255,75 @@ async def test_scopes_run_beside_each_other(engine: Engine) -> None:
     assert {hint.stage for hint in engine.hints.waiting} == {StageName.RETRIEVE}
     await engine.drain()
     assert len(await engine.texts("maya")) == len(await engine.texts("jon")) == 1
+
+
+@pytest.mark.parametrize("stage", [StageName.EXTRACT, StageName.APPLY, StageName.SETTLE])
+async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
+    engine: Engine, stage: StageName
+) -> None:
+    event_id = await engine.add("I live in Berlin.")
+    hint = await engine.run_until(stage)
+    for _ in range(engine.services.max_attempts + 1):  # more often than a crash would be forgiven
+        activation = await engine.ledger.lanes.claim(hint, uuid4())
+        assert activation is not None
+        back = await engine.ledger.lanes.hand_back(activation)
+        assert back is not None
+        assert (back.stage, back.fence) == (stage, activation.fence + 1)
+        hint = back
+    engine.hints.waiting[0] = hint
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+    assert len(await engine.texts()) == 1
+
+
+async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner(
+    engine: Engine,
+) -> None:
+    asked = asyncio.Event()
+
+    class Hanging(RulesModel):
+        async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    engine.with_model(Hanging())
+    event_id = await engine.add("I like jazz.")
+    work = asyncio.create_task(engine.step())
+    await asked.wait()
+    work.cancel()
+    wake = await work
+    assert wake is not None
+    assert await engine.lane_state() == "QUEUED"
+    engine.with_model(RulesModel())
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
+async def test_a_lane_somebody_else_holds_by_now_is_not_handed_back(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    lanes = engine.ledger.lanes
+    slow = await lanes.claim(engine.hints.waiting.popleft(), uuid4())
+    assert slow is not None
+    await engine.pass_time(LEASE_S + 1)
+    await engine.sweep()
+    younger = await lanes.claim(engine.hints.waiting[0], uuid4())
+    assert younger is not None
+    assert await lanes.hand_back(slow) is None
+    assert await engine.lane_state() == "RUNNING"
+
+
+async def test_a_lane_in_a_stage_of_a_later_release_is_left_to_that_release(
+    engine: Engine,
+) -> None:
+    await engine.add("I like jazz.", user_id="later")
+    await engine.add("I like jazz.", user_id="now")
+    engine.hints.waiting.clear()
+    lane = {"lane": engine.scope("later").lane_id}
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            text("UPDATE lanes SET stage = 'summarise' WHERE id = :lane"), lane
+        )
+    await engine.pass_time(GRACE_S + 1)
+    assert await engine.sweep() == 1
+    assert engine.hints.waiting[0].lane_id == engine.scope("now").lane_id

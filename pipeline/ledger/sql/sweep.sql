@@ -5,6 +5,8 @@
 WITH due AS (
     SELECT id, state FROM lanes
     WHERE state <> 'IDLE'
+      -- A stage of a later release is for that release's sweepers.
+      AND stage = ANY (CAST(:stages AS text[]))
       AND due_at < now() - CASE state WHEN 'QUEUED' THEN CAST(:patience AS interval)
                                       ELSE interval '0' END
     ORDER BY due_at

@@ -1,0 +1,178 @@
+"""Workers that are told to stop, one or all in turn: no lane waits for a lease to run out."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from celery import Celery
+
+from tests.support.chaos_ledger import LedgerWindow, broker_url, database_url, holds
+from tests.support.llm_server import LLMServer
+from tests.support.stack import Client, Stack, wait_until
+
+WORKERS, THREADS, STOP_S = 3, 8, 3.0
+ADDS, SCOPES = 240, 60
+
+
+@pytest.fixture(scope="module")
+async def model() -> AsyncIterator[LLMServer]:
+    async with LLMServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def stack(model: LLMServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    settings = {
+        "MEMLANE_WORKERS": str(WORKERS),
+        "MEMLANE_WORKER_CONCURRENCY": str(THREADS),
+        "MEMLANE_STOP_S": str(STOP_S),
+        "MEMLANE_LEASE_S": "60",
+        "MEMLANE_LLM__MODEL": "openai/stand-in",
+        "MEMLANE_LLM__API_BASE": model.base_url,
+        "MEMLANE_LLM__API_KEY": "sk-test",
+    }
+    stack = Stack(tmp_path_factory.mktemp("stop"), settings)
+    await asyncio.to_thread(stack.up)
+    yield stack
+    await asyncio.to_thread(stack.down)
+
+
+@pytest.fixture
+async def client(stack: Stack, model: LLMServer) -> AsyncIterator[Client]:
+    model.rules.clear()
+    async with stack.client() as made:
+        yield made
+
+
+async def test_workers_that_stop_finish_their_stages_and_hand_on(
+    stack: Stack, client: Client, model: LLMServer
+) -> None:
+    """With leases of a minute, whatever were left behind would be seen."""
+    model.on("any", "delay", ms=1_000)
+    calls = model.count("extract")
+    ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(2 * WORKERS * THREADS)]
+
+    async def all_busy() -> bool:
+        return model.count("extract") >= calls + WORKERS * THREADS
+
+    await wait_until(all_busy, within_s=20, what="every thread at the model")
+    await asyncio.gather(*(replaced(stack, f"worker-{n + 1}") for n in range(WORKERS)))
+    events = await client.all_ended(ids, within_s=30)
+    assert {event["status"] for event in events} == {"SUCCEEDED"}
+    assert model.count("extract") == calls + len(ids)  # nobody was asked twice
+    assert swept(stack)["RUNNING"] == 0
+
+
+async def test_a_stage_that_hangs_is_handed_back_before_its_worker_goes(
+    stack: Stack, client: Client, model: LLMServer
+) -> None:
+    model.on("extract", "hang", times=1)
+    calls = model.count("extract")
+    event_id = await client.add("hanging", "I like tea.")
+
+    async def asked() -> bool:
+        return model.count("extract") > calls
+
+    await wait_until(asked, within_s=20, what="a call that hangs")
+    took_s = await asyncio.gather(*(replaced(stack, f"worker-{n + 1}") for n in range(WORKERS)))
+    assert max(took_s) < STOP_S + 5
+    event = await client.ended(event_id, within_s=30)
+    assert event["status"] == "SUCCEEDED"
+    assert told(stack, "lane_handed_back") == 1
+    assert swept(stack)["RUNNING"] == 0
+
+
+async def test_workers_replaced_one_by_one_under_load_lose_and_double_nothing(
+    stack: Stack, client: Client, model: LLMServer
+) -> None:
+    model.on("any", "delay", ms=50)
+    ids: list[str] = []
+
+    async def talk() -> None:
+        for n in range(ADDS):
+            ids.append(await client.add(f"roll-{n % SCOPES}", f"I like tea number {n}."))
+            await asyncio.sleep(0.02)
+
+    talking = asyncio.create_task(talk())
+    for n in range(WORKERS):
+        await replaced(stack, f"worker-{n + 1}")
+    await talking
+    events = await client.all_ended(ids, within_s=60)
+    assert Counter(event["status"] for event in events) == {"SUCCEEDED": ADDS}
+    stored = [m["memory"] for n in range(SCOPES) for m in await client.memories(f"roll-{n}")]
+    assert sorted(stored) == sorted(row["memory"] for event in events for row in event["results"])
+    assert len(set(stored)) == ADDS
+    assert swept(stack)["RUNNING"] == 0
+
+
+async def test_messages_of_the_last_release_are_done_and_of_the_next_are_dropped_and_healed(
+    stack: Stack, client: Client
+) -> None:
+    """The last release's name and arguments, written out: a rename here breaks rolling updates."""
+    before = stack.pids()
+    window = LedgerWindow(database_url(stack))
+    broker = Celery(broker=broker_url(stack))
+    for n in range(WORKERS):
+        stack.kill(f"worker-{n + 1}", signal.SIGSTOP)
+    ids = [await client.add(f"release-{n}", "I like tea.") for n in range(3)]
+    await asyncio.to_thread(empty, broker)
+    lanes = await window.rows(
+        "SELECT id, fence FROM lanes WHERE user_id LIKE 'release-%' ORDER BY user_id"
+    )
+    (old, fence), (renamed, _), (reshaped, _) = [(str(row["id"]), row["fence"]) for row in lanes]
+    publish(broker, "memlane.extract", old, fence)
+    publish(broker, "memlane.summarise", renamed, fence)
+    publish(broker, "memlane.extract", {"lane": reshaped, "fence": fence, "tier": 2})
+    for n in range(WORKERS):
+        stack.kill(f"worker-{n + 1}", signal.SIGCONT)
+    events = await client.all_ended(ids, within_s=30)
+    assert {event["status"] for event in events} == {"SUCCEEDED"}
+    assert told(stack, "hint_dropped") == 2
+    assert stack.pids() == before  # nobody fell over one
+    await window.close()
+
+
+def empty(broker: Celery) -> None:
+    with broker.connection_for_write() as connection:
+        connection.default_channel.queue_purge("mem.lane")
+
+
+def publish(broker: Celery, name: str, *said: object) -> None:
+    broker.send_task(name, args=said, queue="mem.lane")
+
+
+async def replaced(stack: Stack, worker: str) -> float:
+    """Stop a worker and see another one in its place; how long it took to go."""
+    ready = stack.data_dir / "run" / f"{worker}.ready"
+    ready.unlink()
+    loop = asyncio.get_running_loop()
+    began, pid = loop.time(), stack.kill(worker, signal.SIGTERM)
+
+    async def gone() -> bool:
+        return not Path(f"/proc/{pid}").exists()
+
+    assert await holds(gone, within_s=60)
+    took_s = loop.time() - began
+
+    async def another() -> bool:
+        return ready.exists()
+
+    assert await holds(another, within_s=30)
+    return took_s
+
+
+def swept(stack: Stack) -> Counter[str]:
+    """How many lanes the sweeper took from each state, so far."""
+    log = (stack.data_dir / "logs" / "sweeper.log").read_text()
+    return Counter(re.findall(r'"was": "(\w+)"', log))
+
+
+def told(stack: Stack, event: str) -> int:
+    logs = (stack.data_dir / "logs").glob("worker-*.log")
+    return sum(log.read_text().count(f'"event": "{event}"') for log in logs)
