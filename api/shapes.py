@@ -154,7 +154,9 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
 
 
 def usage(found: EventView) -> dict[str, Any]:
-    """What the event's batch cost in all; `batch_events` events shared it."""
+    """What the event's batch cost in all; `batch_events` events shared it. `earlier_tries` cost
+    more: batches it was part of that were halved, in the same terms.
+    """
     costs = [run.cost_usd for run in found.stages if run.cost_usd is not None]
     models = {run.model: None for run in found.stages if run.model}
     return {
@@ -164,6 +166,7 @@ def usage(found: EventView) -> dict[str, Any]:
         "completion_tokens": sum(run.completion_tokens for run in found.stages),
         "cost_usd": sum(costs) if costs else None,
         "batch_events": found.batch_events,
+        "earlier_tries": found.earlier_tries,
     }
 
 
@@ -173,6 +176,7 @@ def stage(run: StageRun) -> dict[str, Any]:
         "ms": round(run.ms, 1),
         "calls": run.calls,
         "tokens": run.prompt_tokens + run.completion_tokens,
+        "code": run.code,
         "finished_at": run.finished_at,
     }
 

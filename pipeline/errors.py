@@ -1,16 +1,17 @@
 """What can go wrong, by what helps.
 
     MemlaneError
-    ├── TransientError            a retry may help: the lane waits and keeps its place
-    │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 past the in-call retries
-    │   └── StoreUnavailable      STORE_UNAVAILABLE: vectors or another projection out of reach
-    │       └── CollectionMissing     the store is up but was wiped: make the collection again
-    ├── PermanentError            a retry does not help: the event ends FAILED with `code`
-    │   ├── InvalidInput          INVALID_INPUT: the request itself; the text says what to change
-    │   ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, prompt too long
-    │   ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
-    │   ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
-    │   └── DeadlinePassed        DEADLINE: waited longer than the outage budget
+    ├── StageError                a stage cannot go on; `usage` is what it cost until then
+    │   ├── TransientError            a retry may help: the lane waits and keeps its place
+    │   │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 past the in-call retries
+    │   │   └── StoreUnavailable      STORE_UNAVAILABLE: vectors or another projection out of reach
+    │   │       └── CollectionMissing     the store is up but was wiped: make the collection again
+    │   └── PermanentError            a retry does not help: the event ends FAILED with `code`
+    │       ├── InvalidInput          INVALID_INPUT: the request; the text says what to change
+    │       ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, long prompt
+    │       ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
+    │       ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
+    │       └── DeadlinePassed        DEADLINE: waited longer than the outage budget
     ├── Overloaded                too much waits already: come back in `retry_after_s`
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
@@ -22,22 +23,39 @@ An empty answer is a MalformedAnswer or a reasoned NOOP, never a silent success.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
-from pipeline.domain import FailureCode
+from pipeline.domain import FailureCode, Usage
 
 
 class MemlaneError(Exception):
     """Root of every error raised on purpose."""
 
 
-class TransientError(MemlaneError):
+class StageError(MemlaneError):
+    """`usage`: what models were paid before it came to this."""
+
+    code: ClassVar[FailureCode] = FailureCode.INTERNAL
+    usage: Usage = Usage()
+
+
+@contextmanager
+def paid(usage: Usage) -> Iterator[None]:
+    """An error raised inside carries what was paid before."""
+    try:
+        yield
+    except StageError as error:
+        error.usage = usage + error.usage
+        raise
+
+
+class TransientError(StageError):
     """Trying again later may succeed.
 
     `retry_after_s`: seconds the other side asked for, where it did.
     """
-
-    code: ClassVar[FailureCode]
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -56,10 +74,8 @@ class CollectionMissing(StoreUnavailable):
     """The vector store answers, and knows no such collection."""
 
 
-class PermanentError(MemlaneError):
+class PermanentError(StageError):
     """Trying again gives the same result."""
-
-    code: ClassVar[FailureCode] = FailureCode.INTERNAL
 
 
 class InvalidInput(PermanentError):

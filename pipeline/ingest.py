@@ -37,10 +37,12 @@ from pipeline.domain import (
 )
 from pipeline.errors import (
     Conflict,
+    DeadlinePassed,
     LaneLost,
     MovedOn,
     PermanentError,
     PoisonCrash,
+    StageError,
     TransientError,
 )
 from pipeline.ledger import Ledger
@@ -190,7 +192,11 @@ async def _finish(
     """Do the stage and commit what came of it. Returns the next hint, and the batch as it is."""
     started = time.perf_counter()
     while True:
-        finished = await _perform(activation, batch, services)
+        try:
+            finished = await _perform(activation, batch, services)
+        except StageError as error:
+            await _count_spent(activation, error, time.perf_counter() - started, services)
+            raise
         seconds = time.perf_counter() - started
         try:
             wake = await services.ledger.lanes.finish(
@@ -209,6 +215,16 @@ async def _finish(
         _observe(activation.stage, seconds, finished.usage)
         outputs = {**batch.outputs, activation.stage: finished.output}
         return wake, replace(batch, outputs=outputs)
+
+
+async def _count_spent(
+    activation: Activation, error: StageError, seconds: float, services: Services
+) -> None:
+    """A try that came to nothing may have cost something all the same."""
+    if error.usage.calls:
+        costs, ms = services.ledger.costs, seconds * 1000
+        await costs.add(activation, error.code, error.usage, ms=ms)
+        _count_calls(activation.stage, error.usage)
 
 
 async def _perform(activation: Activation, batch: Batch, services: Services) -> Finished:
@@ -257,10 +273,12 @@ async def _settle(
 async def _wait(
     activation: Activation, batch: Batch, error: TransientError, services: Services
 ) -> Wake | None:
-    if batch.age_s > services.outage_budget_s:
-        detail = f"{error} Given up after {services.outage_budget_s:.0f} s."
-        return await _fail(activation, batch, error.code, detail, services)
-    delay_s = wait_s(activation.waits, error.retry_after_s)
+    left_s = services.outage_budget_s - batch.age_s
+    if left_s < 0:
+        detail = f"{error.code} for longer than {services.outage_budget_s:.0f} s: {error}"
+        return await _fail(activation, batch, DeadlinePassed.code, detail, services)
+    # Not past its deadline, whatever the other side asked for.
+    delay_s = min(wait_s(activation.waits, error.retry_after_s), left_s + 1)
     await services.ledger.lanes.wait(activation, error.code, delay_s=delay_s)
     telemetry.stage_errors.labels(activation.stage, error.code, "wait").inc()
     log.warning("stage_waits", code=error.code, delay_s=round(delay_s, 1), detail=str(error))
@@ -296,13 +314,17 @@ async def _fail(
 
 def _observe(stage: StageName, seconds: float, usage: Usage) -> None:
     telemetry.stage_seconds.labels(stage).observe(seconds)
-    if usage.calls:
-        telemetry.model_calls.labels(usage.model, stage).inc(usage.calls)
-        telemetry.model_tokens.labels(usage.model, "prompt").inc(usage.prompt_tokens)
-        telemetry.model_tokens.labels(usage.model, "completion").inc(usage.completion_tokens)
+    _count_calls(stage, usage)
     log.info(
         "stage_finished",
         ms=round(seconds * 1000, 1),
         calls=usage.calls,
         tokens=usage.prompt_tokens + usage.completion_tokens,
     )
+
+
+def _count_calls(stage: StageName, usage: Usage) -> None:
+    if usage.calls:
+        telemetry.model_calls.labels(usage.model, stage).inc(usage.calls)
+        telemetry.model_tokens.labels(usage.model, "prompt").inc(usage.prompt_tokens)
+        telemetry.model_tokens.labels(usage.model, "completion").inc(usage.completion_tokens)

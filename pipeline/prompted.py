@@ -35,7 +35,7 @@ from pipeline.domain import (
     SourcedMessage,
     StoredRelation,
 )
-from pipeline.errors import MalformedAnswer
+from pipeline.errors import MalformedAnswer, paid
 from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, parsed
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
@@ -121,8 +121,10 @@ class PromptedModel:
         except MalformedAnswer as error:
             shown = prompts.quoted(first.text[:REPAIR_CHARS])
             repair = prompts.render("repair", error=str(error), answer=shown)
-        second = await self._complete(system, f"{user}\n\n{repair}", shape)
-        value = (parse_repaired or parse)(second.text)
+        with paid(first.usage):
+            second = await self._complete(system, f"{user}\n\n{repair}", shape)
+            with paid(second.usage):
+                value = (parse_repaired or parse)(second.text)
         return Answer(value, first.usage + second.usage)
 
     async def _complete(self, system: str, user: str, shape: type[BaseModel]) -> Completion:

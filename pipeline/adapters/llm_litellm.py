@@ -13,7 +13,7 @@ from pipeline.adapters.litellm_client import (
     RetryPolicy,
 )
 from pipeline.domain import Usage
-from pipeline.errors import ModelRejected
+from pipeline.errors import ModelRejected, paid
 from pipeline.ports import ChatTurn, Completion
 
 
@@ -60,7 +60,9 @@ class LiteLLM:
     ) -> Completion:
         messages = [{"role": turn.role, "content": turn.content} for turn in turns]
         response = await self._ask(messages, schema_name, schema)
-        return Completion(_text(response, self.name), _usage(response, self.name))
+        usage = _usage(response, self.name)
+        with paid(usage):
+            return Completion(_text(response, self.name), usage)
 
     async def _ask(
         self, messages: list[dict[str, str]], name: str, schema: Mapping[str, object]

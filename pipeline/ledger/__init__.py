@@ -8,6 +8,7 @@ from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from pipeline.ledger.cooldowns import Cooldowns
+from pipeline.ledger.costs import Costs
 from pipeline.ledger.events import Events
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
@@ -30,6 +31,7 @@ class Ledger:
     recourse: Recourse
     undo: Undo
     cooldowns: Cooldowns
+    costs: Costs
 
     @classmethod
     def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
@@ -44,6 +46,7 @@ class Ledger:
             Recourse(engine, grace=lanes.grace),
             Undo(engine),
             Cooldowns(engine),
+            Costs(engine),
         )
 
     async def ping(self) -> None:

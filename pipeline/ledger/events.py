@@ -8,18 +8,34 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Row,
+    and_,
+    case,
+    func,
+    null,
+    select,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
-from pipeline.ledger.schema import events, lanes, messages, receipts, stage_runs
+from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
 from pipeline.ledger.sql import statement
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 # Since when an event has been waiting for its end.
 SINCE = func.coalesce(events.c.replayed_at, events.c.created_at)
+
+# What a run of a stage cost, whether it came to something or not.
+RUN = (
+    *("batch_id", "stage", "ms", "model", "calls"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,10 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What one finished stage cost. With a batch of several events the cost is shared by them."""
+    """What one run of a stage cost. With a batch of several events the cost is shared by them.
+
+    `code` says why it came to nothing, where it did.
+    """
 
     stage: str
     ms: float
@@ -44,6 +63,7 @@ class StageRun:
     completion_tokens: int
     cost_usd: float | None
     finished_at: datetime
+    code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +86,7 @@ class EventView:
     replayed_at: datetime | None
     undone_at: datetime | None
     batch_events: int
+    earlier_tries: Sequence[dict[str, Any]]
     stage: str | None
     attempts: int
     wait_code: str | None
@@ -240,13 +261,7 @@ class Events:
                     .order_by(receipts.c.event_id, receipts.c.ordinal)
                 )
             ).all()
-            runs = (
-                await connection.execute(
-                    select(stage_runs)
-                    .where(stage_runs.c.batch_id.in_(batches))
-                    .order_by(stage_runs.c.finished_at)
-                )
-            ).all()
+            runs = (await connection.execute(_runs_of(batches))).all()
             said = (
                 await connection.execute(
                     select(messages, events.c.id.label("event_id"))
@@ -261,6 +276,15 @@ class Events:
                 )
             ).all()
         return [_view(row, lines, runs, said) for row in rows]
+
+
+def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
+    """The runs of these batches' stages, those that failed too, as they ended."""
+    done, failed = (
+        select(*(runs.c[name] for name in RUN), code).where(runs.c.batch_id.in_(batches))
+        for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
+    )
+    return union_all(done, failed).order_by("finished_at")
 
 
 def _view(
@@ -285,6 +309,7 @@ def _view(
         replayed_at=row.replayed_at,
         undone_at=row.undone_at,
         batch_events=row.batch_events,
+        earlier_tries=row.earlier_tries,
         stage=row.stage if active else None,
         attempts=row.attempts if active else 0,
         wait_code=row.wait_code if waiting else None,
@@ -316,6 +341,7 @@ def _view(
                 run.completion_tokens,
                 run.cost_usd,
                 run.finished_at,
+                run.code,
             )
             for run in runs
             if run.batch_id == row.batch_id

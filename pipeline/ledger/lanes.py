@@ -303,12 +303,8 @@ class Lanes:
 
     async def hand_back(self, activation: Activation) -> Wake | None:
         """Give the lane up unfinished. Returns whom to wake; None where it is no longer held."""
-        row = await self._one(
-            statement("hand_back"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
-            grace=self.grace,
-        )
+        held = {"lane_id": activation.lane_id, "fence": activation.fence}
+        row = await self._one(statement("hand_back"), grace=self.grace, **held)
         return Wake(activation.lane_id, row.fence, StageName(row.stage)) if row else None
 
     async def renew(self, held: Sequence[tuple[UUID, int]]) -> None:

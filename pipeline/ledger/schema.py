@@ -5,6 +5,7 @@
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
                   │         ├──< receipts          what became of each fact
                   │         └─── stage_runs        what each stage of its batch put out, its cost
+                  │         └─── failed_runs       what tries cost that came to nothing
                   ├──< memories ─< memory_history  current state, and every state it ever had
                   └──< entities ─< relations       the graph, bi-temporal
 
@@ -22,6 +23,7 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -135,6 +137,8 @@ events = Table(
     Column("replays", SmallInteger, nullable=False, server_default="0"),
     _time("replayed_at"),
     _time("undone_at"),
+    # What batches cost that it was part of until they were halved: one JSON object a batch.
+    Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
     UniqueConstraint("lane_id", "seq"),
     CheckConstraint(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
@@ -158,6 +162,7 @@ idempotency_keys = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("event_id", Uuid, nullable=False),
     _now("created_at"),
+    Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
 messages = Table(
@@ -177,7 +182,8 @@ stage_runs = Table(
     metadata,
     Column("batch_id", Uuid, primary_key=True),
     Column("stage", Text, primary_key=True),
-    Column("output", JSONB, nullable=False),
+    # NULL: its event ended longer ago than outputs are kept.
+    Column("output", JSONB),
     Column("model", Text, nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
     Column("prompt_tokens", Integer, nullable=False, server_default="0"),
@@ -185,6 +191,25 @@ stage_runs = Table(
     Column("cost_usd", Float),
     Column("ms", Float, nullable=False),
     _now("finished_at"),
+    Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
+)
+
+# What was paid for tries that came to nothing.
+failed_runs = Table(
+    "failed_runs",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("batch_id", Uuid, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("cost_usd", Float),
+    Column("ms", Float, nullable=False),
+    _now("finished_at"),
+    Index("ix_failed_runs_batch", "batch_id"),
 )
 
 memories = Table(

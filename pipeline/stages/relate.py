@@ -27,7 +27,7 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph) -> Finished:
         answer = await model.relate(texts, current)
     except PermanentError as error:
         failed = Related("FAILED", GraphChanges(), f"{error.code}: {error}")
-        return Finished(dump(failed), None)
+        return Finished(dump(failed), None, error.usage)
     changes = _without_repeats(answer.value, current)
     return Finished(
         dump(Related("SUCCEEDED", changes)),

@@ -17,7 +17,7 @@ from tests.support.llm_server import LLMServer
 from tests.support.stack import Client, Stack, wait_until
 
 WORKERS, THREADS, STOP_S = 3, 8, 3.0
-ADDS, SCOPES = 240, 60
+ADDS, SCOPES = 150, 50
 
 
 @pytest.fixture(scope="module")

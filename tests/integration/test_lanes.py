@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage
+from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
 from pipeline.ledger.lanes import Ending, Wake
+from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
 
@@ -208,8 +209,25 @@ async def test_an_outage_longer_than_the_budget_fails_the_event_by_name(engine: 
     engine.services = replace(engine.services, outage_budget_s=0.0)
     await engine.drain()
     event = await engine.event(event_id)
-    assert (event.status, event.failure_code) == (Status.FAILED, "LLM_UNAVAILABLE")
+    assert (event.status, event.failure_code) == (Status.FAILED, "DEADLINE")
+    assert "LLM_UNAVAILABLE" in (event.failure_detail or "")
     assert await engine.lane_state() == "IDLE"
+
+
+async def test_an_event_told_to_wait_for_days_fails_when_its_own_time_is_over(
+    engine: Engine,
+) -> None:
+    budget_s = engine.services.outage_budget_s
+    engine.with_model(Troubled(error=ModelUnavailable("429", retry_after_s=3 * budget_s)))
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.pass_time(budget_s - 5)
+    assert await engine.sweep() == 0
+    await engine.pass_time(10)
+    assert await engine.sweep() == 1
+    await engine.age(budget_s + 5)
+    await engine.drain()
+    assert (await engine.event(event_id)).failure_code == "DEADLINE"
 
 
 async def test_one_bad_event_among_seven_fails_alone(engine: Engine) -> None:
@@ -257,15 +275,14 @@ async def test_scopes_run_beside_each_other(engine: Engine) -> None:
     assert len(await engine.texts("maya")) == len(await engine.texts("jon")) == 1
 
 
-@pytest.mark.parametrize("stage", [StageName.EXTRACT, StageName.APPLY, StageName.SETTLE])
+@pytest.mark.parametrize("stage", [StageName.EXTRACT, StageName.APPLY, StageName.RELATE])
 async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
     engine: Engine, stage: StageName
 ) -> None:
     event_id = await engine.add("I live in Berlin.")
     hint = await engine.run_until(stage)
     for _ in range(engine.services.max_attempts + 1):  # more often than a crash would be forgiven
-        activation = await engine.ledger.lanes.claim(hint, uuid4())
-        assert activation is not None
+        activation, _ = await engine.claim(hint)
         back = await engine.ledger.lanes.hand_back(activation)
         assert back is not None
         assert (back.stage, back.fence) == (stage, activation.fence + 1)
@@ -274,6 +291,23 @@ async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
     await engine.drain()
     assert (await engine.event(event_id)).status is Status.SUCCEEDED
     assert len(await engine.texts()) == 1
+
+
+async def test_a_lane_handed_back_before_it_is_settled_is_settled_by_the_next_worker(
+    engine: Engine,
+) -> None:
+    event_id = await engine.add("I live in Berlin.")
+    lanes = engine.ledger.lanes
+    activation, batch = await engine.claim(await engine.run_until(StageName.RELATE))
+    assert batch is not None
+    related = dump(Related("SUCCEEDED", GraphChanges()))
+    await lanes.finish(activation, None, output=related, usage=Usage(), ms=1)
+    back = await lanes.hand_back(activation)
+    assert back is not None
+    engine.hints.waiting[0] = back
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+    assert len(await engine.history_rows()) == 1
 
 
 async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner(
@@ -303,12 +337,10 @@ async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner
 async def test_a_lane_somebody_else_holds_by_now_is_not_handed_back(engine: Engine) -> None:
     await engine.add("I like jazz.")
     lanes = engine.ledger.lanes
-    slow = await lanes.claim(engine.hints.waiting.popleft(), uuid4())
-    assert slow is not None
+    slow, _ = await engine.claim(engine.hints.waiting.popleft())
     await engine.pass_time(LEASE_S + 1)
     await engine.sweep()
-    younger = await lanes.claim(engine.hints.waiting[0], uuid4())
-    assert younger is not None
+    await engine.claim(engine.hints.waiting[0])
     assert await lanes.hand_back(slow) is None
     assert await engine.lane_state() == "RUNNING"
 

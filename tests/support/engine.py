@@ -20,7 +20,7 @@ from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.events import EventView
 from pipeline.ledger.lanes import Lanes, Wake
 from pipeline.ledger.projects import Project
-from pipeline.ledger.schema import cooldowns, lanes, memories, memory_history
+from pipeline.ledger.schema import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.vectors import Projector, VectorIndex
 
@@ -151,6 +151,12 @@ class Engine:
                     probe_at=cooldowns.c.probe_at - text(f"interval '{seconds} seconds'")
                 )
             )
+
+    async def age(self, seconds: float) -> None:
+        """Have every event be accepted so much earlier."""
+        async with self.ledger.engine.begin() as connection:
+            earlier = events.c.created_at - text(f"interval '{seconds} seconds'")
+            await connection.execute(update(events).values(created_at=earlier))
 
     async def event(self, event_id: UUID) -> EventView:
         return await self.ledger.events.get(self.project.id, event_id)

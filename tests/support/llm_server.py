@@ -19,7 +19,7 @@ import base64
 import json
 import random
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
@@ -30,7 +30,17 @@ from tests.support.llm_answers import Answers, kind_of
 
 On = Literal["any", "extract", "decide", "relate", "repair", "embed", "other"]
 Do = Literal[
-    "delay", "401", "400", "429", "500", "malformed", "truncated", "hang", "close", "refuse_format"
+    "delay",
+    "401",
+    "400",
+    "429",
+    "500",
+    "malformed",
+    "truncated",
+    "filtered",
+    "hang",
+    "close",
+    "refuse_format",
 ]
 CALLS_KEPT = 10_000
 
@@ -39,14 +49,16 @@ CALLS_KEPT = 10_000
 class Rule:
     """What to do to a class of requests: `times` of them (None: all), with a probability.
 
-    `ms` is the delay of "delay"; `retry_after_s` goes with "429" and "500"; `formats` are the
-    response_format types that "refuse_format" refuses.
+    `said` narrows it to prompts that hold these words. `ms` is the delay of "delay";
+    `retry_after_s` goes with "429" and "500"; `formats` are the response_format types that
+    "refuse_format" refuses.
     """
 
     on: On
     do: Do
     times: int | None = None
     probability: float = 1.0
+    said: str = ""
     ms: float = 0.0
     retry_after_s: float | None = None
     formats: Sequence[str] = ("json_schema", "json_object")
@@ -90,6 +102,8 @@ class LLMServer:
         self, memory: MemoryModel | None = None, *, latency_ms: float = 0.0, seed: int = 0
     ) -> None:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        # Tokens of the answers given, as they were told.
+        self.billed: Counter[str] = Counter()
         self.rules: list[Rule] = []
         self.port = 0
         self._latency_ms = latency_ms
@@ -181,10 +195,12 @@ class LLMServer:
             if (reply := await _misbehave(rule, call, reader)) is not None:
                 return reply
         reply = await behave(request.body, call)
+        self.billed.update(reply.body["usage"])
         return _spoiled(reply, {rule.do for rule in rules})
 
     def _hits(self, rule: Rule, call: Call) -> bool:
-        wanted = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
+        asked = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
+        wanted = asked and rule.said in call.prompt
         if not wanted or rule.times == 0 or self._random.random() >= rule.probability:
             return False
         if rule.times is not None:
@@ -232,6 +248,9 @@ def _spoiled(reply: Reply, done: set[Do]) -> Reply:
     choice = reply.body["choices"][0]
     if "malformed" in done:
         choice["message"]["content"] = 'I would say: {"result": "that depends"}'
+    if "filtered" in done:
+        choice["message"]["content"] = ""
+        choice["finish_reason"] = "content_filter"
     if "truncated" in done:
         content = choice["message"]["content"]
         choice["message"]["content"] = content[: len(content) // 2 + 1]

@@ -68,10 +68,10 @@ SELECT
      FROM (
         SELECT m.seq, m.ordinal, m.role, m.name, m.content FROM messages m
         WHERE m.lane_id = b.id AND m.seq < (SELECT min(seq) FROM batch)
-          -- What was taken back is not even hinted at.
+          -- What was taken back is not even hinted at; what broke a model is not shown to it again.
           AND NOT EXISTS (
               SELECT FROM events e WHERE e.lane_id = m.lane_id AND e.seq = m.seq
-                AND (e.status = 'CANCELLED' OR e.undone_at IS NOT NULL))
+                AND (e.status IN ('CANCELLED', 'FAILED') OR e.undone_at IS NOT NULL))
         ORDER BY m.seq DESC, m.ordinal DESC
         LIMIT CAST(:context AS integer)
      ) c) AS context

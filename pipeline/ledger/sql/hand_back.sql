@@ -6,7 +6,7 @@ UPDATE lanes SET
     fence = fence + 1,
     due_at = now() + CAST(:grace AS interval),
     owner = NULL,
-    attempts = attempts - CASE state WHEN 'RUNNING' THEN 1 ELSE 0 END
+    attempts = greatest(attempts - 1, 0)
 WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
   AND state IN ('RUNNING', 'QUEUED')
 RETURNING fence, stage

@@ -1,5 +1,5 @@
 -- A batch goes back to its queue, to be frozen anew: half as wide where it could not be done, until the
--- event that breaks it stands alone.
+-- event that breaks it stands alone. What this try cost stays on the receipts of its events.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', batch_id = NULL,
@@ -8,8 +8,24 @@ WITH held AS (
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
     RETURNING id
+), cost AS (
+    SELECT jsonb_build_object(
+        'batch_events', (SELECT count(*) FROM events WHERE batch_id = CAST(:batch_id AS uuid)),
+        'calls', sum(calls), 'prompt_tokens', sum(prompt_tokens),
+        'completion_tokens', sum(completion_tokens), 'cost_usd', sum(cost_usd)
+    ) AS try
+    FROM (
+        SELECT calls, prompt_tokens, completion_tokens, cost_usd FROM stage_runs
+        WHERE batch_id = CAST(:batch_id AS uuid)
+        UNION ALL
+        SELECT calls, prompt_tokens, completion_tokens, cost_usd FROM failed_runs
+        WHERE batch_id = CAST(:batch_id AS uuid)
+    ) run
+    HAVING sum(calls) > 0
 ), returned AS (
-    UPDATE events SET status = 'PENDING', batch_id = NULL
+    UPDATE events SET
+        status = 'PENDING', batch_id = NULL,
+        earlier_tries = earlier_tries || coalesce((SELECT try FROM cost), '[]')
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )
