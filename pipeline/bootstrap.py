@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from pydantic import SecretStr
 
@@ -15,6 +16,7 @@ from pipeline.ingest import Services
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.retention import Retention
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.prompted import PromptedModel
 from pipeline.settings import ModelSettings, Settings
@@ -70,6 +72,15 @@ def build_ledger(settings: Settings) -> Ledger:
         context_messages=settings.context_messages,
     )
     return Ledger.of(engine, lanes)
+
+
+def build_retention(settings: Settings, ledger: Ledger) -> Retention:
+    days = settings.retention_days
+    return Retention(
+        ledger.engine,
+        keys_for=timedelta(hours=settings.idempotency_hours),
+        outputs_for=None if days is None else timedelta(days=days),
+    )
 
 
 def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:

@@ -67,6 +67,11 @@ class Settings(BaseSettings):
     neighbours: Annotated[int, Field(ge=1, le=50)] = 5
     vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
 
+    # Retention
+    # As long as an event may wait by default: a key outlives the event it stands for.
+    idempotency_hours: Annotated[float, Field(gt=0)] = 24.0
+    retention_days: Annotated[float, Field(gt=0)] | None = None
+
     # Admission
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     max_project_events: Annotated[int, Field(ge=1)] = 20_000

@@ -1,8 +1,8 @@
 """The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
 
-Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is over)
-and writes vectors the index owes. Any number may run: rows are taken with SKIP LOCKED, and every
-repair is idempotent.
+Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is
+over), writes vectors the index owes, and lets go of what is kept for a time only. Any number may run: rows
+are taken with SKIP LOCKED, and every repair is idempotent.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.errors import TransientError
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.retention import Retention
 from pipeline.vectors import VectorIndex
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
@@ -43,11 +44,13 @@ class Sweeper:
         cooldowns: Cooldowns,
         index: VectorIndex,
         dispatcher: CeleryDispatcher,
+        retention: Retention,
     ) -> None:
         self._lanes = lanes
         self._cooldowns = cooldowns
         self._index = index
         self._dispatcher = dispatcher
+        self._retention = retention
         self._broker_was_down = False
         # How many parked lanes the next tick resumes; 0 while no outage is being got over.
         self._ramp = 0
@@ -56,6 +59,7 @@ class Sweeper:
         await self.resume()
         await self.requeue()
         await self.repair()
+        await self.let_go()
 
     async def resume(self) -> None:
         """Lanes parked by a provider's outage: one at a time to probe it, and once it is back more
@@ -99,6 +103,11 @@ class Sweeper:
             telemetry.projections_repaired.inc(repaired)
             log.info("projections_repaired", count=repaired)
 
+    async def let_go(self) -> None:
+        keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
+        if keys or outputs:
+            log.info("retention_over", keys=keys, outputs=outputs)
+
 
 async def run(ready_file: Path | None) -> None:
     configured = settings.load()
@@ -106,7 +115,11 @@ async def run(ready_file: Path | None) -> None:
     stores = bootstrap.stores(configured)
     ledger = stores.ledger
     sweeper = Sweeper(
-        ledger.lanes, ledger.cooldowns, stores.index, CeleryDispatcher(make_app(configured))
+        ledger.lanes,
+        ledger.cooldowns,
+        stores.index,
+        CeleryDispatcher(make_app(configured)),
+        bootstrap.build_retention(configured, ledger),
     )
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

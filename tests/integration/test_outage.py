@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import cast
 
 import pytest
@@ -12,6 +13,7 @@ from pipeline.domain import Answer, Fact, Status, Usage
 from pipeline.errors import ModelUnavailable
 from pipeline.guarded import GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
+from pipeline.ledger.retention import Retention
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher
@@ -58,7 +60,8 @@ class HandedOut:
 def sweeper(engine: Engine) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
     ledger = engine.ledger
-    return Sweeper(ledger.lanes, ledger.cooldowns, engine.services.index, dispatcher)
+    retention = Retention(ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
+    return Sweeper(ledger.lanes, ledger.cooldowns, engine.services.index, dispatcher, retention)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(

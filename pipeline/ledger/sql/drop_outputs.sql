@@ -1,0 +1,14 @@
+-- What stages put out for events that ended long ago is of no more use; what they cost stays, for
+-- receipts do. A share at a time, and never in the way of another sweeper.
+WITH old AS MATERIALIZED (
+    SELECT r.batch_id, r.stage FROM stage_runs r
+    WHERE r.output IS NOT NULL AND r.finished_at < now() - CAST(:age AS interval)
+      AND NOT EXISTS (
+          SELECT FROM events e
+          WHERE e.batch_id = r.batch_id AND e.status IN ('PENDING', 'RUNNING'))
+    ORDER BY r.finished_at
+    LIMIT CAST(:limit AS integer)
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE stage_runs SET output = NULL
+FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage

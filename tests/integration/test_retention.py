@@ -1,0 +1,118 @@
+"""What is let go of with time, and what never is."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+
+from api import shapes
+from pipeline.domain import AddOptions, Message, Role, StageName, Status
+from pipeline.ingest import accept
+from pipeline.ledger import retention
+from pipeline.ledger.retention import Retention
+from tests.support.engine import Engine
+
+DAY = timedelta(days=1)
+
+
+def keeper(engine: Engine, *, keys: timedelta = DAY, outputs: timedelta | None = DAY) -> Retention:
+    return Retention(engine.ledger.engine, keys_for=keys, outputs_for=outputs)
+
+
+async def add(engine: Engine, key: str, user_id: str = "maya") -> UUID:
+    return await accept(
+        engine.scope(user_id),
+        [Message(Role.USER, "I like jazz.")],
+        AddOptions(),
+        said_at=None,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+        key=key,
+    )
+
+
+async def execute(engine: Engine, query: str) -> Any:
+    async with engine.ledger.engine.begin() as connection:
+        return await connection.execute(text(query))
+
+
+async def grow_old(engine: Engine) -> None:
+    """Two days."""
+    await execute(engine, "UPDATE stage_runs SET finished_at = finished_at - interval '2 days'")
+    await execute(engine, "UPDATE idempotency_keys SET created_at = created_at - interval '2 days'")
+
+
+async def outputs(engine: Engine) -> int:
+    return int((await execute(engine, "SELECT count(output) FROM stage_runs")).scalar_one())
+
+
+async def test_working_data_of_ended_events_goes_and_their_receipts_stay(engine: Engine) -> None:
+    event_id = await engine.add("I live in Berlin.")
+    await engine.drain()
+    before = shapes.event(await engine.event(event_id))
+    await grow_old(engine)
+    assert await outputs(engine) == 5
+    assert await keeper(engine).drop_outputs() == 5
+    assert await outputs(engine) == 0
+    after = shapes.event(await engine.event(event_id))
+    untimed = [{k: v for k, v in s.items() if k != "finished_at"} for s in after["stages"]]
+    assert untimed == [{k: v for k, v in s.items() if k != "finished_at"} for s in before["stages"]]
+    assert {k: v for k, v in after.items() if k != "stages"} == {
+        k: v for k, v in before.items() if k != "stages"
+    }
+    assert (await engine.ledger.events.accounts()).balanced
+
+
+async def test_working_data_of_an_event_under_way_stays_however_old(engine: Engine) -> None:
+    event_id = await engine.add("I live in Berlin.")
+    await engine.run_until(StageName.APPLY)
+    await grow_old(engine)
+    assert await keeper(engine).drop_outputs() == 0
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
+async def test_what_is_young_stays_and_without_a_setting_all_of_it(engine: Engine) -> None:
+    await add(engine, "mine")
+    await engine.drain()
+    assert await keeper(engine).drop_outputs() == 0
+    assert await keeper(engine).forget_keys() == 0
+    await grow_old(engine)
+    assert await keeper(engine, outputs=None).drop_outputs() == 0
+    assert await outputs(engine) == 5
+
+
+async def test_a_forgotten_key_may_be_used_anew_and_the_books_still_balance(
+    engine: Engine,
+) -> None:
+    first = await add(engine, "mine")
+    await engine.drain()
+    assert await add(engine, "mine") == first
+    await grow_old(engine)
+    assert await keeper(engine).forget_keys() == 1
+    assert await add(engine, "mine") != first
+    await engine.drain()
+    books = await engine.ledger.events.accounts()
+    assert books.balanced
+    assert books.succeeded == 2
+
+
+async def test_several_sweepers_share_the_work_and_each_takes_a_share(engine: Engine) -> None:
+    count = 2 * retention.A_SHARE + 500
+    await execute(
+        engine,
+        "INSERT INTO idempotency_keys (project_id, key, digest, event_id, created_at)"
+        " SELECT gen_random_uuid(), n::text, '', gen_random_uuid(), now() - interval '2 days'"
+        f" FROM generate_series(1, {count}) n",
+    )
+    gone = 0
+    while taken := await asyncio.gather(*(keeper(engine).forget_keys() for _ in range(3))):
+        assert max(taken) <= retention.A_SHARE
+        if not any(taken):
+            break
+        gone += sum(taken)
+    assert gone == count
