@@ -1,8 +1,8 @@
 """The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
 
 Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is
-over), writes vectors the index owes, and lets go of what is kept for a time only. Any number may run: rows
-are taken with SKIP LOCKED, and every repair is idempotent.
+over), writes vectors the index owes, and lets go of what is kept for a time only. Any number may
+run: rows are taken with SKIP LOCKED, and every repair is idempotent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Whatever a model was paid stands on a receipt, to the token: what came to nothing, too."""
+"""Whatever a model was paid stands on a receipt, to the token: what came to nothing, too; and a
+backlog is paid for by the batch.
+"""
 
 from __future__ import annotations
 
@@ -114,4 +116,40 @@ async def test_what_halving_a_batch_cost_is_shared_by_the_events_that_were_in_it
     assert [event.status for event in events].count(Status.FAILED) == 1
     assert events[2].failure_code == "LLM_BAD_OUTPUT"
     assert events[2].earlier_tries[0]["batch_events"] == len(ids)
+    assert await receipts(engine, ids) == billed(server, len(server.calls))
+
+
+TURNS = 50
+BATCHES = 7  # of eight
+
+
+async def test_fifty_queued_turns_cost_seven_calls_of_a_kind_and_have_fifty_receipts(
+    engine: Engine, server: LLMServer
+) -> None:
+    ids = [await engine.add(f"I like tea number {n}.") for n in range(TURNS)]
+    await engine.drain()
+    assert server.count("extract") <= BATCHES
+    assert server.count("decide") <= BATCHES
+    assert await receipts(engine, ids) == billed(server, len(server.calls))
+    for n, event_id in enumerate(ids):
+        [line] = (await engine.event(event_id)).receipt
+        assert (line.outcome, line.message_ordinal) == ("ADD", 0)
+        assert line.text.endswith(f" {n}")
+        assert line.memory_id
+        [memory] = await engine.ledger.memories.active(engine.project.id, [line.memory_id])
+        assert (memory.event_id, memory.text) == (event_id, line.text)
+
+
+@pytest.mark.parametrize("place", [0, 5, 8, TURNS - 1])
+async def test_a_poison_turn_among_fifty_fails_alone(
+    engine: Engine, server: LLMServer, place: int
+) -> None:
+    server.on("any", "malformed", said="poison")
+    said = [f"I like tea number {n}." for n in range(TURNS)]
+    said[place] = "I like poison."
+    ids = [await engine.add(text) for text in said]
+    await engine.drain()
+    statuses = [(await engine.event(event_id)).status for event_id in ids]
+    assert statuses.pop(place) is Status.FAILED
+    assert set(statuses) == {Status.SUCCEEDED}
     assert await receipts(engine, ids) == billed(server, len(server.calls))
