@@ -18,6 +18,7 @@ import asyncio
 import base64
 import json
 import random
+import time
 from array import array
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Call:
-    """One request as it came in. `headers` have lower-case names."""
+    """One request as it came in, `at_s` on the monotonic clock. `headers` have lower-case names."""
 
     kind: str
     repair: bool
@@ -74,6 +75,7 @@ class Call:
     prompt: str
     response_format: str | None
     headers: Mapping[str, str]
+    at_s: float = field(default_factory=time.monotonic)
 
 
 @dataclass(frozen=True)
