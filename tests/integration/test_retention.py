@@ -55,8 +55,9 @@ async def test_working_data_of_ended_events_goes_and_their_receipts_stay(engine:
     await engine.drain()
     before = shapes.event(await engine.event(event_id))
     await grow_old(engine)
-    assert await outputs(engine) == 5
-    assert await keeper(engine).drop_outputs() == 5
+    kept = await outputs(engine)
+    assert kept == len(before["stages"])
+    assert await keeper(engine).drop_outputs() == kept
     assert await outputs(engine) == 0
     after = shapes.event(await engine.event(event_id))
     untimed = [{k: v for k, v in s.items() if k != "finished_at"} for s in after["stages"]]
@@ -79,11 +80,12 @@ async def test_working_data_of_an_event_under_way_stays_however_old(engine: Engi
 async def test_what_is_young_stays_and_without_a_setting_all_of_it(engine: Engine) -> None:
     await add(engine, "mine")
     await engine.drain()
+    kept = await outputs(engine)
     assert await keeper(engine).drop_outputs() == 0
     assert await keeper(engine).forget_keys() == 0
     await grow_old(engine)
     assert await keeper(engine, outputs=None).drop_outputs() == 0
-    assert await outputs(engine) == 5
+    assert await outputs(engine) == kept > 0
 
 
 async def test_a_forgotten_key_may_be_used_anew_and_the_books_still_balance(
