@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import (
@@ -190,7 +190,9 @@ class AddRequest(Request):
 
 
 class ReplayRequest(Request):
-    """What to change before the event is tried again; nothing is a good answer."""
+    """What to change before the event is tried again; nothing is a good answer. `stage` asks for
+    the graph alone, of an event that SUCCEEDED with `graph_status` FAILED.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"custom_instructions": "Keep what Maya says of herself."}]}
@@ -200,18 +202,18 @@ class ReplayRequest(Request):
     custom_instructions: str | None = None
     includes: str | None = None
     excludes: str | None = None
+    stage: Literal["relate"] | None = None
 
     @field_validator("messages", mode="before")
     @classmethod
     def as_list(cls, value: object) -> object:
         return as_list(value)
 
-    @model_validator(mode="before")
-    @classmethod
-    def whole(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("stage"):
-            raise ValueError("stage: an event is replayed as a whole; leave it out")
-        return value
+    @model_validator(mode="after")
+    def whole_or_graph(self) -> ReplayRequest:
+        if self.stage and (self.messages or self.instructions()):
+            raise ValueError("the graph alone takes the facts as they are: send only the stage")
+        return self
 
     def turns(self) -> list[Message]:
         return [m.turn() for m in self.messages or ()]
@@ -232,11 +234,14 @@ class UndoRequest(Request):
 
 
 class ReplayManyRequest(Request):
-    """Which FAILED events to try again: all that is given must hold."""
+    """Which FAILED events to try again: all that is given must hold. With `stage`, those that
+    SUCCEEDED with `graph_status` FAILED, for their graph alone.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"code": "LLM_UNAVAILABLE"}]})
 
     code: FailureCode | None = None
+    stage: Literal["relate"] | None = None
     user_id: EntityId = None
     agent_id: EntityId = None
     app_id: EntityId = None
@@ -249,6 +254,8 @@ class ReplayManyRequest(Request):
         if not any(getattr(self, name) for name in type(self).model_fields):
             names = ", ".join(type(self).model_fields)
             raise ValueError(f"give at least one of {names}")
+        if self.stage and self.code:
+            raise ValueError("an event whose graph failed has no code: leave out code or stage")
         return self
 
 

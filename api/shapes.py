@@ -20,7 +20,7 @@ def memory(found: Memory) -> dict[str, Any]:
     return {
         "id": str(found.id),
         "memory": found.text,
-        **_ids(found.scope),
+        **scope_ids(found.scope),
         "session_id": found.scope.run_id,
         "metadata": found.metadata or None,
         "categories": None,
@@ -99,7 +99,7 @@ def event(found: EventView) -> dict[str, Any]:
         "waiting": waiting(found.wait_code, found.wait_until),
         "usage": usage(found),
         "stages": [stage(run) for run in found.stages],
-        "payload": {"messages": found.messages, **_ids(found.scope), "options": found.options},
+        "payload": {"messages": found.messages, **scope_ids(found.scope), "options": found.options},
         "metadata": found.options.get("metadata") or None,
         "created_at": found.created_at,
         "updated_at": found.completed_at or found.started_at or found.created_at,
@@ -210,7 +210,7 @@ def page(
     }
 
 
-def _ids(scope: Scope) -> dict[str, str | None]:
+def scope_ids(scope: Scope) -> dict[str, str | None]:
     return {
         "user_id": scope.user_id,
         "agent_id": scope.agent_id,

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.choice import Workshop
 from pipeline.errors import InvalidInput
 from pipeline.guarded import GuardedModel
 from pipeline.ingest import Services
@@ -19,7 +20,7 @@ from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.prompted import PromptedModel
-from pipeline.settings import ModelSettings, Settings
+from pipeline.settings import MINILM, RULES, ModelSettings, Settings
 from pipeline.vectors import Projector, VectorIndex
 
 
@@ -56,6 +57,10 @@ def services(settings: Settings, built: Stores) -> Services:
         neighbours=settings.neighbours,
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
+        workshop=Workshop.of(
+            lambda name: build_model(settings.llm.named(name, RULES), built.ledger.cooldowns),
+            lambda name: build_embedder(settings.embedder.named(name, MINILM)),
+        ),
     )
 
 
@@ -84,10 +89,10 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
 
 
 def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
-    if settings.model == "local/rules":
+    if settings.model == RULES:
         return RulesModel()
     if settings.model.startswith("local/"):
-        raise InvalidInput(f"{settings.model}: the only local model is local/rules.")
+        raise InvalidInput(f"{settings.model}: the only local model is {RULES}.")
     # Imported here: whoever runs on the built-in models never pays for LiteLLM.
     from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
 
@@ -101,10 +106,10 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
 
 
 def build_embedder(settings: ModelSettings) -> Embedder:
-    if settings.model == "local/minilm":
+    if settings.model == MINILM:
         return MiniLM()
     if settings.model.startswith("local/"):
-        raise InvalidInput(f"{settings.model}: the only local embedder is local/minilm.")
+        raise InvalidInput(f"{settings.model}: the only local embedder is {MINILM}.")
     from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
 
     return LiteLLMEmbedder(

@@ -246,6 +246,7 @@ class Event:
     seq: int
     options: AddOptions
     messages: Sequence[SourcedMessage]
+    replays: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +264,18 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """What a replay asks for in place of the configured models, by name.
+
+    `recorded`: the batch whose saved answers are given again, so that no model is asked.
+    """
+
+    llm: str | None = None
+    embedder: str | None = None
+    recorded: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The events that go through the stages together, and what the scope said before them.
 
@@ -275,6 +288,7 @@ class Batch:
     context: Sequence[Message]
     outputs: Mapping[str, Any]
     age_s: float
+    override: Override = Override()
 
     @property
     def options(self) -> AddOptions:
@@ -284,3 +298,8 @@ class Batch:
     @property
     def messages(self) -> list[SourcedMessage]:
         return [message for event in self.events for message in event.messages]
+
+    @property
+    def replayed(self) -> bool:
+        """Its events had their turn before: what they say may have been overtaken since."""
+        return any(event.replays for event in self.events)

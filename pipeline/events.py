@@ -55,14 +55,25 @@ async def replay(
     _tell(await ledger.recourse.replay(project_id, event_id, edit), dispatcher)
 
 
-async def replay_all(
-    where: ColumnElement[bool], *, ledger: Ledger, dispatcher: Dispatcher
-) -> Sequence[UUID]:
-    """Try again the matching events that have ended without success, oldest first.
+async def replay_graph(
+    project_id: UUID, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
+) -> None:
+    """Relate again what an event stored, where that is all that failed.
 
-    Returns their ids, MOST_REPLAYS at most: who gets that many asks again.
+    Errors: NotFound; Conflict for an event whose graph has not failed.
     """
-    replayed = await ledger.recourse.replay_all(where, limit=MOST_REPLAYS)
+    _tell(await ledger.recourse.replay_graph(project_id, event_id), dispatcher)
+
+
+async def replay_all(
+    where: ColumnElement[bool], *, graph: bool = False, ledger: Ledger, dispatcher: Dispatcher
+) -> Sequence[UUID]:
+    """Try again the matching events that have ended without success, oldest first; or those whose
+    graph has, for their `graph` alone.
+
+    Returns their ids, about MOST_REPLAYS at most: who gets that many asks again.
+    """
+    replayed = await ledger.recourse.replay_all(where, limit=MOST_REPLAYS, graph=graph)
     _tell(replayed, dispatcher)
     return replayed.event_ids
 

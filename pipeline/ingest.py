@@ -24,6 +24,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
+from pipeline.choice import ONLY_CONFIGURED, Chosen, Workshop, choose
 from pipeline.domain import (
     Activation,
     AddOptions,
@@ -88,6 +89,7 @@ class Services:
     neighbours: int
     max_attempts: int
     outage_budget_s: float
+    workshop: Workshop = ONLY_CONFIGURED
 
 
 async def accept(
@@ -149,6 +151,9 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
 
 async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:
     """The stage boundary: whatever a stage raises becomes a named way out."""
+    if activation.stage is StageName.EXTRACT and StageName.APPLY in batch.outputs:
+        # It comes back with all it put out before: only its graph is to be done again.
+        activation = replace(activation, stage=StageName.RELATE)
     with structlog.contextvars.bound_contextvars(
         lane_id=str(activation.lane_id),
         event_ids=[str(event.id) for event in batch.events],
@@ -228,7 +233,9 @@ async def _count_spent(
 
 
 async def _perform(activation: Activation, batch: Batch, services: Services) -> Finished:
-    model, embedder, memories = services.model, services.embedder, services.ledger.memories
+    configured = Chosen(services.model, services.embedder, services.index)
+    chosen = choose(batch, configured, services.workshop, services.ledger)
+    model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
     match activation.stage:
         case StageName.EXTRACT:
             return await extract(batch, model=model)
@@ -236,7 +243,7 @@ async def _perform(activation: Activation, batch: Batch, services: Services) -> 
             return await retrieve(
                 batch,
                 embedder=embedder,
-                index=services.index,
+                index=chosen.index,
                 memories=memories,
                 limit=services.neighbours,
             )
@@ -245,7 +252,8 @@ async def _perform(activation: Activation, batch: Batch, services: Services) -> 
         case StageName.APPLY:
             return await apply(batch, embedder=embedder, memories=memories, graph=services.graph)
         case StageName.RELATE:
-            return await relate(batch, model=model, graph=services.ledger.graph)
+            graph = services.ledger.graph
+            return await relate(batch, model=model, graph=graph, memories=memories)
 
 
 def _success(batch: Batch) -> Ending:
@@ -301,14 +309,20 @@ def wait_s(
 async def _fail(
     activation: Activation, batch: Batch, code: FailureCode, detail: str, services: Services
 ) -> Wake | None:
-    """Halve a batch that holds several events; fail the one that stands alone."""
-    alone = len(batch.events) == 1 or StageName.APPLY in batch.outputs
+    """Halve a batch that holds several events; fail the one that stands alone. Once its memories
+    are stored, only its graph has failed.
+    """
+    alone = len(batch.events) == 1 or StageName.APPLY in batch.outputs or batch.override.recorded
     outcome = "fail" if alone else "split"
     telemetry.stage_errors.labels(activation.stage, code, outcome).inc()
     log.warning("stage_failed", code=code, detail=detail, outcome=outcome)
     if not alone:
         return await services.ledger.lanes.split(activation, batch)
     ending = Ending(Status.FAILED, failure_code=code, failure_detail=detail)
+    if activation.stage is StageName.RELATE:
+        ending = replace(
+            _success(batch), graph_status=Status.FAILED, failure_detail=f"{code}: {detail}"
+        )
     return await _settle(activation, batch, ending, services)
 
 

@@ -40,9 +40,10 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """`changed`: facts the graph should hear of."""
+    """`changed`: facts the graph should hear of; `memories`: what each of them changed."""
 
     changed: tuple[int, ...]
+    memories: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

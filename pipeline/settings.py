@@ -19,11 +19,28 @@ from pipeline.errors import InvalidInput
 PREFIX = "MEMLANE_"
 
 
+# The built-in models: no key, no network.
+RULES, MINILM = "local/rules", "local/minilm"
+
+
 class ModelSettings(BaseModel):
     model: str
     api_base: str | None = None
     api_key: SecretStr | None = None
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+    def named(self, model: str, built_in: str) -> ModelSettings:
+        """Another model of the same provider, or the built-in one.
+
+        Errors: InvalidInput for any other: the key goes to whom it was given for, and nobody else.
+        """
+        provider = self.model.partition("/")[0] + "/"
+        same = model.startswith(provider) and "://" not in model and provider != "local/"
+        if model not in (self.model, built_in) and not same:
+            known = " or ".join(sorted({self.model, built_in}))
+            others = f", or another model of {provider}" if provider != "local/" else ""
+            raise InvalidInput(f"{model} cannot be had here: name {known}{others}.")
+        return self.model_copy(update={"model": model})
 
 
 class Settings(BaseSettings):
@@ -50,8 +67,8 @@ class Settings(BaseSettings):
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
 
     # Models
-    llm: ModelSettings = ModelSettings(model="local/rules")
-    embedder: ModelSettings = ModelSettings(model="local/minilm")
+    llm: ModelSettings = ModelSettings(model=RULES)
+    embedder: ModelSettings = ModelSettings(model=MINILM)
     graph: Literal["on", "off"] = "on"
 
     # Engine

@@ -12,6 +12,7 @@ the commit on that made it, and a search result is only a hint.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import zlib
 from collections import defaultdict
@@ -31,6 +32,8 @@ from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStor
 log = structlog.get_logger()
 
 PREFIX = "memories"
+# Ids in one call to the store.
+AT_ONCE = 500
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
 
@@ -58,11 +61,23 @@ class VectorIndex:
         owed = await self._memories.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
         by_collection: dict[str, list[Projection]] = defaultdict(list)
         for projection in owed:
-            by_collection[self.collection(projection.memory.scope)].append(projection)
+            # Its own model's, which need not be the one that this index reads with.
+            name = self._of(projection.memory.scope, projection.embedder)
+            by_collection[name].append(projection)
         for name, projections in by_collection.items():
             await self._write(name, projections)
             await self._memories.projected(projections)
         return len(owed)
+
+    async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
+        """Drop a scope's vectors that the ledger is about to forget. Errors: StoreUnavailable."""
+        with contextlib.suppress(CollectionMissing):
+            for start in range(0, len(ids), AT_ONCE):
+                await self._store.delete(self._of(scope, embedder), ids[start : start + AT_ONCE])
+
+    def read_with(self, embedder: Embedder) -> VectorIndex:
+        """The same index, as a reader of another model's vectors sees it."""
+        return VectorIndex(self._store, self._memories, embedder, buckets=self._buckets)
 
     async def nearest(
         self, where: Mapping[str, str], vector: Vector, *, limit: int
@@ -94,22 +109,26 @@ class VectorIndex:
 
     def collection(self, scope: Scope) -> str:
         """The collection of a scope's memories: all of one owner's lie in one."""
-        return self._name(scope.project_id, scope.owner)
+        return self._of(scope, self._embedder.name)
 
-    def _name(self, project_id: UUID, owner: str) -> str:
+    def _of(self, scope: Scope, embedder: str) -> str:
+        return self._name(scope.project_id, scope.owner, embedder)
+
+    def _name(self, project_id: UUID, owner: str, embedder: str) -> str:
         bucket = zlib.crc32(f"{project_id}/{owner}".encode()) % self._buckets
-        return f"{self._family()}-{bucket:04d}"
+        return f"{self._family(embedder)}-{bucket:04d}"
 
-    def _family(self) -> str:
+    def _family(self, embedder: str) -> str:
         """Vectors of different models never share a collection."""
-        slug = re.sub(r"[^a-z0-9]+", "-", self._embedder.name.lower()).strip("-")
+        slug = re.sub(r"[^a-z0-9]+", "-", embedder.lower()).strip("-")
         return f"{PREFIX}-{slug}-of{self._buckets}"
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
         """One where the owner is known, else all of this index."""
         if "user_id" in where:
-            return [self._name(UUID(where["project_id"]), where["user_id"])]
-        family = self._family() + "-"
+            project_id, owner = UUID(where["project_id"]), where["user_id"]
+            return [self._name(project_id, owner, self._embedder.name)]
+        family = self._family(self._embedder.name) + "-"
         return sorted(name for name in await self._store.list_cols() if name.startswith(family))
 
     async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
@@ -133,16 +152,16 @@ class VectorIndex:
     async def _write(self, name: str, projections: Sequence[Projection]) -> None:
         """Upsert and delete; a collection that is missing, or went missing, is made first."""
         if name not in self._created:
-            await self._create(name)
+            await self._create(name, projections[0])
         try:
             await self._put(name, projections)
         except CollectionMissing:
-            await self._create(name)
+            await self._create(name, projections[0])
             await self._put(name, projections)
 
-    async def _create(self, name: str) -> None:
-        dimensions = await self._embedder.dimensions()
-        await self._store.create_col(name, dimensions=dimensions, embedder=self._embedder.name)
+    async def _create(self, name: str, like: Projection) -> None:
+        dimensions = len(like.vector)
+        await self._store.create_col(name, dimensions=dimensions, embedder=like.embedder)
         self._created.add(name)
 
     async def _put(self, name: str, projections: Sequence[Projection]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -106,26 +107,24 @@ async def replay(
 ) -> dict[str, Any]:
     """Try a FAILED event again, at the tail of its lane, with other messages or instructions if
     the body gives them. 409 for an event that has not failed.
+
+    `{"stage": "relate"}` tries the graph alone again, of an event that SUCCEEDED with
+    `graph_status` FAILED; the events that shared its batch go with it.
     """
     edit = request or ReplayRequest()
     identity = uuid(event_id)
-    ledger = api.stores.ledger
-    await use_cases.replay(
-        project.id,
-        identity,
-        messages=edit.turns(),
-        instructions=edit.instructions(),
-        ledger=ledger,
-        dispatcher=api.dispatcher,
-    )
-    return shapes.event(await ledger.events.get(project.id, identity))
+    whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
+    again = use_cases.replay_graph if edit.stage else whole
+    await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    return shapes.event(await api.stores.ledger.events.get(project.id, identity))
 
 
 @router.post("/v1/events/replay/")
 async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> dict[str, Any]:
     """Try again the FAILED events that match, oldest first, up to 1,000 a call.
 
-    Cancelled events only come back where `code` is CANCELLED.
+    Cancelled events only come back where `code` is CANCELLED. With `stage` "relate", those that
+    SUCCEEDED with `graph_status` FAILED, for their graph alone.
     """
     asked = request.model_dump()
     where = and_(
@@ -133,10 +132,12 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
         *(lanes.c[name] == asked[name] for name in ENTITY_IDS if asked[name]),
         *between(request.start_date, request.end_date),
         *([events.c.failure_code == request.code] if request.code else []),
-        events.c.status
-        == (Status.CANCELLED if request.code is FailureCode.CANCELLED else Status.FAILED),
+        *_ended_badly(request),
     )
-    ids = await use_cases.replay_all(where, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    graph = request.stage is not None
+    ids = await use_cases.replay_all(
+        where, graph=graph, ledger=api.stores.ledger, dispatcher=api.dispatcher
+    )
     return {"replayed": len(ids), "event_ids": [str(one) for one in ids]}
 
 
@@ -161,6 +162,13 @@ async def undo(
         index=stores.index,
     )
     return shapes.undone(identity, undone)
+
+
+def _ended_badly(asked: ReplayManyRequest) -> list[ColumnElement[bool]]:
+    if asked.stage:
+        return [events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None)]
+    cancelled = asked.code is FailureCode.CANCELLED
+    return [events.c.status == (Status.CANCELLED if cancelled else Status.FAILED)]
 
 
 def statuses(value: str) -> list[str]:

@@ -15,7 +15,10 @@ from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.projects import Projects
+from pipeline.ledger.recordings import Recordings
 from pipeline.ledger.recourse import Recourse
+from pipeline.ledger.shadows import Shadows
+from pipeline.ledger.switch import Switch
 from pipeline.ledger.undo import Undo
 
 
@@ -30,11 +33,15 @@ class Ledger:
     projects: Projects
     recourse: Recourse
     undo: Undo
+    shadows: Shadows
+    switch: Switch
+    recordings: Recordings
     cooldowns: Cooldowns
     costs: Costs
 
     @classmethod
     def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
+        shadows = Shadows(engine, grace=lanes.grace)
         return cls(
             engine,
             lanes,
@@ -45,6 +52,9 @@ class Ledger:
             Projects(engine),
             Recourse(engine, grace=lanes.grace),
             Undo(engine),
+            shadows,
+            Switch(engine, shadows),
+            Recordings(engine),
             Cooldowns(engine),
             Costs(engine),
         )

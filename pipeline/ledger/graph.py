@@ -42,11 +42,16 @@ class Graph:
     def __init__(self, engine: AsyncEngine) -> None:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def mentioned_in(self, scope: Scope, texts: Sequence[str]) -> list[StoredRelation]:
-        """Current relations of the scope with an end named in the texts, newest first."""
+    async def mentioned_in(
+        self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None
+    ) -> list[StoredRelation]:
+        """Current relations of the scope with an end named in the texts, newest first; of those
+        that began `until` then, where it is given.
+        """
         values = {
             "lane_id": scope.lane_id,
             "said": name_key(" ".join(texts)),
+            "until": until,
             "limit": OFFERED,
         }
         async with self._single.connect() as connection:

@@ -16,13 +16,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from pydantic import TypeAdapter
 from sqlalchemy import Row, TextClause
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -31,22 +30,20 @@ from pipeline.domain import (
     Activation,
     AddOptions,
     Batch,
-    Event,
     FailureCode,
     Message,
-    Role,
     Scope,
-    Source,
-    SourcedMessage,
     StageName,
     Status,
     Usage,
 )
 from pipeline.errors import LaneLost, MovedOn
+from pipeline.ledger.batches import OPTIONS, batch_of
 from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
 
-_OPTIONS = TypeAdapter(AddOptions)
+# What the setting may be at most: a batch that was fixed under another setting is no larger.
+WIDEST_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ class Lanes:
             "agent_ids": [add.scope.agent_id for add in adds],
             "app_ids": [add.scope.app_id for add in adds],
             "run_ids": [add.scope.run_id for add in adds],
-            "options": [_OPTIONS.dump_json(add.options).decode() for add in adds],
+            "options": [OPTIONS.dump_json(add.options).decode() for add in adds],
             "tokens": [add.tokens for add in adds],
             "said_at": [add.said_at for add in adds],
             "keys": [add.key for add in adds],
@@ -181,6 +178,7 @@ class Lanes:
             lease=self._lease,
             new_batch_id=(new_batch_id := uuid4()),
             full_width=self._batch_events,
+            widest=WIDEST_BATCH,
             batch_tokens=self._batch_tokens,
             context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
         )
@@ -196,7 +194,7 @@ class Lanes:
             accepted_seq=row.accepted_seq,
             batch_id=row.batch_id or (new_batch_id if row.events else None),
         )
-        return activation, _batch(activation, row)
+        return activation, batch_of(activation, row)
 
     async def finish(
         self,
@@ -354,44 +352,6 @@ class Lanes:
 def _digest(add: Add) -> bytes:
     """Equal for adds that ask the same, however their JSON was written."""
     said = [(message.role, message.name, message.content) for message in add.messages]
-    options = _OPTIONS.dump_python(add.options, mode="json")
+    options = OPTIONS.dump_python(add.options, mode="json")
     asked = [str(add.scope.lane_id), said, options, str(add.said_at)]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
-
-
-def _batch(activation: Activation, row: Row[Any]) -> Batch | None:
-    if activation.batch_id is None or row.events is None:
-        return None
-    return Batch(
-        id=activation.batch_id,
-        scope=activation.scope,
-        events=[
-            _event(position, value, row.instructions) for position, value in enumerate(row.events)
-        ],
-        context=[
-            Message(Role(value["role"]), value["content"], value["name"])
-            for value in row.context or ()
-        ],
-        outputs=row.outputs or {},
-        age_s=row.age_s,
-    )
-
-
-def _event(position: int, value: dict[str, Any], project_instructions: str | None) -> Event:
-    options = _OPTIONS.validate_python(value["options"])
-    if options.instructions.custom is None:
-        instructions = replace(options.instructions, custom=project_instructions)
-        options = replace(options, instructions=instructions)
-    return Event(
-        id=UUID(value["id"]),
-        seq=value["seq"],
-        options=options,
-        messages=[
-            SourcedMessage(
-                source=Source(event=position, message=ordinal),
-                message=Message(Role(m["role"]), m["content"], m["name"]),
-                said_at=datetime.fromisoformat(m["said_at"]),
-            )
-            for ordinal, m in enumerate(value["messages"])
-        ],
-    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.admission import Load
-from pipeline.ledger.schema import events, lanes
+from pipeline.ledger.schema import events, lanes, shadows
 
 # Long enough to even out batches, short enough to follow a change.
 MEASURED_OVER_S = 10
@@ -21,7 +21,9 @@ class LoadView:
     async def look(self, *, scope_events: int) -> Load:
         """The load now; `deep` holds the lanes with at least so many events."""
         depth = lanes.c.accepted_seq - lanes.c.settled_seq
-        busy = lanes.c.state != "IDLE"
+        # A shadow's work keeps nobody out: no one waits for it but whoever asked for it.
+        in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
+        busy = and_(lanes.c.state != "IDLE", ~in_shadow)
         waiting = func.sum(depth)
         ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
         by_project = (

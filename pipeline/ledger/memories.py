@@ -105,6 +105,19 @@ class Memories:
         }
         return [as_memory(row) for row in await self._rows(statement("touchable"), values)]
 
+    async def last_changed_by(self, ids: Sequence[UUID], event_ids: Sequence[UUID]) -> set[UUID]:
+        """Those of the memories whose newest state one of the events brought about."""
+        newest = and_(
+            memory_history.c.memory_id == memories.c.id,
+            memory_history.c.version == memories.c.version,
+        )
+        query = (
+            select(memories.c.id)
+            .join(memory_history, newest)
+            .where(memories.c.id.in_(ids), memory_history.c.event_id.in_(event_ids))
+        )
+        return {row.id for row in await self._rows(query)}
+
     # What the vector index asks
 
     async def unprojected(
@@ -124,7 +137,11 @@ class Memories:
         """Note that the index holds these versions. A memory that has moved on stays owed."""
         if not done:
             return
-        seen = {"ids": [p.memory.id for p in done], "versions": [p.memory.version for p in done]}
+        seen = {
+            "ids": [p.memory.id for p in done],
+            "versions": [p.memory.version for p in done],
+            "lane_ids": [p.memory.lane_id for p in done],
+        }
         async with self._single.connect() as connection:
             await connection.execute(statement("projected"), seen)
 

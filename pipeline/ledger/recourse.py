@@ -4,6 +4,7 @@ has ended without one.
     PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the lane's tail
     RUNNING ──cancel──►     (until apply has committed)
     FAILED  ──replay──► PENDING
+    SUCCEEDED, its graph FAILED ──replay_graph──► PENDING, with all that was put out before
 
 Every change of an event's status happens under its lane's lock, so each of these locks the lane
 first and then looks: there is no status left to race for.
@@ -77,13 +78,37 @@ class Recourse:
                 status = await connection.scalar(
                     select(events.c.status).where(events.c.id == event_id)
                 )
-                raise Conflict(f"Only FAILED events can be replayed; this one is {status}.")
+                raise Conflict(
+                    f"Only FAILED events can be replayed; this one is {status}."
+                    ' Where only its graph has failed, send {"stage": "relate"}.'
+                )
             if edit.messages:
                 await _say_instead(connection, rows[0], edit.messages)
         return _replayed(rows)
 
-    async def replay_all(self, where: ColumnElement[bool], *, limit: int) -> Replayed:
-        """Put the oldest of the matching ended events back, each at its lane's tail, in order."""
+    async def replay_graph(self, project_id: UUID, event_id: UUID) -> Replayed:
+        """Put a SUCCEEDED event whose graph FAILED back at its lane's tail, for its graph alone.
+
+        The events of its batch go with it. Errors: NotFound; Conflict for any other event.
+        """
+        async with self._engine.begin() as connection:
+            await _hold_lanes(connection, _one(project_id, event_id))
+            event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
+            if event.graph_status != Status.FAILED:
+                raise Conflict(_no_failed_graph(event))
+            if event.undone_at is not None:
+                raise Conflict("This event was undone: its graph stays as it is.")
+            rows = await self._requeue_graph(connection, [event_id])
+            if not rows:
+                raise Conflict("What this event put out is not kept any more: add it again.")
+            return _replayed(rows)
+
+    async def replay_all(
+        self, where: ColumnElement[bool], *, limit: int, graph: bool = False
+    ) -> Replayed:
+        """Put the oldest of the matching ended events back, each at its lane's tail, in order; for
+        their graph alone where `graph` says so.
+        """
         chosen = (
             select(events.c.id)
             .join(lanes)
@@ -98,6 +123,8 @@ class Recourse:
             await _hold_lanes(connection, events.c.id.in_(ids))
             # Now that nothing moves: those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
+            if graph:
+                return _replayed(await self._requeue_graph(connection, ids))
             return _replayed(await self._requeue(connection, ids, Edit()))
 
     async def _requeue(
@@ -110,6 +137,15 @@ class Recourse:
             "grace": self._grace,
         }
         rows: Sequence[Row[Any]] = (await connection.execute(statement("replay"), values)).all()
+        return rows
+
+    async def _requeue_graph(
+        self, connection: AsyncConnection, ids: Sequence[UUID]
+    ) -> Sequence[Row[Any]]:
+        values = {"event_ids": list(ids), "grace": self._grace}
+        rows: Sequence[Row[Any]] = (
+            await connection.execute(statement("replay_graph"), values)
+        ).all()
         return rows
 
 
@@ -149,8 +185,16 @@ async def _say_instead(
     await connection.execute(insert(messages), rows)
 
 
+def _no_failed_graph(event: Row[Any]) -> str:
+    graph = f"with a graph that {event.graph_status}" if event.graph_status else "without a graph"
+    return (
+        "Only SUCCEEDED events whose graph_status is FAILED have a graph to replay; "
+        f"this one is {event.status} {graph}."
+    )
+
+
 def _too_late(status: Status) -> str:
-    if status is Status.RUNNING:
+    if status in (Status.PENDING, Status.RUNNING):
         return "Too late to cancel: its memories are stored. Once it has ended it can be undone."
     return f"Too late to cancel: the event has ended, {status}."
 

@@ -2,6 +2,7 @@
 
     projects ─< api_keys
     projects ─< idempotency_keys                   adds a client may send again, by its own key
+    projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
                   │         ├──< receipts          what became of each fact
                   │         └─── stage_runs        what each stage of its batch put out, its cost
@@ -139,6 +140,8 @@ events = Table(
     _time("undone_at"),
     # What batches cost that it was part of until they were halved: one JSON object a batch.
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
+    # In a shadow: the event that this one repeats.
+    Column("copy_of", Uuid),
     UniqueConstraint("lane_id", "seq"),
     CheckConstraint(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
@@ -163,6 +166,26 @@ idempotency_keys = Table(
     Column("event_id", Uuid, nullable=False),
     _now("created_at"),
     Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+# A replay of a scope's whole log. Its id is the id of a project that has no key and no row: no
+# caller can see what the copy of the log comes to there.
+shadows = Table(
+    "shadows",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    *_scope_ids(),
+    # What it asks for in place of what is configured.
+    Column("custom_instructions", Text),
+    Column("llm_model", Text),
+    Column("embedder_model", Text),
+    Column("recorded", Boolean, nullable=False, server_default="false"),
+    # How far the log has been copied, in the numbers of the scope's lane.
+    Column("copied_seq", BigInteger, nullable=False, server_default="0"),
+    _now("created_at"),
+    _time("switched_at"),
+    Index("ix_shadows_project", "project_id", "created_at"),
 )
 
 messages = Table(
@@ -236,6 +259,8 @@ memories = Table(
     Column("message_ordinal", SmallInteger),
     # When it became true in the world; created_at is when we learnt it.
     _time("valid_from", nullable=False),
+    # The shadow whose memories took the place of this one.
+    Column("replaced_by", Uuid),
     _now("created_at"),
     _now("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),

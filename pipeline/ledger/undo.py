@@ -123,7 +123,9 @@ async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) 
     touched = select(table.memory_id).where(
         table.project_id == project_id, table.event_id == event_id
     )
-    locked = select(memories).where(memories.c.id.in_(touched)).order_by(memories.c.id)
+    # What a replay put others in place of is out of the event's reach.
+    standing = and_(memories.c.id.in_(touched), memories.c.replaced_by.is_(None))
+    locked = select(memories).where(standing).order_by(memories.c.id)
     current = (await connection.execute(locked.with_for_update())).all()
     history = (
         select(memory_history)

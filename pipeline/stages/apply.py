@@ -34,6 +34,7 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = Applied(
         changed=tuple(c.write.fact for c in changes if c.after is not None),
+        memories=tuple(c.after.id for c in changes if c.after is not None),
     )
     relates = graph and batch.options.infer and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)

@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.domain import Batch, GraphChanges, StoredRelation
+from pipeline.domain import Batch, Fact, GraphChanges, StoredRelation
 from pipeline.errors import PermanentError
 from pipeline.ledger.effects import GraphEffects, name_key
 from pipeline.ledger.graph import Graph
+from pipeline.ledger.memories import Memories
 from pipeline.outputs import Applied, Extracted, Related, dump, read
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
 
 
-async def relate(batch: Batch, *, model: MemoryModel, graph: Graph) -> Finished:
-    facts = read(batch, Extracted).facts
-    changed = [facts[i] for i in read(batch, Applied).changed]
+async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
+    changed = await _standing(batch, memories) if batch.replayed else _changed(batch)
+    if not changed:
+        return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
     texts = [fact.text for fact in changed]
-    current = await graph.mentioned_in(batch.scope, texts)
+    until = max(message.said_at for message in batch.messages) if batch.replayed else None
+    current = await graph.mentioned_in(batch.scope, texts, until=until)
     try:
         answer = await model.relate(texts, current)
     except PermanentError as error:
@@ -35,6 +38,21 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph) -> Finished:
         answer.usage,
         GraphEffects(batch, changed, changes),
     )
+
+
+def _changed(batch: Batch) -> list[Fact]:
+    facts = read(batch, Extracted).facts
+    return [facts[place] for place in read(batch, Applied).changed]
+
+
+async def _standing(batch: Batch, memories: Memories) -> list[Fact]:
+    """Of what the batch changed, the facts that nothing has changed since: no later event, no
+    person and no undo. The graph must not learn late what the scope has got over.
+    """
+    of = read(batch, Applied).memories
+    left = await memories.last_changed_by(of, [event.id for event in batch.events])
+    pairs = zip(_changed(batch), of, strict=False)
+    return [fact for fact, memory_id in pairs if memory_id in left]
 
 
 def _without_repeats(changes: GraphChanges, current: Sequence[StoredRelation]) -> GraphChanges:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import (
     AddOptions,
-    Answer,
-    GraphChanges,
     Message,
     Role,
     StageName,
     Status,
-    StoredRelation,
 )
 from pipeline.errors import Conflict, MalformedAnswer, ModelUnavailable, NotFound
 from pipeline.events import cancel, replay
+from pipeline.ledger.schema import events
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
@@ -151,22 +149,19 @@ async def test_a_replayed_event_has_the_whole_outage_budget_again(engine: Engine
     assert (await engine.event(event_id)).wait_code == "LLM_UNAVAILABLE"
 
 
-@dataclass
-class NoGraph(RulesModel):
-    """Rules that lose their head over the graph, after the memories are stored."""
-
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        raise KeyError("relate")
+async def stored_and_failed(engine: Engine, text: str) -> UUID:
+    """An event that FAILED after its memories were stored, as older releases could leave one."""
+    event_id = await engine.add(text)
+    await engine.drain()
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            update(events).where(events.c.id == event_id).values(status=Status.FAILED)
+        )
+    return event_id
 
 
 async def test_a_replay_of_what_was_already_stored_stores_nothing_twice(engine: Engine) -> None:
-    engine.with_model(NoGraph())
-    event_id = await engine.add("I live in Berlin.")
-    await engine.drain()
-    assert (await engine.event(event_id)).status is Status.FAILED
-    engine.with_model(RulesModel())
+    event_id = await stored_and_failed(engine, "I live in Berlin.")
     await again(engine, event_id)
     await engine.drain()
     event = await engine.event(event_id)
@@ -176,13 +171,10 @@ async def test_a_replay_of_what_was_already_stored_stores_nothing_twice(engine: 
 
 
 async def test_a_replay_after_its_memory_was_deleted_stores_it_anew(engine: Engine) -> None:
-    engine.with_model(NoGraph())
-    event_id = await engine.add("I live in Berlin.")
-    await engine.drain()
+    event_id = await stored_and_failed(engine, "I live in Berlin.")
     [line] = (await engine.event(event_id)).receipt
     assert line.memory_id is not None
     await engine.ledger.memories.retire(engine.project.id, line.memory_id)
-    engine.with_model(RulesModel())
     await again(engine, event_id)
     await engine.drain()
     assert [line.outcome for line in (await engine.event(event_id)).receipt] == ["ADD", "ADD"]
@@ -243,8 +235,20 @@ BAD: dict[str, tuple[str, object, int, str]] = {
     "a bad id": ("/v1/event/7/replay/", None, 400, "event_id should be a valid UUID"),
     "an unknown event": (f"/v1/event/{uuid4()}/replay/", None, 404, "Event not found"),
     "no messages": (f"/v1/event/{uuid4()}/replay/", {"messages": []}, 400, "messages"),
-    "a stage alone": (f"/v1/event/{uuid4()}/replay/", {"stage": "relate"}, 400, "as a whole"),
-    "no filter": ("/v1/events/replay/", {}, 400, "at least one of code, user_id"),
+    "another stage": (f"/v1/event/{uuid4()}/replay/", {"stage": "apply"}, 400, "'relate'"),
+    "a stage and more": (
+        f"/v1/event/{uuid4()}/replay/",
+        {"stage": "relate", "messages": "I like tea."},
+        400,
+        "send only the stage",
+    ),
+    "a stage and a code": (
+        "/v1/events/replay/",
+        {"stage": "relate", "code": "DEADLINE"},
+        400,
+        "leave out code",
+    ),
+    "no filter": ("/v1/events/replay/", {}, 400, "at least one of code, stage, user_id"),
     "no body": ("/v1/events/replay/", None, 400, "body"),
     "an unknown code": ("/v1/events/replay/", {"code": "BAD_LUCK"}, 400, "LLM_BAD_OUTPUT"),
     "a bad time": ("/v1/events/replay/", {"start_date": "soon"}, 400, "start_date"),

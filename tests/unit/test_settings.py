@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from pipeline import settings
 from pipeline.errors import InvalidInput
-from pipeline.settings import Settings, known_names, load
+from pipeline.settings import RULES, ModelSettings, Settings, known_names, load
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +171,27 @@ def test_secrets_are_not_shown(given: Any) -> None:
 def test_settings_cannot_be_changed_after_they_are_read() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load().port = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["openai/small", "openai/large", RULES])
+def test_a_model_may_stand_in_for_another_of_its_provider_or_be_the_built_in(name: str) -> None:
+    configured = ModelSettings(model="openai/small", api_base="http://127.0.0.1:9", timeout_s=7)
+    assert configured.named(name, RULES) == configured.model_copy(update={"model": name})
+
+
+@pytest.mark.parametrize(
+    ("configured", "name"),
+    [
+        ("openai/small", "azure/small"),
+        ("openai/small", "openai-like/small"),
+        ("openai/small", "small"),
+        ("openai/small", "openai/http://elsewhere"),
+        ("openai/small", "local/other"),
+        ("small", "large"),
+        (RULES, "openai/small"),
+        (RULES, "local/other"),
+    ],
+)
+def test_a_key_goes_to_nobody_but_its_provider(configured: str, name: str) -> None:
+    with pytest.raises(InvalidInput, match="local/rules"):
+        ModelSettings(model=configured, api_key=SecretStr("k")).named(name, RULES)

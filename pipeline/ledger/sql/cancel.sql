@@ -8,7 +8,7 @@ WITH asked AS (
     FROM events e
     WHERE e.id = CAST(:event_id AS uuid)
 ), taken AS (
-    SELECT * FROM asked WHERE status = 'PENDING' OR (status = 'RUNNING' AND NOT applied)
+    SELECT * FROM asked WHERE status IN ('PENDING', 'RUNNING') AND NOT applied
 ), cancelled AS (
     UPDATE events SET
         status = 'CANCELLED', failure_code = 'CANCELLED',

@@ -5,10 +5,18 @@
 -- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
 -- equal options within the width and the token budget; always at least one event. The queue ends
 -- where this statement's view of it does (`before`): what is accepted meanwhile is not skipped.
+-- Events that wait with a batch of theirs already go as that batch, whole, whatever the width is by
+-- now: what was put out for it speaks of them by their place.
 WITH before AS (
     SELECT * FROM lanes
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
       AND stage = CAST(:stage AS text) AND state = 'QUEUED'
+), head AS MATERIALIZED (
+    SELECT e.batch_id FROM before b JOIN events e ON e.lane_id = b.id
+    WHERE b.batch_id IS NULL AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
+      AND e.status = 'PENDING'
+    ORDER BY e.seq
+    LIMIT 1
 ), held AS (
     UPDATE lanes SET
         state = 'RUNNING',
@@ -16,47 +24,59 @@ WITH before AS (
         owner = CAST(:owner AS uuid),
         due_at = now() + CAST(:lease AS interval),
         attempts = lanes.attempts + 1,
-        batch_id = coalesce(lanes.batch_id, CAST(:new_batch_id AS uuid))
+        batch_id = coalesce(
+            lanes.batch_id, (SELECT batch_id FROM head), CAST(:new_batch_id AS uuid))
     FROM before
     WHERE lanes.id = before.id AND lanes.fence = before.fence AND lanes.state = before.state
       AND lanes.stage = before.stage
     RETURNING lanes.fence, lanes.attempts
 ), queue AS (
-    SELECT e.id, e.seq, e.tokens, e.options = first_value(e.options) OVER (ORDER BY e.seq) AS alike
+    SELECT e.id, e.seq, e.tokens, e.batch_id,
+           e.options = first_value(e.options) OVER (ORDER BY e.seq)
+           AND e.batch_id IS NOT DISTINCT FROM first_value(e.batch_id) OVER (ORDER BY e.seq) AS alike
     FROM before b JOIN events e ON e.lane_id = b.id
     WHERE b.batch_id IS NULL AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
       AND e.status = 'PENDING' AND EXISTS (SELECT FROM held)
     ORDER BY e.seq
-    LIMIT (SELECT coalesce(width, CAST(:full_width AS integer)) FROM before)
+    LIMIT (SELECT CASE WHEN head.batch_id IS NULL
+                       THEN coalesce(before.width, CAST(:full_width AS integer))
+                       ELSE CAST(:widest AS integer) END FROM before, head)
 ), prefix AS (
-    SELECT id, row_number() OVER upto AS place, sum(tokens) OVER upto AS tokens,
+    SELECT id, batch_id, row_number() OVER upto AS place, sum(tokens) OVER upto AS tokens,
            bool_and(alike) OVER upto AS alike
     FROM queue WINDOW upto AS (ORDER BY seq)
 ), frozen AS (
-    UPDATE events SET batch_id = CAST(:new_batch_id AS uuid), status = 'RUNNING',
-                      started_at = coalesce(started_at, now())
+    UPDATE events SET batch_id = coalesce(events.batch_id, CAST(:new_batch_id AS uuid)),
+                      status = 'RUNNING', started_at = coalesce(started_at, now())
     FROM prefix
     WHERE events.id = prefix.id AND events.status = 'PENDING' AND prefix.alike
-      AND (prefix.place = 1 OR prefix.tokens <= CAST(:batch_tokens AS integer))
-    RETURNING events.id, events.lane_id, events.seq, events.options, events.replayed_at,
-              events.created_at
+      AND (prefix.place = 1 OR prefix.batch_id IS NOT NULL
+           OR prefix.tokens <= CAST(:batch_tokens AS integer))
+    RETURNING events.id, events.lane_id, events.seq, events.options, events.replays,
+              events.replayed_at, events.created_at, events.copy_of
 ), batch AS MATERIALIZED (
     SELECT * FROM frozen
     UNION ALL
-    SELECT e.id, e.lane_id, e.seq, e.options, e.replayed_at, e.created_at
+    SELECT e.id, e.lane_id, e.seq, e.options, e.replays, e.replayed_at, e.created_at, e.copy_of
     FROM before b JOIN events e ON e.batch_id = b.batch_id
     WHERE e.status = 'RUNNING'
 )
 SELECT
     h.fence, h.attempts, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
-    b.batch_id, b.waits,
+    known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
     (SELECT custom_instructions FROM projects WHERE id = b.project_id) AS instructions,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
-      WHERE r.batch_id = b.batch_id) AS outputs,
+      WHERE r.batch_id = known.batch_id) AS outputs,
+    (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,
+        'recorded', CASE WHEN s.recorded THEN (
+            -- An original that is on its way again has no answers; nor has this batch of its own.
+            SELECT coalesce(o.batch_id, known.batch_id) FROM batch e JOIN events o ON o.id = e.copy_of
+            ORDER BY e.seq LIMIT 1) END)
+     FROM shadows s WHERE s.id = b.project_id) AS override,
     (SELECT jsonb_agg(jsonb_build_object(
-        'id', e.id, 'seq', e.seq, 'options', e.options, 'messages', (
+        'id', e.id, 'seq', e.seq, 'replays', e.replays, 'options', e.options, 'messages', (
             SELECT jsonb_agg(jsonb_build_object(
                 'role', m.role, 'name', m.name, 'content', m.content, 'said_at', m.said_at
             ) ORDER BY m.ordinal)
@@ -75,4 +95,5 @@ SELECT
         ORDER BY m.seq DESC, m.ordinal DESC
         LIMIT CAST(:context AS integer)
      ) c) AS context
-FROM held h, before b
+FROM held h, before b,
+     LATERAL (SELECT coalesce(b.batch_id, (SELECT batch_id FROM head)) AS batch_id) known

@@ -1,0 +1,146 @@
+"""Replays of a scope as clients see them: what they ask for, and what they are answered."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from api.schemas import EntityId, Request
+from api.shapes import scope_ids
+from pipeline.domain import Scope, Status
+from pipeline.filters import ENTITY_IDS
+from pipeline.ledger.difference import Difference, Edge, Edited, Remembered
+from pipeline.ledger.projects import Project
+from pipeline.ledger.shadows import Shadow, Wish
+from pipeline.ledger.switch import Switched
+from pipeline.settings import MINILM, RULES, Settings
+
+
+class BeginRequest(Request):
+    """Whose log to replay, exactly as it was added, and what to do otherwise this time."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"user_id": "maya", "custom_instructions": "Keep only what she eats."}]
+        }
+    )
+
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    custom_instructions: str | None = Field(
+        default=None, description="For every event, in place of its own and the project's."
+    )
+    llm_model: str | None = Field(
+        default=None, description="Another model of the configured provider, or local/rules."
+    )
+    embedder_model: str | None = Field(
+        default=None, description="Another model of the configured provider, or local/minilm."
+    )
+    answers: Literal["fresh", "recorded"] = Field(
+        default="fresh",
+        description="`recorded` asks no model: each batch gets the answers it got then.",
+    )
+
+    @model_validator(mode="after")
+    def somebody(self) -> BeginRequest:
+        if not any(getattr(self, name) for name in ENTITY_IDS):
+            raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
+        if self.answers == "recorded" and (self.custom_instructions or self.llm_model):
+            raise ValueError(
+                "recorded answers are given to the questions of then:"
+                " leave out custom_instructions and llm_model, or ask for fresh answers"
+            )
+        return self
+
+    def scope(self, project: Project) -> Scope:
+        return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
+
+    def wish(self, settings: Settings) -> Wish:
+        """Errors: InvalidInput for a model that cannot be had."""
+        if self.llm_model:
+            settings.llm.named(self.llm_model, RULES)
+        if self.embedder_model:
+            settings.embedder.named(self.embedder_model, MINILM)
+        recorded = self.answers == "recorded"
+        return Wish(self.custom_instructions, self.llm_model, self.embedder_model, recorded)
+
+
+class SwitchRequest(Request):
+    """`force` switches although edits of people, or events that failed this time, are lost."""
+
+    force: bool = False
+
+
+def replay(found: Shadow) -> dict[str, Any]:
+    """A replay and how far it is. Its books are gone once it was switched on."""
+    wish, counts = found.wish, found.counts
+    return {
+        "id": str(found.id),
+        "status": status(found),
+        **scope_ids(found.scope),
+        "custom_instructions": wish.custom_instructions,
+        "llm_model": wish.llm_model,
+        "embedder_model": wish.embedder_model,
+        "answers": "recorded" if wish.recorded else "fresh",
+        "accepted": sum(counts.values()),
+        "succeeded": counts[Status.SUCCEEDED],
+        "failed": counts[Status.FAILED],
+        "failures": found.failures,
+        "in_flight": counts[Status.PENDING] + counts[Status.RUNNING],
+        "behind": found.behind,
+        "created_at": found.created_at,
+        "switched_at": found.switched_at,
+    }
+
+
+def status(found: Shadow) -> str:
+    if found.switched_at is not None:
+        return "SWITCHED"
+    return "READY" if found.done else "RUNNING"
+
+
+def diff(found: Difference) -> dict[str, Any]:
+    """What a switch would change, and at last what it would lose."""
+    return {
+        "counts": {
+            "same": found.same,
+            "changed": len(found.changed),
+            "only_live": len(found.only_live),
+            "only_replay": len(found.only_shadow),
+            "relations_added": len(found.relations_added),
+            "relations_removed": len(found.relations_removed),
+            "edits_lost": len(found.lost),
+        },
+        "changed": [
+            remembered(before) | {"becomes": remembered(after)} for before, after in found.changed
+        ],
+        "only_live": [remembered(one) for one in found.only_live],
+        "only_replay": [remembered(one) for one in found.only_shadow],
+        "relations_added": [edge(one) for one in found.relations_added],
+        "relations_removed": [edge(one) for one in found.relations_removed],
+        "edits_lost": [edited(one) for one in found.lost],
+    }
+
+
+def remembered(one: Remembered) -> dict[str, Any]:
+    return {
+        "id": str(one.id),
+        "memory": one.text,
+        "event_id": str(one.event_id) if one.event_id else None,
+        "message": one.message,
+    }
+
+
+def edge(one: Edge) -> dict[str, str]:
+    return {"source": one.source, "relationship": one.relation, "target": one.destination}
+
+
+def edited(one: Edited) -> dict[str, Any]:
+    return remembered(one.memory) | {"edit": "DELETE" if one.deleted else "UPDATE"}
+
+
+def switched(found: Shadow, done: Switched) -> dict[str, Any]:
+    return replay(found) | {"removed": len(done.gone), "adopted": len(done.here)}

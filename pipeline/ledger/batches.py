@@ -1,0 +1,67 @@
+"""A batch as values: what a claim brings from the ledger in one row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import TypeAdapter
+from sqlalchemy import Row
+
+from pipeline.domain import (
+    Activation,
+    AddOptions,
+    Batch,
+    Event,
+    Message,
+    Override,
+    Role,
+    Source,
+    SourcedMessage,
+)
+
+OPTIONS = TypeAdapter(AddOptions)
+_OVERRIDE = TypeAdapter(Override)
+
+
+def batch_of(activation: Activation, row: Row[Any]) -> Batch | None:
+    """The activation's batch; None where it has no event."""
+    if activation.batch_id is None or row.events is None:
+        return None
+    return Batch(
+        id=activation.batch_id,
+        scope=activation.scope,
+        events=[
+            _event(position, value, row.instructions) for position, value in enumerate(row.events)
+        ],
+        context=[
+            Message(Role(value["role"]), value["content"], value["name"])
+            for value in row.context or ()
+        ],
+        outputs=row.outputs or {},
+        age_s=row.age_s,
+        override=_OVERRIDE.validate_python(row.override or {}),
+    )
+
+
+def _event(position: int, value: dict[str, Any], project_instructions: str | None) -> Event:
+    options = OPTIONS.validate_python(value["options"])
+    if options.instructions.custom is None:
+        instructions = replace(options.instructions, custom=project_instructions)
+        options = replace(options, instructions=instructions)
+    return Event(
+        id=UUID(value["id"]),
+        seq=value["seq"],
+        replays=value["replays"],
+        options=options,
+        messages=[
+            SourcedMessage(
+                source=Source(event=position, message=ordinal),
+                message=Message(Role(m["role"]), m["content"], m["name"]),
+                said_at=datetime.fromisoformat(m["said_at"]),
+            )
+            for ordinal, m in enumerate(value["messages"])
+        ],
+    )

@@ -1,0 +1,35 @@
+-- Put the batches of these events back at the tails of their lanes for their graph alone; the lanes
+-- are locked by now. Each keeps its batch, and all it put out but what is to be done again. A batch
+-- goes back as a whole: it was one question to the model, and one answer for all its events.
+WITH again AS (
+    SELECT e.id, e.lane_id, e.batch_id, e.seq,
+           l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
+    FROM events e JOIN lanes l ON l.id = e.lane_id
+    WHERE e.status = 'SUCCEEDED' AND e.graph_status = 'FAILED' AND e.batch_id IN (
+        SELECT batch_id FROM events WHERE id = ANY (CAST(:event_ids AS uuid[])))
+      -- What was put out long ago may have been let go of.
+      AND NOT EXISTS (
+          SELECT FROM stage_runs r
+          WHERE r.batch_id = e.batch_id AND r.stage <> 'relate' AND r.output IS NULL)
+), lane AS (
+    UPDATE lanes SET
+        accepted_seq = tail.seq,
+        state = CASE state WHEN 'IDLE' THEN 'QUEUED' ELSE state END,
+        due_at = coalesce(due_at, now() + CAST(:grace AS interval))
+    FROM (SELECT lane_id, max(new_seq) AS seq FROM again GROUP BY lane_id) tail
+    WHERE lanes.id = tail.lane_id
+    RETURNING lanes.id, lanes.fence, lanes.settled_seq
+), said AS (
+    UPDATE messages SET seq = again.new_seq
+    FROM again WHERE messages.lane_id = again.lane_id AND messages.seq = again.seq
+), forgotten AS (
+    DELETE FROM stage_runs WHERE stage = 'relate' AND batch_id IN (SELECT batch_id FROM again)
+), event AS (
+    UPDATE events SET
+        seq = again.new_seq, status = 'PENDING', failure_detail = NULL, graph_status = NULL,
+        completed_at = NULL, replays = replays + 1, replayed_at = now()
+    FROM again WHERE events.id = again.id
+)
+SELECT a.id, a.lane_id, a.new_seq AS seq, l.fence, a.new_seq = l.settled_seq + 1 AS woken
+FROM again a JOIN lane l ON l.id = a.lane_id
+ORDER BY a.lane_id, a.new_seq

@@ -1,0 +1,288 @@
+"""From shadow to scope: what a replay would change, and the one transaction that changes it.
+
+What the scope held is superseded, not destroyed: its memories are retired with a reason that names
+the replay, its relations expire, and both stay readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, and_, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain import Entity, Outcome, Scope, Status
+from pipeline.errors import Conflict
+from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
+from pipeline.ledger.effects import entity_id
+from pipeline.ledger.events import FINAL
+from pipeline.ledger.lanes import Wake
+from pipeline.ledger.schema import (
+    entities,
+    events,
+    lanes,
+    memories,
+    memory_history,
+    relations,
+    shadows,
+)
+from pipeline.ledger.shadows import Shadow, Shadows, hold, read, sweep_out
+from pipeline.ledger.sql import statement
+from pipeline.outputs import to_bytes
+from pipeline.ports import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """`gone` and `here`: memories that were the scope's, and that are now.
+
+    `behind`: how many events had to be copied first, where that is all that was done.
+    """
+
+    gone: Sequence[UUID] = ()
+    here: Sequence[UUID] = ()
+    behind: int = 0
+    wake: Wake | None = None
+
+
+class Switch:
+    def __init__(self, engine: AsyncEngine, shadows: Shadows) -> None:
+        self._engine = engine
+        self._shadows = shadows
+
+    async def difference(self, project_id: UUID, shadow_id: UUID) -> Difference:
+        """What a switch would change now. Errors: NotFound; Conflict before the replay is done, or
+        after it was switched on.
+        """
+        async with self._engine.connect() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            return await _difference(connection, shadow)
+
+    async def texts(self, shadow: Shadow, *, embedder: str) -> list[str]:
+        """The shadow's texts that have no vector of this embedder."""
+        query = select(memories.c.text).where(
+            memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder
+        )
+        async with self._engine.connect() as connection:
+            return list((await connection.scalars(query.distinct())).all())
+
+    async def switch(
+        self,
+        project_id: UUID,
+        shadow_id: UUID,
+        *,
+        force: bool,
+        vectors: Mapping[str, Vector],
+        embedder: str,
+    ) -> Switched:
+        """Make the shadow's memories and relations the scope's; or copy what it lacks first.
+
+        `vectors`: one for each of `texts`. Errors: NotFound; Conflict where something is under way,
+        was undone since, or, unless `force`, where people's edits or whole events would be lost.
+        """
+        async with self._engine.begin() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            await hold(connection, [shadow.scope.lane_id, shadow.apart.lane_id])
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            await _refuse_busy(connection, shadow.scope)
+            await _refuse_undone(connection, shadow)
+            copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
+            if copied:
+                return Switched(behind=copied, wake=wake)
+            if not force:
+                await _refuse_loss(connection, shadow)
+            await _embed(connection, shadow, vectors, embedder)
+            return await _adopt(connection, shadow)
+
+
+def _refuse_early(shadow: Shadow) -> None:
+    if shadow.switched_at is not None:
+        raise Conflict(f"This replay was switched on already, {shadow.switched_at.isoformat()}.")
+    if not shadow.done:
+        total = sum(shadow.counts.values())
+        ended = sum(shadow.counts[status] for status in FINAL)
+        raise Conflict(f"This replay is still under way: {ended} of {total} events have ended.")
+
+
+async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
+    under_way = await connection.scalar(
+        select(func.count())
+        .select_from(events.join(lanes))
+        .where(
+            lanes.c.id == scope.lane_id,
+            events.c.seq > lanes.c.settled_seq,
+            events.c.status.not_in(FINAL),
+        )
+    )
+    if under_way:
+        raise Conflict(
+            f"{under_way} events of these ids are under way, which the replay lacks:"
+            " ask again once they have ended."
+        )
+
+
+async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
+    copies, ours = events.alias("copies"), events.alias("ours")
+    undone = await connection.scalar(
+        select(ours.c.id)
+        .join(copies, copies.c.copy_of == ours.c.id)
+        .where(copies.c.project_id == shadow.id, ours.c.undone_at.is_not(None))
+        .limit(1)
+    )
+    if undone is not None:
+        raise Conflict(
+            f"Event {undone} was undone since, and the replay holds what it did:"
+            " discard the replay and begin another."
+        )
+
+
+async def _refuse_loss(connection: AsyncConnection, shadow: Shadow) -> None:
+    found = await _difference(connection, shadow)
+    said = [
+        f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited'} by a person."
+        for edit in found.lost
+    ]
+    if failed := await _failed_anew(connection, shadow):
+        said.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
+    if said:
+        raise Conflict(f'{" ".join(said)} Send {{"force": true}} to switch all the same.')
+
+
+async def _failed_anew(connection: AsyncConnection, shadow: Shadow) -> int:
+    copies, ours = events.alias("copies"), events.alias("ours")
+    query = (
+        select(func.count())
+        .select_from(copies)
+        .join(ours, ours.c.id == copies.c.copy_of)
+        .where(
+            copies.c.project_id == shadow.id,
+            copies.c.status == Status.FAILED,
+            ours.c.status == Status.SUCCEEDED,
+        )
+    )
+    return await connection.scalar(query) or 0
+
+
+async def _difference(connection: AsyncConnection, shadow: Shadow) -> Difference:
+    live = await _store(connection, shadow.scope)
+    there = await _store(connection, shadow.apart)
+    return difference(live, there, await _edits(connection, shadow.scope))
+
+
+async def _store(connection: AsyncConnection, scope: Scope) -> Store:
+    """What a scope holds. A copy's event goes by the name of its original."""
+    query = (
+        select(memories, events.c.copy_of)
+        .join(events, events.c.id == memories.c.event_id, isouter=True)
+        .where(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
+        .order_by(events.c.seq, memories.c.message_ordinal, memories.c.text)
+    )
+    source, destination = entities.alias(), entities.alias()
+    edges = (
+        select(source.c.name_key, relations.c.relation, destination.c.name_key)
+        .join(source, source.c.id == relations.c.source_id)
+        .join(destination, destination.c.id == relations.c.destination_id)
+        .where(relations.c.lane_id == scope.lane_id, relations.c.expired_at.is_(None))
+    )
+    rows = (await connection.execute(query)).all()
+    found = [_remembered(row, row.copy_of or row.event_id) for row in rows]
+    return Store(found, frozenset(Edge(*row) for row in await connection.execute(edges)))
+
+
+async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
+    """Memories of the scope whose newest state a person brought about."""
+    newest = and_(
+        memory_history.c.memory_id == memories.c.id,
+        memory_history.c.version == memories.c.version,
+    )
+    query = (
+        select(memories, memory_history.c.event.label("edit"))
+        .join(memory_history, newest)
+        .where(
+            memories.c.lane_id == scope.lane_id,
+            memories.c.replaced_by.is_(None),
+            memory_history.c.event_id.is_(None),
+            memory_history.c.undoes.is_(None),
+        )
+        .order_by(memories.c.updated_at, memories.c.id)
+    )
+    return [
+        Edited(_remembered(row, row.event_id), deleted=row.edit == Outcome.DELETE)
+        for row in await connection.execute(query)
+    ]
+
+
+def _remembered(row: Row[Any], event_id: UUID | None) -> Remembered:
+    return Remembered(
+        row.id, row.text, row.metadata, row.expiration_date, event_id, row.message_ordinal
+    )
+
+
+async def _embed(
+    connection: AsyncConnection, shadow: Shadow, vectors: Mapping[str, Vector], embedder: str
+) -> None:
+    """Vectors of the scope's own embedder for what was remembered with another one."""
+    for text, vector in vectors.items():
+        await connection.execute(
+            update(memories)
+            .where(
+                memories.c.lane_id == shadow.apart.lane_id,
+                memories.c.embedder != embedder,
+                memories.c.text == text,
+            )
+            .values(embedding=to_bytes(vector), embedder=embedder)
+        )
+
+
+async def _adopt(connection: AsyncConnection, shadow: Shadow) -> Switched:
+    values = {
+        "shadow_id": shadow.id,
+        "shadow_lane_id": shadow.apart.lane_id,
+        "project_id": shadow.scope.project_id,
+        "lane_id": shadow.scope.lane_id,
+        "reason": f"Replaced by replay {shadow.id}.",
+    }
+    gone = (await connection.scalars(statement("replace_memories"), values)).all()
+    here = (await connection.scalars(statement("adopt_memories"), values)).all()
+    await _expire(connection, shadow.scope)
+    await _name(connection, shadow)
+    await connection.execute(statement("adopt_relations"), values)
+    await connection.execute(statement("adopt_events"), values)
+    await sweep_out(connection, shadow)
+    await connection.execute(
+        update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
+    )
+    return Switched(gone=gone, here=here)
+
+
+async def _expire(connection: AsyncConnection, scope: Scope) -> None:
+    """End what the scope's graph holds; no undo brings it back."""
+    ours = relations.c.lane_id == scope.lane_id
+    await connection.execute(update(relations).where(ours).values(ended_by=None))
+    current = and_(ours, relations.c.expired_at.is_(None))
+    await connection.execute(update(relations).where(current).values(expired_at=func.now()))
+
+
+async def _name(connection: AsyncConnection, shadow: Shadow) -> None:
+    """An entity in the scope for each of the shadow's, as if it had been met there."""
+    query = select(entities).where(entities.c.lane_id == shadow.apart.lane_id)
+    scope = shadow.scope
+    met = [
+        {
+            "id": entity_id(scope, Entity(row.name, row.kind)),
+            "project_id": scope.project_id,
+            "lane_id": scope.lane_id,
+            "name": row.name,
+            "name_key": row.name_key,
+            "kind": row.kind,
+        }
+        for row in await connection.execute(query)
+    ]
+    if met:
+        await connection.execute(insert(entities).on_conflict_do_nothing(), met)

@@ -1,0 +1,150 @@
+"""A scope's whole store as text, in a form in which two scopes that hold the same are byte-equal.
+
+Ids are replaced by the order in which they first appear, and the system's own stamps (when
+something was written) are left out. What the world knows stays: words, reasons, and since when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import ColumnElement, Row, Table, select
+
+from pipeline.domain import Scope
+from pipeline.ledger import Ledger
+from pipeline.ledger.schema import (
+    entities,
+    events,
+    memories,
+    memory_history,
+    messages,
+    receipts,
+    relations,
+)
+
+
+class Names:
+    """`event-1`, `memory-3`: an id by its kind and the order of its first appearance."""
+
+    def __init__(self) -> None:
+        self._given: dict[UUID, str] = {}
+
+    def of(self, kind: str, known: UUID | None) -> str | None:
+        if known is None:
+            return None
+        count = sum(name.startswith(kind) for name in self._given.values())
+        return self._given.setdefault(known, f"{kind}-{count + 1}")
+
+
+async def dump(ledger: Ledger, scope: Scope) -> bytes:
+    names = Names()
+    log = await _rows(ledger, events, events.c.lane_id == scope.lane_id, events.c.seq)
+    for event in log:
+        names.of("event", event.id)
+    ids = [event.id for event in log]
+    said = await _rows(
+        ledger, messages, messages.c.lane_id == scope.lane_id, messages.c.seq, messages.c.ordinal
+    )
+    told = await _rows(ledger, receipts, receipts.c.event_id.in_(ids), receipts.c.ordinal)
+    told = sorted(told, key=lambda row: (ids.index(row.event_id), row.ordinal))
+    for line in told:
+        names.of("memory", line.memory_id)
+    held = await _rows(ledger, memories, memories.c.lane_id == scope.lane_id)
+    past = await _rows(ledger, memory_history, memory_history.c.memory_id.in_([m.id for m in held]))
+    nodes = await _rows(ledger, entities, entities.c.lane_id == scope.lane_id, entities.c.name_key)
+    for node in nodes:
+        names.of("entity", node.id)
+    edges = await _rows(ledger, relations, relations.c.lane_id == scope.lane_id)
+    sheet = {
+        "events": [
+            [names.of("event", e.id), e.status, e.failure_code, e.graph_status, e.note, e.options]
+            for e in log
+        ],
+        "messages": [[m.seq, m.ordinal, m.role, m.name, m.content, m.said_at] for m in said],
+        "receipts": [
+            [
+                names.of("event", r.event_id),
+                r.ordinal,
+                r.outcome,
+                names.of("memory", r.memory_id),
+                r.text,
+                r.previous_text,
+                r.reason,
+                r.message_ordinal,
+            ]
+            for r in told
+        ],
+        "memories": sorted(_memory(names, row) for row in held),
+        "history": sorted(_state(names, row) for row in past),
+        "entities": [[names.of("entity", n.id), n.name, n.name_key, n.kind] for n in nodes],
+        "relations": sorted(_edge(names, row) for row in edges),
+    }
+    return orjson.dumps(sheet, option=orjson.OPT_INDENT_2)
+
+
+def _memory(names: Names, row: Row[Any]) -> list[str]:
+    return _texts(
+        names.of("memory", row.id),
+        names.of("event", row.event_id),
+        row.message_ordinal,
+        row.text,
+        row.metadata,
+        row.attributed_to,
+        row.state,
+        row.immutable,
+        row.expiration_date,
+        row.version,
+        row.embedder,
+        hashlib.sha256(row.embedding).hexdigest(),
+        row.valid_from,
+    )
+
+
+def _state(names: Names, row: Row[Any]) -> list[str]:
+    return _texts(
+        names.of("memory", row.memory_id),
+        row.version,
+        row.event,
+        row.old_text,
+        row.new_text,
+        row.metadata,
+        row.expiration_date,
+        row.reason,
+        names.of("event", row.event_id),
+        row.message_ordinal,
+        row.valid_from,
+    )
+
+
+def _edge(names: Names, row: Row[Any]) -> list[str]:
+    return _texts(
+        names.of("entity", row.source_id),
+        row.relation,
+        names.of("entity", row.destination_id),
+        names.of("event", row.event_id),
+        names.of("event", row.ended_by),
+        row.valid_from,
+        row.valid_to,
+        row.expired_at is not None,
+    )
+
+
+def _texts(*values: object) -> list[str]:
+    return [orjson.dumps(value).decode() for value in values]
+
+
+async def _rows(
+    ledger: Ledger, table: Table, where: ColumnElement[bool], *order: Any
+) -> list[Row[Any]]:
+    async with ledger.engine.connect() as connection:
+        return list((await connection.execute(select(table).where(where).order_by(*order))).all())
+
+
+def changed_lines(before: bytes, after: bytes) -> Iterable[tuple[bytes, bytes]]:
+    """Where two dumps differ, for a failure's message."""
+    pairs = zip(before.splitlines(), after.splitlines(), strict=False)
+    return [pair for pair in pairs if pair[0] != pair[1]][:10]
