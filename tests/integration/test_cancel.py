@@ -7,13 +7,16 @@ from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select, text, update
 
 from pipeline.domain import AddOptions, StageName, Status, Usage
 from pipeline.errors import Conflict, LaneLost, ModelUnavailable, NotFound
 from pipeline.events import cancel
+from pipeline.ledger.schema import events, lanes
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import GRACE_S, NO_CHANGES, Engine
+from tests.support.stack import wait_until
 
 ALONE = AddOptions(metadata={"batch": "of its own"})
 BEFORE_APPLY = [StageName.RETRIEVE, StageName.CONSOLIDATE, StageName.APPLY]
@@ -229,3 +232,26 @@ async def test_bad_ids_are_refused_by_name(service: Service) -> None:
     assert (await service.client.post("/v1/event/7/cancel/")).status_code == 400
     unknown = await service.client.post(f"/v1/event/{uuid4()}/cancel/")
     assert unknown.status_code == 404
+
+
+async def test_an_event_cancelled_under_a_claim_leaves_none_behind_it(engine: Engine) -> None:
+    """The claim has seen it waiting, and waits itself for the lane that the cancel holds."""
+    head = await engine.add("I like jazz.")
+    behind = await engine.add("I live in Oslo.", options=ALONE)
+    async with engine.ledger.engine.connect() as cancelling:
+        await cancelling.execute(select(lanes).with_for_update())
+        claiming = asyncio.create_task(engine.step())
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the claim at the lane")
+        await cancelling.execute(
+            update(events).where(events.c.id == head).values(status=Status.CANCELLED)
+        )
+        await cancelling.commit()
+    await claiming
+    await engine.drain()
+    assert await statuses(engine, head, behind) == [Status.CANCELLED, Status.SUCCEEDED]
+
+
+async def is_blocked(engine: Engine) -> bool:
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    async with engine.ledger.engine.connect() as connection:
+        return bool(await connection.scalar(waiting))
