@@ -162,6 +162,26 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     assert len(await engine.texts()) == 1
 
 
+async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    [memory] = [hit.memory for hit in await found(engine, "Berlin")]
+    insert = engine.vectors.insert
+    edits = ["User lives in Bonn"]
+
+    async def frozen(name: str, records: list[VectorRecord]) -> None:
+        if edits:  # this write stands still while a newer one overtakes it
+            await edit(engine, memory.id, edits.pop())
+        await insert(name, records)
+
+    engine.vectors.insert = frozen  # type: ignore[method-assign,assignment]
+    index = engine.services.index
+    await index.catch_up()
+    assert await index.catch_up() == 1
+    [record] = await engine.vectors.get(index.collection(memory.scope), [memory.id])
+    assert record.payload["version"] == 2
+
+
 async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) -> None:
     await engine.add("I live in Berlin. I like jazz.")
     await engine.drain()
