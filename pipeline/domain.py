@@ -121,15 +121,23 @@ class Instructions:
     custom: str | None = None
     includes: str | None = None
     excludes: str | None = None
+    # Of what the assistant says about itself.
+    agent: str | None = None
+    # What each category is for, by its name; None means the built-in ones.
+    categories: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One self-contained statement, in the third person, with its relative dates made absolute."""
+    """One self-contained statement, in the third person, with its relative dates made absolute.
+
+    `categories` are names out of those that were asked for.
+    """
 
     text: str
     source: Source
     attributed_to: Role = Role.USER
+    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +235,29 @@ class Answer(Generic[T]):
     usage: Usage = field(default_factory=Usage)
 
 
+class EventType(StrEnum):
+    """What an event was asked to do."""
+
+    ADD = "ADD"
+    DELETE_ALL = "DELETE_ALL"
+    DELETE_USER = "DELETE_USER"
+    EXPORT = "EXPORT"
+    SUMMARY = "SUMMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an event asks of the memories instead of adding to them.
+
+    `filters` as the caller wrote them; `shape` is the JSON schema of the answer.
+    """
+
+    kind: EventType
+    filters: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    instructions: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class AddOptions:
     """What a caller may say about an add beside its messages. Equal options may share a batch."""
@@ -236,6 +267,7 @@ class AddOptions:
     immutable: bool = False
     expiration_date: date | None = None
     instructions: Instructions = field(default_factory=Instructions)
+    question: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,10 @@ ALIASES = {
     "runId": "run_id",
     "createdAt": "created_at",
     "updatedAt": "updated_at",
+    "expirationDate": "expiration_date",
+    "memoryIds": "memory_ids",
     "session_id": "run_id",
+    "keywords_search": "keywords",
 }
 # What each kind of field may be asked. A bare value means eq; a bare list means in.
 OPERATORS = {
@@ -34,13 +37,20 @@ OPERATORS = {
     "time": ("eq", "ne", "gt", "gte", "lt", "lte", "in"),
     "metadata": ("eq", "ne", "contains"),
     "text": ("eq", "contains", "icontains"),
+    "keywords": ("contains", "icontains"),
+    "categories": ("eq", "ne", "in", "contains"),
+    "attributed_to": ("eq", "ne", "in"),
     "memory_ids": ("in",),
 }
 KIND = (
     dict.fromkeys(ENTITY_IDS, "entity")
     | dict.fromkeys(TIMES, "time")
-    | {"metadata": "metadata", "text": "text", "keywords": "text", "memory_ids": "memory_ids"}
+    | {
+        name: name
+        for name in ("metadata", "text", "keywords", "categories", "attributed_to", "memory_ids")
+    }
 )
+# Matches whatever is not null.
 ANY = "*"
 SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outside NOT"
 DEEPEST = 16
@@ -97,6 +107,17 @@ def pinned(tree: Filter) -> dict[str, str]:
             return {}
 
 
+def of_ids_only(tree: Filter) -> bool:
+    """It asks for nothing but entity ids, so it holds for all that a scope has, or for nothing."""
+    match tree:
+        case Test(field):
+            return field in ENTITY_IDS
+        case AllOf(of) | AnyOf(of):
+            return all(of_ids_only(part) for part in of)
+        case Not(of):
+            return of_ids_only(of)
+
+
 def _group(value: object, *, depth: int) -> Filter:
     if depth > DEEPEST:
         raise InvalidInput(f"filters nest deeper than {DEEPEST} levels.")
@@ -148,7 +169,7 @@ def _conditions(field: str, value: object, *, path: str | None = None) -> Filter
     if field == "metadata" and not set(asked) & set(allowed):
         asked = {"eq": value}  # an object to compare with, not operators
     if field == "keywords" and not isinstance(value, Mapping):
-        asked = {"icontains": value}
+        return _keywords(value)
     for operator in asked:
         if operator not in allowed:
             raise InvalidInput(
@@ -160,7 +181,18 @@ def _conditions(field: str, value: object, *, path: str | None = None) -> Filter
     return tests[0] if len(tests) == 1 else AllOf(tests)
 
 
+def _keywords(value: object) -> Filter:
+    """A bare keyword is looked for in any case; of several, all must be there."""
+    words = value if isinstance(value, list) else [value]
+    if not words:
+        raise InvalidInput("keywords needs a value.")
+    tests = tuple(Test("keywords", "icontains", _text("keywords", word)) for word in words)
+    return tests[0] if len(tests) == 1 else AllOf(tests)
+
+
 def _operand(field: str, operator: str, value: object) -> object:
+    if value == ANY and operator in ("eq", "ne"):
+        return value
     if operator == "in":
         if not isinstance(value, list):
             raise InvalidInput(f"{field}: 'in' takes a list.")
@@ -172,12 +204,16 @@ def _operand(field: str, operator: str, value: object) -> object:
             return None if value is None else moment(field, value)
         case "memory_ids":
             return _uuid(value)
-        case "entity" | "text":
-            if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
-                raise InvalidInput(f"{field} takes a string.")
-            return None if value is None else str(value)
-        case _:
+        case "metadata":
             return value
+        case _:
+            return None if value is None and operator in ("eq", "ne") else _text(field, value)
+
+
+def _text(field: str, value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise InvalidInput(f"{field} takes a string.")
+    return str(value)
 
 
 def moment(field: str, value: object) -> datetime:

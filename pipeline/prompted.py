@@ -17,9 +17,10 @@ from functools import partial
 from typing import Annotated, TypeVar
 
 from annotated_types import MinLen
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from pipeline import prompts
+from pipeline.categories import chosen
 from pipeline.domain import (
     Answer,
     Decision,
@@ -76,10 +77,12 @@ class PromptedModel:
         prompt = prompts.render(
             "extract",
             wishes=prompts.wishes(request.instructions),
+            categories=prompts.categories(request.instructions),
             context=prompts.earlier_turns(request.context),
             messages=prompts.transcript(messages),
         )
-        return await self._ask(prompt, FactsAnswer, partial(parse_facts, messages=messages))
+        parse = partial(parse_facts, messages=messages, instructions=request.instructions)
+        return await self._ask(prompt, FactsAnswer, parse)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
@@ -136,17 +139,20 @@ class PromptedModel:
 # ── extract ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def parse_facts(text: str, messages: Sequence[SourcedMessage]) -> tuple[Fact, ...]:
+def parse_facts(
+    text: str, messages: Sequence[SourcedMessage], instructions: Instructions
+) -> tuple[Fact, ...]:
     """The facts of an extraction answer; none is a valid answer: nothing was worth keeping.
 
     A fact that several events state is a fact of each of them, for each has a receipt of its own.
+    Categories that were not offered are left out.
     """
     rows = parsed(text, FactsAnswer).facts
     for at, row in enumerate(rows):
         for number in row.messages:
             check_number(f"facts.{at}.messages", number, len(messages), "messages")
     found = [
-        Fact(row.text, said.source, said.message.role)
+        Fact(row.text, said.source, said.message.role, chosen(row.categories, instructions))
         for row in rows
         for said in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
     ]
@@ -157,9 +163,15 @@ def _first_of_each_event(stated: Sequence[SourcedMessage]) -> list[SourcedMessag
     return list({said.source.event: said for said in reversed(stated)}.values())
 
 
+def _names(value: object) -> list[str]:
+    """A fact is not lost for a category that is none."""
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
 class FactRow(BaseModel):
     messages: Annotated[list[int], MinLen(1)]
     text: Text
+    categories: Annotated[list[str], BeforeValidator(_names)] = []
 
 
 class FactsAnswer(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -46,11 +47,15 @@ def batch_of(activation: Activation, row: Row[Any]) -> Batch | None:
     )
 
 
-def _event(position: int, value: dict[str, Any], project_instructions: str | None) -> Event:
+def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | None) -> Event:
+    """An event with its project's instructions where it has none of its own."""
     options = OPTIONS.validate_python(value["options"])
-    if options.instructions.custom is None:
-        instructions = replace(options.instructions, custom=project_instructions)
-        options = replace(options, instructions=instructions)
+    unsaid = {
+        name: wish
+        for name, wish in (project or {}).items()
+        if getattr(options.instructions, name) is None
+    }
+    options = replace(options, instructions=replace(options.instructions, **unsaid))
     return Event(
         id=UUID(value["id"]),
         seq=value["seq"],
@@ -62,6 +67,6 @@ def _event(position: int, value: dict[str, Any], project_instructions: str | Non
                 message=Message(Role(m["role"]), m["content"], m["name"]),
                 said_at=datetime.fromisoformat(m["said_at"]),
             )
-            for ordinal, m in enumerate(value["messages"])
+            for ordinal, m in enumerate(value["messages"] or ())
         ],
     )

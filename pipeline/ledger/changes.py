@@ -47,6 +47,7 @@ class Memory:
     valid_from: datetime
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +71,14 @@ class Write:
     message_ordinal: int
     attributed_to: Role
     said_at: datetime
+    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One fact's effect: the receipt's line, and the memory's new state where it has one.
 
+    `before` is the memory as it was: the one changed, or, for a NOOP, the one that said it already.
     `vector` belongs to the new state's text, and is None where the text did not change.
     """
 
@@ -139,7 +142,7 @@ def _carry_out(write: Write, shelf: Shelf) -> Change:
     if target is None:
         return _add(_as_said(write, "Its memory is gone."), shelf)
     if write.outcome is Outcome.NOOP:
-        return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason)
+        return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason, target)
     return _change_of(target, write, shelf)
 
 
@@ -190,6 +193,7 @@ def _add(write: Write, shelf: Shelf) -> Change:
         event_id=write.event.id,
         message_ordinal=write.message_ordinal,
         valid_from=write.said_at,
+        categories=write.categories,
     )
     shelf.put(memory)
     return Change(
@@ -206,6 +210,7 @@ def _update(write: Write, shelf: Shelf, target: Memory) -> Change:
         text=write.text,
         metadata={**target.metadata, **options.metadata},
         expiration_date=options.expiration_date or target.expiration_date,
+        categories=write.categories or target.categories,
     )
     return replace(_change(write, shelf, target, after), vector=write.vector)
 
@@ -216,7 +221,7 @@ def _known(write: Write, shelf: Shelf) -> Change | None:
     if same is None:
         return None
     reason = f"{write.reason} (This text is already stored.)"
-    return Change(write, Outcome.NOOP, same, write.text, reason)
+    return Change(write, Outcome.NOOP, same, write.text, reason, shelf.by_id[same])
 
 
 def _change(write: Write, shelf: Shelf, before: Memory, after: Memory) -> Change:

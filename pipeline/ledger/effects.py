@@ -129,6 +129,7 @@ def _state(change: Change, vector: Sequence[float] | None) -> dict[str, Any]:
         "event_id": memory.event_id,
         "message_ordinal": memory.message_ordinal,
         "valid_from": memory.valid_from,
+        "categories": memory.categories,
         "embedding": None if vector is None else base64.b64encode(to_bytes(vector)).decode(),
     }
 

@@ -6,27 +6,39 @@ from collections.abc import Callable
 from typing import Any, assert_never
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, cast, false, func, not_, or_, true
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Text,
+    and_,
+    any_,
+    cast,
+    column,
+    exists,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from pipeline.filters import ANY, ENTITY_IDS, AllOf, AnyOf, Filter, Not, Test
+from pipeline.filters import ANY, AllOf, AnyOf, Filter, Not, Test
 from pipeline.ledger.schema import lanes, memories
 
-COLUMNS = {
-    **{name: memories.c[name] for name in ENTITY_IDS},
-    "created_at": memories.c.created_at,
-    "updated_at": memories.c.updated_at,
-    "timestamp": memories.c.valid_from,
-    "expiration_date": memories.c.expiration_date,
-    "text": memories.c.text,
-    "keywords": memories.c.text,
-    "memory_ids": memories.c.id,
-}
+NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
 
 
 def matches(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
     """The tree, inside one project: no filter can reach across."""
-    return and_(memories.c.project_id == project_id, _condition(tree))
+    return and_(memories.c.project_id == project_id, _condition(tree, memories))
+
+
+def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
+    """The lanes of the scopes that a tree `of_ids_only` asks for."""
+    return and_(lanes.c.project_id == project_id, _condition(tree, lanes))
 
 
 def unexpired() -> ColumnElement[bool]:
@@ -43,50 +55,80 @@ def lanes_of(project_id: UUID, pinned: dict[str, str]) -> ColumnElement[bool]:
     return and_(lanes.c.project_id == project_id, *ids)
 
 
-def _condition(tree: Filter) -> ColumnElement[bool]:
+def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
     match tree:
         case AllOf(of):
-            return and_(true(), *(_condition(part) for part in of))
+            return and_(true(), *(_condition(part, table) for part in of))
         case AnyOf(of):
-            return or_(false(), *(_condition(part) for part in of))
+            return or_(false(), *(_condition(part, table) for part in of))
         case Not(of):
             # A comparison with null is null, and NOT null hides the row: make it false first.
-            return not_(func.coalesce(_condition(of), false()))
+            return not_(func.coalesce(_condition(of, table), false()))
         case Test():
-            return _test(tree)
+            return _test(tree, table)
         case _:
             assert_never(tree)
 
 
-def _test(test: Test) -> ColumnElement[bool]:
+def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
     if test.field == "metadata":
         return _metadata(test)
-    column: ColumnElement[Any] = COLUMNS[test.field]
+    if test.field == "categories":
+        return _categories(test)
+    held: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
     if ANY in (test.value if isinstance(test.value, list) else [test.value]):
-        return column.is_(None) if test.operator == "ne" else column.is_not(None)
-    return COMPARISONS[test.operator](column, test.value)
+        return held.is_(None) if test.operator == "ne" else held.is_not(None)
+    return COMPARISONS[test.operator](held, test.value)
 
 
 COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]] = {
-    "eq": lambda column, value: column.is_(None) if value is None else column == value,
-    "ne": lambda column, value: column.is_distinct_from(value),
-    "in": lambda column, values: column.in_(values),
-    "gt": lambda column, value: column > value,
-    "gte": lambda column, value: column >= value,
-    "lt": lambda column, value: column < value,
-    "lte": lambda column, value: column <= value,
-    "contains": lambda column, value: column.contains(value, autoescape=True),
-    "icontains": lambda column, value: column.icontains(value, autoescape=True),
+    "eq": lambda held, value: held.is_(None) if value is None else held == value,
+    "ne": lambda held, value: held.is_distinct_from(value),
+    "in": lambda held, values: held.in_(values),
+    "gt": lambda held, value: held > value,
+    "gte": lambda held, value: held >= value,
+    "lt": lambda held, value: held < value,
+    "lte": lambda held, value: held <= value,
+    "contains": lambda held, value: held.contains(value, autoescape=True),
+    "icontains": lambda held, value: held.icontains(value, autoescape=True),
 }
 
 
 def _metadata(test: Test) -> ColumnElement[bool]:
-    held: ColumnElement[Any] = memories.c.metadata[test.path]
+    held = _at(str(test.path))
+    if test.value == ANY:
+        absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
+        return absent if test.operator == "ne" else not_(absent)
     match test.operator:
         case "eq":
             return held.is_not_distinct_from(cast(test.value, JSONB))
         case "ne":
             return held.is_distinct_from(cast(test.value, JSONB))
         case _:
-            said: ColumnElement[str] = memories.c.metadata[test.path].astext
+            said: ColumnElement[str] = held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
             return said.icontains(str(test.value), autoescape=True)
+
+
+def _at(path: str) -> ColumnElement[Any]:
+    """What metadata holds under a key, or, where no key has dots in its name, along a path."""
+    held: ColumnElement[Any] = memories.c.metadata[path]
+    if "." not in path:
+        return held
+    along = memories.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
+    found: ColumnElement[Any] = func.coalesce(held, along, type_=JSONB())
+    return found
+
+
+def _categories(test: Test) -> ColumnElement[bool]:
+    """Any of them is one of the memory's; `contains`: is a part of one's name, in any case."""
+    held = memories.c.categories
+    asked = test.value if isinstance(test.value, list) else [test.value]
+    if test.operator == "contains":
+        one = column("one", Text)
+        each = func.unnest(held).table_valued(one).alias("held")
+        return exists(select(true()).where(each.c.one.icontains(test.value, autoescape=True)))
+    if ANY in asked or None in asked:
+        filled = func.cardinality(held) > 0
+        return filled if (ANY in asked) == (test.operator != "ne") else not_(filled)
+    found = or_(false(), *(literal(value) == any_(held) for value in asked))
+    return not_(found) if test.operator == "ne" else found

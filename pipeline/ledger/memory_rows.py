@@ -108,4 +108,5 @@ def as_memory(row: Row[Any]) -> Memory:
         valid_from=row.valid_from,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        categories=tuple(row.categories),
     )

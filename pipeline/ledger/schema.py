@@ -3,11 +3,13 @@
     projects ─< api_keys
     projects ─< idempotency_keys                   adds a client may send again, by its own key
     projects ─< shadows                            replays of a scope, each a project of its own
+    projects ─< owners                             users, agents, apps, runs: more than an id
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
                   │         ├──< receipts          what became of each fact
-                  │         └─── stage_runs        what each stage of its batch put out, its cost
+                  │         ├─── stage_runs        what each stage of its batch put out, its cost
                   │         └─── failed_runs       what tries cost that came to nothing
                   ├──< memories ─< memory_history  current state, and every state it ever had
+                  │         └─── feedback          what people think of it
                   └──< entities ─< relations       the graph, bi-temporal
 
 Time is the database's: leases, waits and stamps never depend on a worker's clock.
@@ -37,7 +39,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
 
 metadata = MetaData(
     naming_convention={
@@ -68,7 +70,13 @@ projects = Table(
     Column("id", Uuid, primary_key=True),
     Column("organization_id", Uuid, nullable=False),
     Column("name", Text, nullable=False),
+    # What the project asks of extraction where a call does not say otherwise.
     Column("custom_instructions", Text),
+    Column("agent_custom_instructions", Text),
+    Column("includes", Text),
+    Column("excludes", Text),
+    # {"name": "description", …}; NULL = the built-in ones.
+    Column("custom_categories", JSONB),
     _now("created_at"),
 )
 
@@ -245,6 +253,7 @@ memories = Table(
     Column("text", Text, nullable=False),
     Column("text_hash", LargeBinary, nullable=False),
     Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("categories", ARRAY(Text), nullable=False, server_default="{}"),
     Column("attributed_to", Text, nullable=False),
     Column("state", Text, nullable=False, server_default="ACTIVE"),
     Column("immutable", Boolean, nullable=False, server_default="false"),
@@ -257,7 +266,7 @@ memories = Table(
     # Provenance: the event and message it was first, or last, said in. NULL when a person wrote it.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
-    # When it became true in the world; created_at is when we learnt it.
+    # When it became true in the world; created_at is when it was first said.
     _time("valid_from", nullable=False),
     # The shadow whose memories took the place of this one.
     Column("replaced_by", Uuid),
@@ -304,6 +313,31 @@ memory_history = Table(
     _time("valid_from", nullable=False),
     _now("created_at"),
     Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("feedback", Text, nullable=False),
+    Column("reason", Text),
+    _now("created_at"),
+    CheckConstraint("feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')", name="feedback"),
+)
+
+# A user, agent, app or run exists by having memories; a row here only adds what else is known.
+owners = Table(
+    "owners",
+    metadata,
+    Column("project_id", Uuid, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    _now("created_at"),
+    _now("updated_at"),
+    CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
 )
 
 receipts = Table(

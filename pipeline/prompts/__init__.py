@@ -18,6 +18,7 @@ from importlib import resources
 from itertools import groupby
 from string import Template
 
+from pipeline.categories import BUILT_IN, offered
 from pipeline.domain import Instructions, Message, SourcedMessage, StoredRelation
 
 # An earlier turn only explains pronouns: its start is enough, and prompt tokens are paid for.
@@ -93,8 +94,17 @@ def wishes(instructions: Instructions) -> str:
         ("Keep: ", instructions.includes),
         ("Leave out: ", instructions.excludes),
         ("", instructions.custom),
+        ("Of what the assistant says about itself: ", instructions.agent),
     )
     return _lines(f"{label}{text.strip()}" for label, text in parts if text and text.strip())
+
+
+def categories(instructions: Instructions) -> str:
+    """The names to choose from; with what each is for where it is not built in and says so."""
+    found = offered(instructions)
+    if found is BUILT_IN:
+        return ", ".join(found)
+    return _lines(f"{name}: {meaning}" if meaning else name for name, meaning in found.items())
 
 
 def _turn(message: Message, content: str) -> str:

@@ -81,4 +81,5 @@ def _write(
         message_ordinal=fact.source.message,
         attributed_to=fact.attributed_to,
         said_at=event.messages[fact.source.message].said_at,
+        categories=fact.categories,
     )

@@ -6,12 +6,14 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.categories import BUILT_IN
 from pipeline.domain import (
     Decision,
     Fact,
@@ -56,12 +58,16 @@ class Answers:
 
     async def _facts(self, part: Sections) -> dict[str, Any]:
         context = [_message(found) for found in _matches(_TURN, part["Earlier turns"])]
-        messages, wishes = list(_transcript(part["Messages"])), _wishes(part["Owner's wishes"])
+        messages = list(_transcript(part["Messages"]))
+        wishes = replace(
+            _wishes(part["Owner's wishes"]), categories=_categories(part["Categories"])
+        )
         found = await self._memory.extract(ExtractionRequest(messages, context, wishes))
-        stated: dict[str, list[int]] = {}
+        stated: dict[str, dict[str, Any]] = {}
         for fact in found.value:
-            stated.setdefault(fact.text, []).append(fact.source.message)
-        return {"facts": [{"messages": on, "text": text} for text, on in stated.items()]}
+            row = {"messages": [], "text": fact.text, "categories": fact.categories}
+            stated.setdefault(fact.text, row)["messages"].append(fact.source.message)
+        return {"facts": list(stated.values())}
 
     async def _decisions(self, part: Sections) -> dict[str, Any]:
         facts = [Fact(text, Source(0, n)) for n, text in enumerate(_texts(part["Facts"]))]
@@ -112,6 +118,14 @@ def _message(turn: re.Match[str]) -> Message:
 def _wishes(lines: Sequence[str]) -> Instructions:
     given = dict(line.split(": ", 1) for line in lines if ": " in line)
     return Instructions(includes=given.get("Keep"), excludes=given.get("Leave out"))
+
+
+def _categories(lines: Sequence[str]) -> Mapping[str, str] | None:
+    """None for the built-in names, which stand in one line without their meanings."""
+    listed = [line for line in lines if line]
+    if listed == [", ".join(BUILT_IN)]:
+        return None
+    return {name: meaning for name, _, meaning in (line.partition(": ") for line in listed)}
 
 
 def _texts(lines: Sequence[str]) -> list[str]:

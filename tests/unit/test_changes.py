@@ -144,7 +144,7 @@ def test_noop_changes_nothing_and_names_the_memory_that_knows() -> None:
     held = shelf(memory())
     [change] = carry_out([write(Outcome.NOOP, "She is in Bern.", target=OLD)], held)
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
-    assert (change.before, change.after) == (None, None)
+    assert (change.before, change.after) == (memory(), None)
     assert (change.text, change.reason) == ("She is in Bern.", "She said so.")
     assert held.by_id == {OLD: memory()}
 

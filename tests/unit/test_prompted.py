@@ -98,16 +98,37 @@ ROME = '{"facts": [{"messages": [1], "text": "Ann lives in Rome."}]}'
     ],
 )
 def test_a_fact_carries_its_source(answer: str):
-    assert parse_facts(answer, TWO) == (Fact("Ann lives in Rome.", Source(0, 0), Role.USER),)
+    assert parse_facts(answer, TWO, NONE_WANTED) == (
+        Fact("Ann lives in Rome.", Source(0, 0), Role.USER),
+    )
 
 
 def test_a_fact_is_attributed_to_who_said_it():
-    [found] = parse_facts('{"facts": [{"messages": [2], "text": "Assistant is Max."}]}', TWO)
+    [found] = parse_facts(
+        '{"facts": [{"messages": [2], "text": "Assistant is Max."}]}', TWO, NONE_WANTED
+    )
     assert (found.source, found.attributed_to) == (Source(1, 0), Role.ASSISTANT)
 
 
+@pytest.mark.parametrize(
+    ("given", "wanted", "kept"),
+    [
+        (["Food", "food", "space"], NONE_WANTED, ("food",)),
+        (["food", "Pets"], Instructions(categories={"pets": "animals at home"}), ("pets",)),
+        ("food", NONE_WANTED, ()),
+        ([7, None, "music"], NONE_WANTED, ("music",)),
+    ],
+)
+def test_a_fact_keeps_those_of_its_categories_that_were_offered(
+    given: object, wanted: Instructions, kept: tuple[str, ...]
+):
+    answer = {"facts": [{"messages": [1], "text": "Ann likes tea.", "categories": given}]}
+    [found] = parse_facts(json.dumps(answer), TWO, wanted)
+    assert found.categories == kept
+
+
 def test_nothing_worth_keeping_is_an_answer():
-    assert parse_facts('{"facts": []}', TWO) == ()
+    assert parse_facts('{"facts": []}', TWO, NONE_WANTED) == ()
 
 
 @pytest.mark.parametrize(
@@ -133,12 +154,12 @@ def test_nothing_worth_keeping_is_an_answer():
 )
 def test_an_unusable_extraction_says_why(answer: str, told: str):
     with pytest.raises(MalformedAnswer, match=told):
-        parse_facts(answer, TWO)
+        parse_facts(answer, TWO, NONE_WANTED)
 
 
 def test_an_error_quotes_nothing_the_model_wrote():
     with pytest.raises(MalformedAnswer) as caught:
-        parse_facts('{"facts": [{"messages": ["SECRET"], "text": 5}, "SECRET"]}', TWO)
+        parse_facts('{"facts": [{"messages": ["SECRET"], "text": 5}, "SECRET"]}', TWO, NONE_WANTED)
     assert "SECRET" not in str(caught.value)
     assert "facts.0.message" in str(caught.value)
 
@@ -363,7 +384,7 @@ answers = (
 @given(answers)
 def test_no_answer_breaks_a_parser_otherwise_than_by_name(text: str):
     for parse in (
-        lambda: parse_facts(text, TWO),
+        lambda: parse_facts(text, TWO, NONE_WANTED),
         lambda: parse_decisions(text, FACTS, OFFERED),
         lambda: parse_decisions(text, FACTS, OFFERED, mend=True),
         lambda: parse_relations(text, 2, [EDGE]),
@@ -399,7 +420,9 @@ def test_a_fact_that_two_events_state_is_a_fact_of_both() -> None:
         SourcedMessage(Source(event, message), Message(Role.USER, "I like tea."), SAID_AT)
         for event, message in ((0, 0), (0, 1), (1, 0))
     ]
-    found = parse_facts('{"facts": [{"messages": [3, 2, 1], "text": "User likes tea."}]}', said)
+    found = parse_facts(
+        '{"facts": [{"messages": [3, 2, 1], "text": "User likes tea."}]}', said, NONE_WANTED
+    )
     assert [fact.source for fact in found] == [Source(0, 0), Source(1, 0)]
 
 

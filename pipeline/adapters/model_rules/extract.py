@@ -13,6 +13,7 @@ from pipeline.adapters.model_rules.clauses import clauses, sentences, trim
 from pipeline.adapters.model_rules.dates import Anchor, absolute, looks_back
 from pipeline.adapters.model_rules.slots import same_text
 from pipeline.adapters.model_rules.subjects import Listener, clause_facts, in_voice
+from pipeline.adapters.model_rules.topics import topics
 from pipeline.domain import Fact, Role, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
@@ -36,7 +37,7 @@ def extract_facts(request: ExtractionRequest) -> tuple[Fact, ...]:
     """The facts of the user messages, in order, each text once an event: each event has a receipt.
 
     `instructions.excludes` (comma-separated words) withholds facts that mention one of them;
-    other instructions are beyond rules and change nothing.
+    other instructions, but for the list of categories, are beyond rules and change nothing.
     """
     facts: list[Fact] = []
     seen: set[tuple[int, str]] = set()
@@ -50,7 +51,8 @@ def extract_facts(request: ExtractionRequest) -> tuple[Fact, ...]:
             key = (sourced.source.event, same_text(text))
             if key not in seen and not _excluded(text, request.instructions.excludes):
                 seen.add(key)
-                facts.append(Fact(text, sourced.source, Role.USER))
+                about = topics(text, request.instructions)
+                facts.append(Fact(text, sourced.source, Role.USER, about))
     return tuple(facts)
 
 

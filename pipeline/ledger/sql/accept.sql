@@ -42,8 +42,10 @@ WITH adds AS (
                + row_number() OVER (PARTITION BY a.lane_id ORDER BY a.place) AS seq
     FROM fresh a JOIN lane l ON l.id = a.lane_id
 ), event AS (
-    INSERT INTO events (id, project_id, lane_id, seq, options, tokens)
-    SELECT event_id, project_id, lane_id, seq, options, tokens FROM numbered
+    INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens)
+    SELECT event_id, project_id, lane_id, seq,
+           coalesce(options #>> '{question,kind}', 'ADD'), options, tokens
+    FROM numbered
 ), said AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, said_at)
     SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, coalesce(n.said_at, now())

@@ -66,7 +66,10 @@ SELECT
     known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
-    (SELECT custom_instructions FROM projects WHERE id = b.project_id) AS instructions,
+    (SELECT jsonb_build_object(
+        'custom', custom_instructions, 'agent', agent_custom_instructions,
+        'includes', includes, 'excludes', excludes, 'categories', custom_categories
+     ) FROM projects WHERE id = b.project_id) AS instructions,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,

@@ -29,7 +29,7 @@ WITH lane AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
         id uuid, text text, text_hash text, metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
-        message_ordinal smallint, valid_from timestamptz, embedding text
+        message_ordinal smallint, valid_from timestamptz, categories text[], embedding text
     )
 ), changed AS (
     UPDATE memories SET
@@ -37,6 +37,7 @@ WITH lane AS MATERIALIZED (
         attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
         message_ordinal = s.message_ordinal, valid_from = s.valid_from, updated_at = now(),
+        categories = s.categories,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
                         ELSE CAST(:embedder AS text) END
@@ -46,12 +47,12 @@ WITH lane AS MATERIALIZED (
     INSERT INTO memories (
         id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        valid_from, embedding, embedder
+        valid_from, created_at, categories, embedding, embedder
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
            decode(s.text_hash, 'hex'), s.metadata, s.attributed_to, s.state, s.immutable,
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.valid_from,
-           decode(s.embedding, 'base64'), CAST(:embedder AS text)
+           s.valid_from, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), remembered AS (

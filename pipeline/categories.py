@@ -1,0 +1,41 @@
+"""What memories can be about: the built-in categories, and those a project or a call names itself.
+
+Names and their order are those of the Mem0 Platform, so that its users' filters keep their sense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pipeline.domain import Instructions
+
+MISC = "misc"
+BUILT_IN: Mapping[str, str] = {
+    "personal_details": "name, age, home, origin, languages, character",
+    "family": "partner, children, parents, relatives, pets",
+    "professional_details": "job, employer, career, studies, colleagues",
+    "sports": "sport, training, teams",
+    "travel": "trips, holidays, places visited or planned",
+    "food": "food, drink, diet, restaurants, cooking",
+    "music": "songs, bands, instruments, concerts",
+    "health": "illness, allergies, medicine, sleep, doctors",
+    "technology": "software, devices, programming",
+    "hobbies": "what somebody does for pleasure",
+    "fashion": "clothes, shoes, style",
+    "entertainment": "films, series, books, games",
+    "milestones": "weddings, births, moves, graduations, promotions",
+    "user_preferences": "likes, dislikes, favourites, how to be answered",
+    MISC: "whatever fits nowhere else",
+}
+
+
+def offered(instructions: Instructions) -> Mapping[str, str]:
+    """The categories to choose from, by name, each with what it is for."""
+    return BUILT_IN if instructions.categories is None else instructions.categories
+
+
+def chosen(names: Iterable[str], instructions: Instructions) -> tuple[str, ...]:
+    """Those of the names that were offered, each once and as it was written there."""
+    written = {name.casefold(): name for name in offered(instructions)}
+    found = (written.get(name.strip().casefold()) for name in names)
+    return tuple(dict.fromkeys(name for name in found if name is not None))
