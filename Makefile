@@ -15,7 +15,7 @@ DEV     := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up down status logs demo test check bench chaos lock clean
+.PHONY: help up down status logs demo test check compat bench chaos lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
 	@$(PY) -m pytest tests/unit tests/house $(ARGS)
+
+compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
+	@$(PY) -m pytest tests/compat -rP $(ARGS)
 
 bench: $(DEV)  ## the measurements behind the figures in the README
 	@$(PY) -m tests.bench $(ARGS)

@@ -12,7 +12,7 @@ from api import errors
 from api.deps import Api, KeyRing
 from api.gate import Gate
 from api.middleware import BodyLimit, NoNul, OneSlash
-from api.routes import events, memories, replays, system
+from api.routes import ROUTERS
 from api.watch import EventWatch
 from pipeline import bootstrap
 from pipeline.admission import Limits
@@ -59,7 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
         strict_content_type=False,  # a plain `curl -d` means JSON too
         exception_handlers=errors.HANDLERS,
     )
-    for router in (memories.router, events.router, replays.router, system.router):
+    for router in ROUTERS:
         app.include_router(router)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)

@@ -1,12 +1,13 @@
-"""Every error as one body: `{"error", "detail", "message"}`, strings that say what to change.
+"""Every error as one body: `{"error", "detail", "message", "code"}`, all of them strings.
 
-All three say the same, because each official client reads another one.
+The first three say what to change, and the same, because each official client reads another one.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Coroutine
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -16,6 +17,7 @@ from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DataError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
+from pipeline.domain import FailureCode
 from pipeline.errors import (
     Conflict,
     InvalidInput,
@@ -27,6 +29,7 @@ from pipeline.errors import (
 
 log = structlog.get_logger()
 
+CODES = {400: FailureCode.INVALID_INPUT, 500: FailureCode.INTERNAL}
 LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
 
 
@@ -34,13 +37,11 @@ class Unauthorized(MemlaneError):
     """No key, or one that opens no project."""
 
 
-def body(message: str, code: str | None = None) -> dict[str, str]:
+def respond(status: int, message: str, *, code: str | None = None, **headers: str) -> JSONResponse:
+    """`code` is a failure code of events where there is one, else the status by its name."""
     said = {"error": message, "detail": message, "message": message}
-    return said | ({"code": code} if code else {})
-
-
-def respond(status: int, message: str, **headers: str) -> JSONResponse:
-    return JSONResponse(body(message), status, headers=headers or None)
+    named = code or CODES.get(status) or HTTPStatus(status).name
+    return JSONResponse(said | {"code": named}, status, headers=headers or None)
 
 
 async def unauthorized(_: Request, error: Exception) -> JSONResponse:
@@ -71,7 +72,7 @@ async def http(_: Request, error: Exception) -> JSONResponse:
 
 async def unavailable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, TransientError)
-    return JSONResponse(body(str(error), error.code), 503, headers={"Retry-After": "5"})
+    return respond(503, str(error), code=error.code, **{"Retry-After": "5"})
 
 
 async def unstorable(_: Request, error: Exception) -> JSONResponse:

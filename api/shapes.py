@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +10,13 @@ from pipeline.domain import Scope, Status
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.events import Accounts, EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
-from pipeline.ledger.memories import HistoryEntry
+from pipeline.ledger.histories import HistoryEntry
+from pipeline.ledger.owners import Owner
+from pipeline.ledger.projects import Project
 from pipeline.ledger.undo import Undone
 from pipeline.search import Found, Hit
+
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def memory(found: Memory) -> dict[str, Any]:
@@ -23,13 +27,56 @@ def memory(found: Memory) -> dict[str, Any]:
         **scope_ids(found.scope),
         "session_id": found.scope.run_id,
         "metadata": found.metadata or None,
-        "categories": None,
+        "categories": list(found.categories),
+        "structured_attributes": attributes(found.valid_from),
         "immutable": found.immutable,
         "expiration_date": found.expiration_date,
         "attributed_to": found.attributed_to,
         "event_id": str(found.event_id) if found.event_id else None,
         "version": found.version,
         "timestamp": found.valid_from,
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+        # A change keeps a memory's id, so whatever is read is the newest of its line.
+        "lifecycle_state": "active",
+        "replaced_by": None,
+        "synthesized": False,
+    }
+
+
+def attributes(at: datetime) -> dict[str, Any]:
+    """The parts of a memory's time (UTC), as the Mem0 Platform names them."""
+    at = at.astimezone(UTC)
+    _, week, weekday = at.isocalendar()
+    return {
+        "year": at.year,
+        "month": at.month,
+        "day": at.day,
+        "hour": at.hour,
+        "minute": at.minute,
+        "quarter": (at.month + 2) // 3,
+        "week_of_year": week,
+        "day_of_year": at.timetuple().tm_yday,
+        "day_of_week": DAYS[weekday - 1],
+        "is_weekend": weekday > 5,
+    }
+
+
+def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
+    """The fields asked for, and always the id."""
+    return {key: row[key] for key in row if key in ("id", *fields)} if fields else row
+
+
+def owner(found: Owner, project: Project) -> dict[str, Any]:
+    """`name` is the id, for clients delete by it; what somebody is called is `display_name`."""
+    return {
+        "id": found.id,
+        "name": found.id,
+        "display_name": found.name,
+        "type": found.kind,
+        "owner": str(project.id),
+        "metadata": found.metadata or None,
+        "total_memories": found.memories,
         "created_at": found.created_at,
         "updated_at": found.updated_at,
     }
@@ -70,14 +117,16 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
     return {
         "id": f"{entry.memory_id}:{entry.version}",
         "memory_id": str(entry.memory_id),
-        "input": [],
+        **scope_ids(entry.scope),
+        "session_id": entry.scope.run_id,
+        "input": [entry.said] if entry.said else [],
         "old_memory": entry.old_text,
         "new_memory": entry.new_text,
         "event": entry.event,
         "reason": entry.reason,
         "event_id": str(entry.event_id) if entry.event_id else None,
         "metadata": entry.metadata or None,
-        "categories": None,
+        "categories": list(entry.categories),
         "created_at": entry.created_at,
         "updated_at": entry.created_at,
     }
@@ -185,7 +234,7 @@ def stats(found: Accounts) -> dict[str, Any]:
     """The names of the Mem0 clients, then the books: `identity` says that they balance."""
     return {
         "total_memories": found.memories,
-        "total_add_events": found.accepted,
+        "total_add_events": found.adds,
         "accepted": found.accepted,
         "succeeded": found.succeeded,
         "failed": found.failed,
@@ -194,19 +243,6 @@ def stats(found: Accounts) -> dict[str, Any]:
         "running": found.running,
         "oldest_in_flight_s": round(found.oldest_in_flight_s, 3),
         "identity": found.balanced,
-    }
-
-
-def page(
-    results: list[dict[str, Any]], *, count: int, page: int, size: int, url: Any
-) -> dict[str, Any]:
-    """An envelope; `next` and `previous` are absolute URLs or null."""
-    last = (count + size - 1) // size
-    return {
-        "count": count,
-        "next": str(url.include_query_params(page=page + 1)) if page < last else None,
-        "previous": str(url.include_query_params(page=page - 1)) if page > 1 else None,
-        "results": results,
     }
 
 

@@ -9,9 +9,10 @@ Ignoring a part one does not know would widen a read, and a delete.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -219,6 +220,8 @@ def _text(field: str, value: object) -> str:
 def moment(field: str, value: object) -> datetime:
     """A time from ISO 8601 (a bare date is its midnight, no zone is UTC) or Unix seconds."""
     try:
+        if isinstance(value, datetime):
+            return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
         found = datetime.fromisoformat(str(value))
@@ -227,6 +230,18 @@ def moment(field: str, value: object) -> datetime:
         raise InvalidInput(
             f"{field}: {value!r} is no time. Use 2026-03-01, 2026-03-01T10:00:00Z or Unix seconds."
         ) from None
+
+
+def period(start: object, end: object) -> dict[str, datetime]:
+    """The condition of a time between two; an end that is a bare date includes its day."""
+    found = {}
+    if start:
+        found["gte"] = moment("start_date", start)
+    if end:
+        found["lte"] = moment("end_date", end)
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", str(end)):
+            found["lte"] += timedelta(days=1, microseconds=-1)
+    return found
 
 
 def _uuid(value: object) -> UUID:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from pipeline.domain import (
     Answer,
@@ -12,6 +12,7 @@ from pipeline.domain import (
     GraphChanges,
     Instructions,
     Neighbour,
+    Question,
     StoredRelation,
 )
 from pipeline.errors import ModelUnavailable
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class GuardedModel:
-    """The MemoryModel port: the same three questions, not put to a provider known to be down.
+    """The MemoryModel port: the same four questions, not put to a provider known to be down.
 
     Errors: as the model's; ModelUnavailable at once, without a call, while another one probes.
     """
@@ -47,6 +48,11 @@ class GuardedModel:
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
         return await self._guarded(lambda: self._model.relate(facts, current))
+
+    async def distil(
+        self, question: Question, memories: Sequence[str]
+    ) -> Answer[Mapping[str, Any]]:
+        return await self._guarded(lambda: self._model.distil(question, memories))
 
     async def _guarded(self, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
         turn = await self._cooldowns.enter(self.name)

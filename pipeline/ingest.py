@@ -51,6 +51,7 @@ from pipeline.ledger.lanes import Add, Ending, Wake
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
 from pipeline.stages import Finished
+from pipeline.stages.answer import answer
 from pipeline.stages.apply import apply
 from pipeline.stages.consolidate import consolidate
 from pipeline.stages.extract import extract
@@ -237,6 +238,8 @@ async def _perform(activation: Activation, batch: Batch, services: Services) -> 
     chosen = choose(batch, configured, services.workshop, services.ledger)
     model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
     match activation.stage:
+        case StageName.EXTRACT if batch.options.question:
+            return await answer(batch, batch.options.question, model=model, memories=memories)
         case StageName.EXTRACT:
             return await extract(batch, model=model)
         case StageName.RETRIEVE:

@@ -18,7 +18,7 @@ SHOWN_ERRORS = 5
 
 def parsed(text: str, shape: type[Shape]) -> Shape:
     try:
-        return shape.model_validate(_json_object(text))
+        return shape.model_validate(json_object(text))
     except ValidationError as error:
         faults = [
             f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
@@ -27,7 +27,7 @@ def parsed(text: str, shape: type[Shape]) -> Shape:
         raise MalformedAnswer("; ".join(faults)) from None
 
 
-def _json_object(text: str) -> object:
+def json_object(text: str) -> dict[str, Any]:
     """The one JSON object in the text, whatever stands around it (prose, a code fence)."""
     start = _OBJECT.search(text)
     if start is None:
@@ -40,7 +40,7 @@ def _json_object(text: str) -> object:
         raise MalformedAnswer("the JSON is nested too deeply, or a number too long") from None
     if _OBJECT.search(text, end):
         raise MalformedAnswer("there is more than one JSON object in it")
-    return value
+    return dict(value)
 
 
 _DECODER = json.JSONDecoder()
@@ -56,6 +56,32 @@ def _broken(error: json.JSONDecodeError) -> str:
 def check_number(where: str, number: int, count: int, of: str) -> None:
     if not 1 <= number <= count:
         raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
+
+
+def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The object a caller's shape asks for: its properties, and no others.
+
+    Errors: MalformedAnswer where one is missing.
+    """
+    value = json_object(text)
+    names = shape["properties"]
+    missing = sorted(set(names) - value.keys())
+    if missing:
+        raise MalformedAnswer(f"properties are missing: {', '.join(missing[:SHOWN_ERRORS])}")
+    return {name: storable(value[name]) for name in names}
+
+
+def storable(value: Any) -> Any:
+    """Without what PostgreSQL refuses: NUL, and half an emoji."""
+    match value:
+        case str():
+            return value.replace("\x00", "").encode(errors="ignore").decode()
+        case list():
+            return [storable(one) for one in value]
+        case dict():
+            return {str(storable(key)): storable(one) for key, one in value.items()}
+        case _:
+            return value
 
 
 @cache

@@ -1,50 +1,69 @@
-"""What people do with single memories: edit and delete. Reads go straight to the ledger."""
+"""What people do with memories they have: edit and delete. Reads go straight to the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import structlog
 
 from pipeline.errors import StoreUnavailable
+from pipeline.ledger import Ledger
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.memories import Memories
-from pipeline.ports import Embedder
+from pipeline.ledger.clearing import Asked
+from pipeline.ledger.editing import Edit
+from pipeline.ports import Dispatcher, Embedder
 from pipeline.vectors import VectorIndex
 
 log = structlog.get_logger()
 
+# So many vectors follow at once; the sweeper brings the rest, and no read believes them meanwhile.
+AT_ONCE = 500
+
 
 async def edit(
     project_id: UUID,
-    memory_id: UUID,
-    values: Mapping[str, Any],
+    edits: Sequence[Edit],
     *,
-    memories: Memories,
+    ledger: Ledger,
     embedder: Embedder,
     index: VectorIndex,
-) -> Memory:
-    """Change text, metadata, valid_from or expiration_date; the old state goes to the history."""
-    vector = (await embedder.embed([values["text"]]))[0] if "text" in values else None
-    memory = await memories.edit(
-        project_id, memory_id, values=values, vector=vector, embedder=embedder.name
-    )
-    await _project(memory_id, index)
-    return memory
+) -> list[Memory]:
+    """Change text, metadata or times, all or nothing; the old states go to the history."""
+    texts = [edit.values["text"] for edit in edits if "text" in edit.values]
+    vectors = iter(await embedder.embed(texts) if texts else ())
+    with_vectors = [
+        replace(edit, vector=next(vectors)) if "text" in edit.values else edit for edit in edits
+    ]
+    memories = await ledger.editing.edit(project_id, with_vectors, embedder=embedder.name)
+    await _project([memory.id for memory in memories], index)
+    return memories
 
 
 async def retire(
-    project_id: UUID, memory_id: UUID, *, memories: Memories, index: VectorIndex
+    project_id: UUID, memory_ids: Sequence[UUID], *, ledger: Ledger, index: VectorIndex
 ) -> None:
-    await memories.retire(project_id, memory_id)
-    await _project(memory_id, index)
+    """Delete these memories, all or none; their history stays."""
+    await ledger.editing.retire(project_id, memory_ids)
+    await _project(memory_ids, index)
 
 
-async def _project(memory_id: UUID, index: VectorIndex) -> None:
+async def clear(
+    project_id: UUID, asked: Asked, *, ledger: Ledger, index: VectorIndex, dispatcher: Dispatcher
+) -> UUID:
+    """Delete all that matches. Returns the event that did it; by then it has succeeded."""
+    cleared = await ledger.clearing.clear(project_id, asked)
+    log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
+    for wake in cleared.wakes:
+        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+    await _project(cleared.memory_ids[:AT_ONCE], index)
+    return cleared.event_id
+
+
+async def _project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
     """The ledger has it and every read asks the ledger: an index that is down may follow later."""
     try:
-        await index.catch_up([memory_id])
+        await index.catch_up(memory_ids, limit=len(memory_ids))
     except StoreUnavailable:
-        log.warning("projection_owed", memory_id=str(memory_id))
+        log.warning("projection_owed", count=len(memory_ids))

@@ -18,10 +18,11 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """`note` says why there are no facts, where there are none."""
+    """`note` says why there are no facts, where there are none; `answer` is that to a question."""
 
     facts: tuple[Fact, ...]
     note: str | None = None
+    answer: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

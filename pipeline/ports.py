@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from pipeline.domain import (
@@ -18,6 +18,7 @@ from pipeline.domain import (
     Instructions,
     Message,
     Neighbour,
+    Question,
     SourcedMessage,
     StageName,
     StoredRelation,
@@ -37,7 +38,7 @@ class ExtractionRequest:
 
 
 class MemoryModel(Protocol):
-    """Everything a language model is asked: three questions, at most one call each.
+    """Everything a language model is asked: four questions, at most one call each.
 
     Errors: ModelUnavailable (try again later), ModelRejected, MalformedAnswer (after one repair).
     """
@@ -64,6 +65,12 @@ class MemoryModel(Protocol):
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
         """Typed entities and relations the facts state, and which current relations they end."""
+        ...
+
+    async def distil(
+        self, question: Question, memories: Sequence[str]
+    ) -> Answer[Mapping[str, Any]]:
+        """An object of the question's shape from what the memories, oldest first, state."""
         ...
 
 

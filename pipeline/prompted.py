@@ -1,4 +1,4 @@
-"""The three questions of the pipeline, put to any LLM in our words, and the answers read back.
+"""The four questions of the pipeline, put to any LLM in our words, and the answers read back.
 
 A question has three parts: its prompt, `parse_…` (the model's text -> values, or MalformedAnswer in
 words the model can act on), and its answer model. A bad answer is shown to the model once more with
@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from annotated_types import MinLen
 from pydantic import AfterValidator, BaseModel, BeforeValidator
@@ -31,13 +31,14 @@ from pipeline.domain import (
     Message,
     Neighbour,
     Outcome,
+    Question,
     Relation,
     Role,
     SourcedMessage,
     StoredRelation,
 )
 from pipeline.errors import MalformedAnswer, paid
-from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, parsed
+from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, filled, parsed
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
 T = TypeVar("T")
@@ -110,10 +111,21 @@ class PromptedModel:
         parse = partial(parse_relations, fact_count=len(facts), current=current)
         return await self._ask(prompt, RelationsAnswer, parse)
 
+    async def distil(
+        self, question: Question, memories: Sequence[str]
+    ) -> Answer[Mapping[str, Any]]:
+        prompt = prompts.render(
+            "distil",
+            wishes=prompts.wishes(Instructions(question.instructions)),
+            form=prompts.form(question.shape),
+            memories=prompts.numbered(memories),
+        )
+        return await self._ask(prompt, question.shape, partial(filled, shape=question.shape))
+
     async def _ask(
         self,
         prompt: str,
-        shape: type[BaseModel],
+        shape: type[BaseModel] | Mapping[str, Any],
         parse: Callable[[str], T],
         parse_repaired: Callable[[str], T] | None = None,
     ) -> Answer[T]:
@@ -130,8 +142,12 @@ class PromptedModel:
                 value = (parse_repaired or parse)(second.text)
         return Answer(value, first.usage + second.usage)
 
-    async def _complete(self, system: str, user: str, shape: type[BaseModel]) -> Completion:
+    async def _complete(
+        self, system: str, user: str, shape: type[BaseModel] | Mapping[str, Any]
+    ) -> Completion:
         turns = (ChatTurn("system", system), ChatTurn("user", user))
+        if isinstance(shape, Mapping):
+            return await self._llm.complete(turns, schema_name="object", schema=shape)
         name = shape.__name__.removesuffix("Answer").lower()
         return await self._llm.complete(turns, schema_name=name, schema=answer_schema(shape))
 

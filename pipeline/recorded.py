@@ -6,9 +6,9 @@ its own, so a recorded target is looked up by the words it had when it was decid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pipeline.domain import (
@@ -19,6 +19,7 @@ from pipeline.domain import (
     GraphChanges,
     Instructions,
     Neighbour,
+    Question,
     StoredRelation,
     Usage,
 )
@@ -82,6 +83,11 @@ class RecordedModel:
         lane_id = self._batch.scope.lane_id
         ended = await self._ledger.recordings.same_relations(lane_id, saved.changes.ended)
         return Answer(replace(saved.changes, ended=tuple(ended)), COST)
+
+    async def distil(
+        self, question: Question, memories: Sequence[str]
+    ) -> Answer[Mapping[str, Any]]:
+        raise MalformedAnswer("A replay repeats what was added, and puts no question again.")
 
     async def _recorded(self) -> Batch:
         """The batch as it was, with what its stages put out then."""

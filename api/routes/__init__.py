@@ -1,1 +1,33 @@
 """Routes, one file a noun. Each parses, calls one use-case and shapes the answer."""
+
+from api.routes import (
+    adds,
+    batch,
+    entities,
+    events,
+    exports,
+    lists,
+    memories,
+    profiles,
+    replays,
+    search,
+    system,
+)
+
+# In order: a path with a fixed word stands before the one with a name in its place.
+ROUTERS = tuple(
+    room.router
+    for room in (
+        adds,
+        lists,
+        search,
+        memories,
+        batch,
+        profiles,
+        entities,
+        exports,
+        events,
+        replays,
+        system,
+    )
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,17 +14,20 @@ from sqlalchemy import ColumnElement, and_
 from api import shapes
 from api.deps import Caller, Given
 from api.examples import answers
-from api.routes.memories import paging, refuse_beyond
+from api.paging import Paged
 from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRequest
 from api.stream import UNBUFFERED, live
 from api.strict_json import StrictJson
 from pipeline import events as use_cases
-from pipeline.domain import FailureCode, Status
+from pipeline.domain import EventType, FailureCode, Status
 from pipeline.errors import InvalidInput
-from pipeline.filters import ENTITY_IDS, moment
+from pipeline.filters import ENTITY_IDS, period
 from pipeline.ledger.schema import events, lanes
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
+
+# What clients may ask for, and what the ledger has no events of.
+UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
 
 
 @router.get("/v1/event/{event_id}/", responses=answers("event"))
@@ -67,25 +71,22 @@ async def list_events(
     run_id: str | None = None,
     start_date: str | None = None,
     end_date: str | None = None,
-    page: int | None = None,
-    page_size: int | None = None,
+    *,
+    page: Paged,
 ) -> dict[str, Any]:
-    """The project's events, newest first."""
-    number, size = paging(page, page_size)
+    """The project's events, newest first. `status` and `event_type` take several words with commas
+    between.
+    """
     ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
     where = and_(
         events.c.project_id == project.id,
         *(lanes.c[name] == value for name, value in ids.items() if value),
-        *([events.c.event_type == event_type.upper()] if event_type else []),
+        *([events.c.event_type.in_(kinds(event_type))] if event_type else []),
         *([events.c.status.in_(statuses(status))] if status else []),
         *between(start_date, end_date),
     )
-    found, count = await api.stores.ledger.events.page(
-        where, limit=size, offset=(number - 1) * size
-    )
-    refuse_beyond(number, count, size)
-    results = [shapes.event(one) for one in found]
-    return shapes.page(results, count=count, page=number, size=size, url=http.url)
+    found, count = await api.stores.ledger.events.page(where, limit=page.limit, offset=page.offset)
+    return page.envelope([shapes.event(one) for one in found], count, http)
 
 
 @router.post("/v1/event/{event_id}/cancel/")
@@ -173,19 +174,29 @@ def _ended_badly(asked: ReplayManyRequest) -> list[ColumnElement[bool]]:
 
 def statuses(value: str) -> list[str]:
     """The ledger's words for a client's: FAILED includes CANCELLED."""
-    if value.upper() not in set(Status):
-        raise InvalidInput(f"status is one of {', '.join(Status)}.")
-    failed = [Status.FAILED, Status.CANCELLED]
-    return [s.value for s in failed] if value.upper() == Status.FAILED else [value.upper()]
+    asked = _words("status", value, list(Status))
+    return [*asked, Status.CANCELLED] if Status.FAILED in asked else asked
+
+
+def kinds(value: str) -> list[str]:
+    """Reads are no events here, so none are found of their kinds."""
+    return _words("event_type", value, [*EventType, *UNRECORDED])
+
+
+def _words(name: str, value: str, known: list[str]) -> list[str]:
+    asked = [word.strip().upper() for word in value.split(",")]
+    if not set(asked) <= set(known):
+        raise InvalidInput(f"{name} is one of {', '.join(known)}.")
+    return asked
 
 
 def between(start: str | None, end: str | None) -> list[ColumnElement[bool]]:
-    conditions = []
-    if start:
-        conditions.append(events.c.created_at >= moment("start_date", start))
-    if end:
-        conditions.append(events.c.created_at <= moment("end_date", end))
-    return conditions
+    at = period(start, end)
+    return [
+        compare(events.c.created_at, at[bound])
+        for bound, compare in (("gte", operator.ge), ("lte", operator.le))
+        if bound in at
+    ]
 
 
 def uuid(value: str) -> UUID:

@@ -8,10 +8,9 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 
 from api import replays as clients
-from api import shapes
 from api.deps import Caller, Given
 from api.examples import answers
-from api.routes.memories import paging, refuse_beyond
+from api.paging import Paged
 from api.strict_json import StrictJson
 from pipeline import replays as use_cases
 from pipeline.errors import InvalidInput
@@ -37,16 +36,12 @@ async def list_replays(
     api: Given,
     project: Caller,
     http: Request,
-    page: int | None = None,
-    page_size: int | None = None,
+    page: Paged,
 ) -> dict[str, Any]:
     """The project's replays, newest first."""
-    number, size = paging(page, page_size)
     shadows = api.stores.ledger.shadows
-    found, count = await shadows.page(project.id, limit=size, offset=(number - 1) * size)
-    refuse_beyond(number, count, size)
-    results = [clients.replay(one) for one in found]
-    return shapes.page(results, count=count, page=number, size=size, url=http.url)
+    found, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
+    return page.envelope([clients.replay(one) for one in found], count, http)
 
 
 @router.get("/{replay_id}/", responses=answers("replay"))

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from sqlalchemy import make_url, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from pipeline.ledger.answers import Answers
+from pipeline.ledger.clearing import Clearing
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.costs import Costs
+from pipeline.ledger.editing import Editing
 from pipeline.ledger.events import Events
+from pipeline.ledger.feedback import Feedback
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
+from pipeline.ledger.histories import Histories
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
+from pipeline.ledger.owners import Owners
 from pipeline.ledger.projects import Projects
 from pipeline.ledger.recordings import Recordings
 from pipeline.ledger.recourse import Recourse
@@ -29,6 +35,12 @@ class Ledger:
     inbox: GroupCommit
     events: Events
     memories: Memories
+    histories: Histories
+    editing: Editing
+    clearing: Clearing
+    feedback: Feedback
+    answers: Answers
+    owners: Owners
     graph: Graph
     projects: Projects
     recourse: Recourse
@@ -48,6 +60,12 @@ class Ledger:
             GroupCommit(lanes),
             Events(engine),
             Memories(engine),
+            Histories(engine),
+            Editing(engine),
+            Clearing(engine, grace=lanes.grace),
+            Feedback(engine),
+            Answers(engine),
+            Owners(engine),
             Graph(engine),
             Projects(engine),
             Recourse(engine, grace=lanes.grace),

@@ -115,6 +115,7 @@ class Accounts:
     """Where everything accepted is now. `accepted` is counted apart from the others."""
 
     memories: int
+    adds: int
     accepted: int
     succeeded: int
     failed: int

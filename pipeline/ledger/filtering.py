@@ -13,7 +13,6 @@ from sqlalchemy import (
     and_,
     any_,
     cast,
-    column,
     exists,
     false,
     func,
@@ -31,9 +30,10 @@ from pipeline.ledger.schema import lanes, memories
 NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
 
 
-def matches(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
-    """The tree, inside one project: no filter can reach across."""
-    return and_(memories.c.project_id == project_id, _condition(tree, memories))
+def matches(project_id: UUID, tree: Filter | None) -> ColumnElement[bool]:
+    """The tree, inside one project: no filter can reach across. None is all of the project."""
+    mine = memories.c.project_id == project_id
+    return mine if tree is None else and_(mine, _condition(tree, memories))
 
 
 def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
@@ -124,9 +124,8 @@ def _categories(test: Test) -> ColumnElement[bool]:
     held = memories.c.categories
     asked = test.value if isinstance(test.value, list) else [test.value]
     if test.operator == "contains":
-        one = column("one", Text)
-        each = func.unnest(held).table_valued(one).alias("held")
-        return exists(select(true()).where(each.c.one.icontains(test.value, autoescape=True)))
+        each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")
+        return exists(select(true()).where(each.icontains(test.value, autoescape=True)))
     if ANY in asked or None in asked:
         filled = func.cardinality(held) > 0
         return filled if (ANY in asked) == (test.operator != "ne") else not_(filled)

@@ -23,19 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Outcome, Scope
-from pipeline.errors import InvalidInput, NotFound
+from pipeline.domain import Scope
+from pipeline.errors import NotFound
 from pipeline.ledger.changes import Memory, Write, text_hash
-from pipeline.ledger.memory_rows import (
-    as_memory,
-    bump,
-    for_update,
-    refuse_twin,
-    remember,
-)
+from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
-from pipeline.outputs import from_bytes, to_bytes
+from pipeline.outputs import from_bytes
 from pipeline.ports import Vector
 
 
@@ -54,19 +48,6 @@ class Around:
 
     empty: bool
     known: Mapping[bytes, UUID]
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryEntry:
-    memory_id: UUID
-    version: int
-    event: str
-    old_text: str | None
-    new_text: str | None
-    metadata: dict[str, Any]
-    reason: str | None
-    event_id: UUID | None
-    created_at: Any
 
 
 class Memories:
@@ -187,6 +168,17 @@ class Memories:
         count = (await self._rows(select(func.count()).select_from(memories).where(current)))[0][0]
         return [as_memory(row) for row in await self._rows(query)], count
 
+    async def categories(self, project_id: UUID) -> list[str]:
+        """Every category that a current memory of the project is in, by name."""
+        held = func.unnest(memories.c.categories).label("held")
+        query = (
+            select(held)
+            .where(memories.c.project_id == project_id, memories.c.state == "ACTIVE")
+            .distinct()
+            .order_by(held)
+        )
+        return [row.held for row in await self._rows(query)]
+
     async def matching(self, where: ColumnElement[bool], ids: Sequence[UUID]) -> list[Memory]:
         if not ids:
             return []
@@ -226,67 +218,6 @@ class Memories:
             .limit(limit)
         )
         return {row.id: float(row.rank) for row in await self._rows(query)}
-
-    async def history(self, project_id: UUID, memory_id: UUID) -> list[HistoryEntry]:
-        """Every state the memory had, oldest first; kept after a DELETE too."""
-        table = memory_history.c
-        query = (
-            select(memory_history)
-            .where(table.project_id == project_id, table.memory_id == memory_id)
-            .order_by(table.version)
-        )
-        return [
-            HistoryEntry(
-                row.memory_id,
-                row.version,
-                row.event,
-                row.old_text,
-                row.new_text,
-                row.metadata,
-                row.reason,
-                row.event_id,
-                row.created_at,
-            )
-            for row in await self._rows(query)
-        ]
-
-    async def edit(
-        self,
-        project_id: UUID,
-        memory_id: UUID,
-        *,
-        values: Mapping[str, Any],
-        vector: Vector | None = None,
-        embedder: str = "",
-    ) -> Memory:
-        """A person's update: `values` are the columns to change; `vector` goes with a new text.
-
-        Errors: NotFound; InvalidInput for an immutable memory or a text stored twice.
-        """
-        async with self._engine.begin() as connection:
-            before = await for_update(connection, project_id, memory_id)
-            if before.immutable:
-                raise InvalidInput("This memory is immutable: delete it and add a new one.")
-            changed = dict(values)
-            if "text" in values:
-                changed["text_hash"] = text_hash(values["text"])
-                await refuse_twin(connection, before, changed["text_hash"])
-                changed |= {"embedding": to_bytes(vector or ()), "embedder": embedder}
-            row = await bump(connection, before, changed)
-            await remember(connection, before, as_memory(row), Outcome.UPDATE, "Edited by request.")
-            return as_memory(row)
-
-    async def retire(self, project_id: UUID, memory_id: UUID) -> None:
-        """A person's delete of one memory: gone from reads and search, its history kept.
-
-        Errors: NotFound.
-        """
-        async with self._engine.begin() as connection:
-            before = await for_update(connection, project_id, memory_id)
-            row = await bump(connection, before, {"state": "RETIRED"})
-            await remember(
-                connection, before, as_memory(row), Outcome.DELETE, "Deleted by request."
-            )
 
     async def _rows(
         self, query: Executable, values: Mapping[str, Any] | None = None

@@ -9,30 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, Uuid, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain import Outcome, Role, Scope
-from pipeline.errors import InvalidInput, NotFound
+from pipeline.errors import InvalidInput
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.schema import memories, memory_history
-
-
-async def for_update(connection: AsyncConnection, project_id: UUID, memory_id: UUID) -> Memory:
-    row = (
-        await connection.execute(
-            select(memories)
-            .where(
-                memories.c.project_id == project_id,
-                memories.c.id == memory_id,
-                memories.c.state == "ACTIVE",
-            )
-            .with_for_update()
-        )
-    ).one_or_none()
-    if row is None:
-        raise NotFound("Memory not found!")
-    return as_memory(row)
 
 
 async def refuse_twin(connection: AsyncConnection, memory: Memory, digest: bytes) -> None:
@@ -89,6 +72,44 @@ async def remember(
             valid_from=after.valid_from,
         )
     )
+
+
+async def retire_all(
+    connection: AsyncConnection,
+    where: ColumnElement[bool],
+    *,
+    reason: str,
+    event_id: UUID | None = None,
+) -> list[UUID]:
+    """Take every current memory that matches out of all reads; the history says why."""
+    doomed = (
+        select(memories.c.id)
+        .where(memories.c.state == "ACTIVE", where)
+        .order_by(memories.c.id)
+        .with_for_update()
+    )
+    gone = (
+        update(memories)
+        .where(memories.c.id.in_(doomed))
+        .values(state="RETIRED", version=memories.c.version + 1, updated_at=func.now())
+        .returning(memories)
+        .cte("gone")
+    )
+    state = {
+        "memory_id": gone.c.id,
+        "version": gone.c.version,
+        "project_id": gone.c.project_id,
+        "event": literal(Outcome.DELETE.value),
+        "old_text": gone.c.text,
+        "metadata": gone.c.metadata,
+        "expiration_date": gone.c.expiration_date,
+        "reason": literal(reason),
+        "event_id": literal(event_id, Uuid),
+        "valid_from": gone.c.valid_from,
+    }
+    told = insert(memory_history).from_select(list(state), select(*state.values()))
+    found = await connection.scalars(told.returning(memory_history.c.memory_id))
+    return list(found.all())
 
 
 def as_memory(row: Row[Any]) -> Memory:

@@ -15,6 +15,9 @@ from uuid import UUID
 
 from pipeline.ledger.changes import Memory, text_hash
 
+# A scope holds each text once: its lane, and the text's hash.
+Place = tuple[UUID, bytes]
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -74,23 +77,24 @@ def way_back(event_id: UUID, memory: Memory, states: Iterable[State]) -> Step | 
     return replace(step, obstacle=f"Memory {memory.id} was changed since by {who}.")
 
 
-def with_free_texts(steps: Sequence[Step], holders: Mapping[bytes, UUID]) -> list[Step]:
+def with_free_texts(steps: Sequence[Step], holders: Mapping[Place, UUID]) -> list[Step]:
     """The steps, with an obstacle for each whose text another memory of the scope holds by then.
 
-    `holders`: who holds which text now. A step that cannot be gone keeps its memory's text taken,
-    which may stop another one: so again, until nothing changes.
+    `holders`: who holds which text in which lane now. A step that cannot be gone keeps its memory's
+    text taken, which may stop another one: so again, until nothing changes.
     """
     checked = _once(steps, holders)
     return checked if checked == list(steps) else with_free_texts(checked, holders)
 
 
-def _once(steps: Sequence[Step], holders: Mapping[bytes, UUID]) -> list[Step]:
+def _once(steps: Sequence[Step], holders: Mapping[Place, UUID]) -> list[Step]:
     leaving = {step.memory.id for step in steps if step.obstacle is None}
-    taken = {digest: holder for digest, holder in holders.items() if holder not in leaving}
+    taken = {place: holder for place, holder in holders.items() if holder not in leaving}
     checked = []
     for step in steps:
         if step.obstacle is None and step.text is not None:
-            holder = taken.setdefault(text_hash(step.text), step.memory.id)
+            place = (step.memory.lane_id, text_hash(step.text))
+            holder = taken.setdefault(place, step.memory.id)
             if holder != step.memory.id:
                 said = f"Memory {step.memory.id}: its former text is held by memory {holder} now."
                 step = replace(step, obstacle=said)  # noqa: PLW2901

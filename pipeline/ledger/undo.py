@@ -21,7 +21,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
 from pipeline.ledger.memory_rows import as_memory, bump, remember
-from pipeline.ledger.reversal import State, Step, way_back, with_free_texts
+from pipeline.ledger.reversal import Place, State, Step, way_back, with_free_texts
 from pipeline.ledger.schema import events, lanes, memories, memory_history, relations
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
@@ -139,16 +139,14 @@ async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) 
     return with_free_texts(steps, await _holders(connection, steps))
 
 
-async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[bytes, UUID]:
-    """Who holds the texts that are to come back, by text hash."""
-    if not steps:
-        return {}
-    query = select(memories.c.text_hash, memories.c.id).where(
-        memories.c.lane_id == steps[0].memory.lane_id,
+async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[Place, UUID]:
+    """Who holds the texts that are to come back, in the lanes they come back to."""
+    query = select(memories.c.lane_id, memories.c.text_hash, memories.c.id).where(
+        memories.c.lane_id.in_({step.memory.lane_id for step in steps}),
         memories.c.text_hash.in_({text_hash(s.text) for s in steps if s.text is not None}),
         memories.c.state == "ACTIVE",
     )
-    return {row.text_hash: row.id for row in await connection.execute(query)}
+    return {(row.lane_id, row.text_hash): row.id for row in await connection.execute(query)}
 
 
 async def _go(

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from functools import cache
 from importlib import resources
 from itertools import groupby
 from string import Template
+from typing import Any
 
 from pipeline.categories import BUILT_IN, offered
 from pipeline.domain import Instructions, Message, SourcedMessage, StoredRelation
@@ -78,6 +79,11 @@ def transcript(messages: Sequence[SourcedMessage]) -> str:
 def earlier_turns(turns: Sequence[Message]) -> str:
     """`user "Anna": "…"`, one a line, each cut to CONTEXT_CHARS."""
     return _lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
+
+
+def form(shape: Mapping[str, Any]) -> str:
+    """A JSON schema in one line."""
+    return json.dumps(shape, ensure_ascii=False)
 
 
 def edges(relations: Sequence[StoredRelation]) -> str:

@@ -27,6 +27,7 @@ from pipeline.domain import (
 from pipeline.errors import ModelRejected, StoreUnavailable
 from pipeline.filters import parse
 from pipeline.ledger.changes import Memory, Write
+from pipeline.ledger.editing import Edit
 from pipeline.ledger.filtering import lanes_of, matches
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Hit, Query, search
@@ -243,7 +244,7 @@ async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: 
 
     engine.ledger.memories.touchable = overtaken  # type: ignore[method-assign]
     await engine.drain()
-    history = await engine.ledger.memories.history(engine.project.id, memory.id)
+    history = await engine.ledger.histories.of(engine.project.id, memory.id)
     assert [(h.version, h.old_text) for h in history][1:] == [
         (2, "User lives in Berlin"),
         (3, "User lives in Bonn"),
@@ -268,7 +269,7 @@ async def test_a_stale_vector_is_never_believed(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.drain()
     [memory_id] = [hit.memory.id for hit in await found(engine, "jazz")]
-    await engine.ledger.memories.retire(engine.project.id, memory_id)  # the index is not told
+    await engine.ledger.editing.retire(engine.project.id, [memory_id])  # the index is not told
     assert await found(engine, "jazz") == []
 
 
@@ -336,9 +337,8 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     services = engine.services
     await memories.edit(
         engine.project.id,
-        memory_id,
-        {"text": text},
-        memories=engine.ledger.memories,
+        [Edit(memory_id, {"text": text})],
+        ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
     )

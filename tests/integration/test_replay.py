@@ -174,7 +174,7 @@ async def test_a_replay_after_its_memory_was_deleted_stores_it_anew(engine: Engi
     event_id = await stored_and_failed(engine, "I live in Berlin.")
     [line] = (await engine.event(event_id)).receipt
     assert line.memory_id is not None
-    await engine.ledger.memories.retire(engine.project.id, line.memory_id)
+    await engine.ledger.editing.retire(engine.project.id, [line.memory_id])
     await again(engine, event_id)
     await engine.drain()
     assert [line.outcome for line in (await engine.event(event_id)).receipt] == ["ADD", "ADD"]

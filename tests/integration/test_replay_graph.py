@@ -202,7 +202,7 @@ async def test_what_was_undone_or_deleted_is_not_related_any_more(engine: Engine
     )
     gone = (await engine.event(ids[1])).receipt[0].memory_id
     assert gone is not None
-    await engine.ledger.memories.retire(engine.project.id, gone)
+    await engine.ledger.editing.retire(engine.project.id, [gone])
     with pytest.raises(Conflict, match="undone"):
         await again(engine, ids[0])
     engine.with_model(model := OnlyGraph())

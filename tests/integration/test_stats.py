@@ -16,7 +16,7 @@ from tests.integration.test_api import ADD, LIVES, Service, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 
-EMPTY = Accounts(0, 0, 0, 0, 0, 0, 0, 0.0)
+EMPTY = Accounts(0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 @pytest.fixture
@@ -39,15 +39,17 @@ async def test_a_project_without_events_has_balanced_books(engine: Engine) -> No
 async def test_each_event_is_counted_where_it_is(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.add("I like tea.")
-    assert await books(engine) == replace(EMPTY, accepted=2, pending=2)
+    assert await books(engine) == replace(EMPTY, adds=2, accepted=2, pending=2)
     await engine.step()
-    assert await books(engine) == replace(EMPTY, accepted=2, running=2)
+    assert await books(engine) == replace(EMPTY, adds=2, accepted=2, running=2)
     await engine.drain()
-    assert await books(engine) == replace(EMPTY, accepted=2, succeeded=2, memories=2)
+    assert await books(engine) == replace(EMPTY, adds=2, accepted=2, succeeded=2, memories=2)
     engine.with_model(Troubled(word="rye", error=MalformedAnswer("no JSON")))
     await engine.add("I like rye.")
     await engine.drain()
-    assert await books(engine) == replace(EMPTY, accepted=3, succeeded=2, failed=1, memories=2)
+    assert await books(engine) == replace(
+        EMPTY, adds=3, accepted=3, succeeded=2, failed=1, memories=2
+    )
 
 
 async def test_the_age_is_that_of_the_oldest_event_in_flight(engine: Engine) -> None:

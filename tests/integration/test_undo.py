@@ -24,6 +24,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import Conflict, NotFound
 from pipeline.events import undo
+from pipeline.ledger.editing import Edit
 from pipeline.ledger.filtering import lanes_of
 from pipeline.ledger.undo import Undone
 from pipeline.memories import edit
@@ -107,7 +108,7 @@ async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) 
     undone = await take_back(scripted, event_id)
     assert (len(undone.gone), undone.back, undone.skipped) == (2, [], {})
     assert await stored(scripted) == []
-    history = await scripted.ledger.memories.history(scripted.project.id, undone.gone[0])
+    history = await scripted.ledger.histories.of(scripted.project.id, undone.gone[0])
     assert [entry.event for entry in history] == ["ADD", "DELETE"]
     assert history[-1].reason == f"Undone: event {event_id}."
     assert (await scripted.event(event_id)).undone_at == undone.at
@@ -202,14 +203,13 @@ async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, chang
         services = scripted.services
         await edit(
             scripted.project.id,
-            memory_id,
-            {"text": "Green tea."},
-            memories=scripted.ledger.memories,
+            [Edit(memory_id, {"text": "Green tea."})],
+            ledger=scripted.ledger,
             embedder=services.embedder,
             index=services.index,
         )
     else:
-        await scripted.ledger.memories.retire(scripted.project.id, memory_id)
+        await scripted.ledger.editing.retire(scripted.project.id, [memory_id])
     with pytest.raises(Conflict, match=f"Memory {memory_id} was changed since by a person"):
         await take_back(scripted, event_id)
     assert await stored(scripted) == (["Green tea."] if change == "edit" else [])

@@ -16,11 +16,13 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.categories import BUILT_IN
 from pipeline.domain import (
     Decision,
+    EventType,
     Fact,
     Instructions,
     Message,
     Neighbour,
     Outcome,
+    Question,
     Relation,
     Role,
     Source,
@@ -29,7 +31,7 @@ from pipeline.domain import (
 )
 from pipeline.ports import ExtractionRequest, MemoryModel
 
-Kind = Literal["extract", "decide", "relate", "other"]
+Kind = Literal["extract", "decide", "relate", "distil", "other"]
 Sections = Mapping[str, Sequence[str]]
 
 QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -53,6 +55,7 @@ class Answers:
             "extract": self._facts,
             "decide": self._decisions,
             "relate": self._relations,
+            "distil": self._object,
         }
         return json.dumps(await answers[kind](part), ensure_ascii=False) if part else "{}"
 
@@ -92,11 +95,18 @@ class Answers:
         rows = [_relation_row(relation) for relation in found.value.relations]
         return {"relations": rows, "ended": [ended.int for ended in found.value.ended]}
 
+    async def _object(self, part: Sections) -> Any:
+        shape = json.loads(part["Form"][0])
+        question = Question(EventType.EXPORT, {}, shape)
+        return (await self._memory.distil(question, _texts(part["Memories"]))).value
+
 
 def kind_of(prompt: str) -> Kind:
     """Which question it is, by the section only that prompt has."""
     if "\n## Messages\n" in prompt:
         return "extract"
+    if "\n## Form\n" in prompt:
+        return "distil"
     if "\n## Memories\n" in prompt:
         return "decide"
     return "relate" if "## Current relations\n" in prompt else "other"

@@ -10,15 +10,16 @@ import pytest
 from pipeline import prompts
 from pipeline.domain import Instructions, Message, Role, Source, SourcedMessage, StoredRelation
 
-NAMES = ("extract", "decide", "relate")
+NAMES = ("extract", "decide", "relate", "distil")
 VALUES = {
     "extract": {"wishes": "", "categories": "", "context": "", "messages": ""},
     "decide": {"wishes": "", "memories": "", "facts": ""},
     "relate": {"relations": "", "facts": ""},
+    "distil": {"wishes": "", "form": "", "memories": ""},
 }
 # What an empty prompt may weigh, at 4 characters a token; a real tokenizer counts fewer.
 # extract + decide + one message pair and ten memories stay below 1,500 tokens.
-MOST_CHARS = {"extract": 2_100, "decide": 2_000, "relate": 1_800}
+MOST_CHARS = {"extract": 2_100, "decide": 2_000, "relate": 1_800, "distil": 1_200}
 
 
 def said(
@@ -45,7 +46,7 @@ def test_a_value_that_looks_like_a_place_stays_text():
 
 def test_a_version_names_the_text():
     versions = {prompts.version(name) for name in (*NAMES, "repair")}
-    assert len(versions) == 4
+    assert len(versions) == 5
     assert all(len(version) == 12 for version in versions)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.ledger.changes import Memory, text_hash
-from pipeline.ledger.reversal import State, Step, standing, way_back, with_free_texts
+from pipeline.ledger.reversal import Place, State, Step, standing, way_back, with_free_texts
 from tests.unit.test_changes import memory
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,8 +95,8 @@ def step(number: int, now: str, to: str | None) -> Step:
     return Step(memory(now, number), state(to, E1) if to else None)
 
 
-def holders(*stored: Memory) -> dict[bytes, UUID]:
-    return {text_hash(one.text): one.id for one in stored}
+def holders(*stored: Memory) -> dict[Place, UUID]:
+    return {(one.lane_id, text_hash(one.text)): one.id for one in stored}
 
 
 def free(steps: list[Step], *others: Memory) -> list[bool]:

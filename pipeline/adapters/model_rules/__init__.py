@@ -3,6 +3,7 @@
     extract   clauses -> statements (the table in claims) -> canonical sentences
     decide    slots: one value a slot, polarity flips, retractions, repeats
     relate    slots -> edges, and which current edges they end
+    distil    properties of an object -> the memories that share words with them
 
 It knows what its tables know and stays silent about the rest: good for trying the system out and
 for tests, no match for a language model.
@@ -10,10 +11,12 @@ for tests, no match for a language model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
+from pipeline.adapters.model_rules.fill import fill
 from pipeline.adapters.model_rules.relate import relate_facts
 from pipeline.domain import (
     Answer,
@@ -22,6 +25,7 @@ from pipeline.domain import (
     GraphChanges,
     Instructions,
     Neighbour,
+    Question,
     StoredRelation,
     Usage,
 )
@@ -35,7 +39,7 @@ USAGE = Usage(model=NAME, calls=0)
 
 
 class RulesModel:
-    """Answers the three questions of `MemoryModel` by rules: the same input, the same answer.
+    """Answers the four questions of `MemoryModel` by rules: the same input, the same answer.
 
     Raises nothing: text that no rule knows gives no facts, a plain ADD and no relations.
     """
@@ -59,3 +63,9 @@ class RulesModel:
     ) -> Answer[GraphChanges]:
         """The edges the facts state, and the ids of current edges they end."""
         return Answer(relate_facts(facts, current), USAGE)
+
+    async def distil(
+        self, question: Question, memories: Sequence[str]
+    ) -> Answer[Mapping[str, Any]]:
+        """The object filled by words alone; its instructions are for language models."""
+        return Answer(fill(question, memories), USAGE)

@@ -7,6 +7,7 @@ WITH event AS (
            count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled,
            count(*) FILTER (WHERE status = 'PENDING') AS pending,
            count(*) FILTER (WHERE status = 'RUNNING') AS running,
+           count(*) FILTER (WHERE event_type = 'ADD') AS adds,
            coalesce(sum(replays), 0) AS replays,
            min(coalesce(replayed_at, created_at))
                FILTER (WHERE status IN ('PENDING', 'RUNNING')) AS oldest
@@ -20,7 +21,7 @@ WITH event AS (
     WHERE state = 'ACTIVE'
       AND (CAST(:project_id AS uuid) IS NULL OR project_id = CAST(:project_id AS uuid))
 )
-SELECT memories, CAST(numbers - replays AS bigint) AS accepted,
+SELECT memories, adds, CAST(numbers - replays AS bigint) AS accepted,
        succeeded, failed, cancelled, pending, running,
        CAST(greatest(0, extract(epoch FROM now() - oldest)) AS float8) AS oldest_in_flight_s
 FROM event, lane, memory

@@ -1,0 +1,67 @@
+"""Pages as the Mem0 clients count them: from 1, with absolute URLs to the next and the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from starlette.exceptions import HTTPException
+
+from pipeline.errors import InvalidInput
+
+PAGE_SIZE, LARGEST_PAGE = 100, 200
+# No ledger has so many; an offset beyond is more than it can count.
+LAST_PAGE = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    number: int
+    size: int
+
+    @property
+    def limit(self) -> int:
+        return self.size
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * self.size
+
+    def envelope(self, results: list[dict[str, Any]], count: int, http: Request) -> dict[str, Any]:
+        """The answer. Errors: 404 for a page beyond the last."""
+        if self.number > 1 and self.offset >= count:
+            raise HTTPException(404, "Invalid page.")
+        last = (count + self.size - 1) // self.size
+        url = http.url
+        return {
+            "count": count,
+            "next": str(url.include_query_params(page=self.number + 1))
+            if self.number < last
+            else None,
+            "previous": str(url.include_query_params(page=self.number - 1))
+            if self.number > 1
+            else None,
+            "results": results,
+        }
+
+
+def page_of(
+    number: int | None, size: int | None, *, usual: int = PAGE_SIZE, largest: int = LARGEST_PAGE
+) -> Page:
+    """Errors: InvalidInput; the cloud's 404 for a page that cannot be."""
+    page = Page(1 if number is None else number, usual if size is None else size)
+    if page.number < 1 or not 1 <= page.size <= largest:
+        raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")
+    if page.number > LAST_PAGE:
+        raise HTTPException(404, "Invalid page.")
+    return page
+
+
+def _asked(
+    page: Annotated[int | None, Query()] = None, page_size: Annotated[int | None, Query()] = None
+) -> Page:
+    return page_of(page, page_size)
+
+
+Paged = Annotated[Page, Depends(_asked)]

@@ -1,0 +1,56 @@
+"""Query strings as clients write them: objects arrive as JSON, or as Python prints them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import orjson
+from starlette.datastructures import QueryParams
+
+from pipeline.errors import InvalidInput
+from pipeline.filters import ALIASES, ENTITY_IDS, KIND
+
+# What old clients and the CLI add to every request, and what is no condition.
+NO_CONDITION = {"org_id", "project_id", "source", "delete_linked"}
+FIELDS = {*KIND, *ALIASES}
+OPENS = ("{", "[", "(")
+
+
+def literal(name: str, said: str) -> Any:
+    """The value a client's query string means. Errors: InvalidInput."""
+    try:
+        return orjson.loads(said)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return ast.literal_eval(said)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise InvalidInput(f"{name} is neither JSON nor a Python literal.") from None
+
+
+def conditions(query: QueryParams) -> list[dict[str, Any]]:
+    """Every condition of a query string, in the language of filters. All must hold.
+
+    Nothing is left out: a condition that is ignored would widen a delete. Errors: InvalidInput.
+    """
+    found = []
+    for name in dict.fromkeys(query.keys()):
+        if name in NO_CONDITION:
+            continue
+        values = [_value(name, said) for said in query.getlist(name)]
+        if name == "filters":
+            found += values
+        elif name in FIELDS or name.startswith("metadata."):
+            found.append({name: values[0] if len(values) == 1 else values})
+        else:
+            raise InvalidInput(f"{name} is no filter. Use {', '.join((*ENTITY_IDS, 'filters'))}.")
+    return found
+
+
+def _value(name: str, said: str) -> Any:
+    if not said.strip():
+        raise InvalidInput(f"{name} is blank; leave it out, or say whose memories.")
+    if name in ("filters", "metadata") or said.lstrip().startswith(OPENS):
+        return literal(name, said)
+    return said

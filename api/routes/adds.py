@@ -1,0 +1,88 @@
+"""Adds: a conversation turn in, an event out, in the words of each version's clients."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header
+
+from api import shapes
+from api.deps import Api, Caller, Given
+from api.examples import answers
+from api.schemas import AddRequest
+from api.strict_json import StrictJson
+from pipeline import ingest
+from pipeline.ledger.projects import Project
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="Any string of yours that names this add: sent again, it adds nothing.",
+    ),
+]
+
+
+@router.post("/v3/memories/add/", responses=answers("add"))
+async def add(
+    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+) -> dict[str, Any]:
+    """Accept a conversation turn.
+
+    With `infer` (the default) it answers PENDING with an `event_id` after one durable commit; poll
+    `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored verbatim and
+    the answer waits for it.
+
+    With an `Idempotency-Key` it is safe to send again: the same key and body give the same
+    `event_id`, the same key with another body is refused with 409.
+    """
+    event_id = await _accept(request, api, project, idempotency_key)
+    if request.infer:
+        return {"event_id": str(event_id), "status": "PENDING"}
+    return await _outcome(event_id, api, project)
+
+
+@router.post("/v1/memories/")
+async def add_v1(
+    request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
+) -> Any:
+    """Accept a turn as older clients do; `async_mode=false` waits for the results."""
+    event_id = await _accept(request, api, project, idempotency_key)
+    if request.infer and request.async_mode:
+        said = "Memory processing has been queued for background execution"
+        results = [{"message": said, "status": "PENDING", "event_id": str(event_id)}]
+    else:
+        results = (await _outcome(event_id, api, project)).get("results", [])
+    return results if request.output_format == "v1.0" else {"results": results}
+
+
+async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:
+    scope = request.scope(project)
+    api.gate.admit(scope)
+    return await ingest.accept(
+        scope,
+        request.turns(),
+        request.options(),
+        said_at=request.timestamp,
+        ledger=api.stores.ledger,
+        dispatcher=api.dispatcher,
+        key=key,
+    )
+
+
+async def _outcome(event_id: UUID, api: Api, project: Project) -> dict[str, Any]:
+    """The event's end, or PENDING where the workers take longer than a request may."""
+    if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s):
+        return {"event_id": str(event_id), "status": "PENDING", "results": []}
+    event = shapes.event(await api.stores.ledger.events.get(project.id, event_id))
+    said = event["error"] or event["note"] or "Memories stored."
+    return {
+        "message": said,
+        "status": event["status"],
+        "event_id": str(event_id),
+        "results": event["results"],
+    }

@@ -1,0 +1,32 @@
+"""Up to 1,000 memories at once, each batch one transaction."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from api.deps import Caller, Given
+from api.schemas import BatchDeleteRequest, BatchUpdateRequest
+from api.strict_json import StrictJson
+from pipeline import memories
+from pipeline.ledger.editing import Edit
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+
+@router.put("/v1/batch/")
+async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> dict[str, str]:
+    """Change several memories, all or none of them."""
+    stores = api.stores
+    edits = [Edit(one.memory_id, one.values()) for one in request.memories]
+    await memories.edit(
+        project.id, edits, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
+    )
+    return {"message": f"Successfully updated {len(edits)} memories"}
+
+
+@router.delete("/v1/batch/")
+async def delete(request: BatchDeleteRequest, api: Given, project: Caller) -> dict[str, str]:
+    """Delete several memories, all or none of them."""
+    ids = request.ids()
+    await memories.retire(project.id, ids, ledger=api.stores.ledger, index=api.stores.index)
+    return {"message": f"Successfully deleted {len(ids)} memories"}

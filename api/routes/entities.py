@@ -1,0 +1,121 @@
+"""Users, agents, apps and runs: who has memories, and deleting all of somebody's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api import shapes
+from api.deps import Api, Caller, Given
+from api.paging import page_of
+from api.routes.memories import IN_PROGRESS
+from api.schemas import RegisterRequest
+from api.strict_json import StrictJson
+from pipeline import memories
+from pipeline.domain import EventType
+from pipeline.errors import InvalidInput, NotFound
+from pipeline.filters import ENTITY_IDS, parse
+from pipeline.ledger.clearing import Asked
+from pipeline.ledger.owners import KINDS, Owner
+from pipeline.ledger.projects import Project
+
+router = APIRouter(tags=["entities"], route_class=StrictJson)
+
+# The Python client cannot page: whoever it does not see on the first page, its reset() leaves.
+PAGE_SIZE = LARGEST_PAGE = 10_000
+
+
+@router.get("/v1/entities/")
+async def list_entities(
+    api: Given,
+    project: Caller,
+    http: Request,
+    number: Annotated[int | None, Query(alias="page")] = None,
+    size: Annotated[int | None, Query(alias="page_size")] = None,
+) -> dict[str, Any]:
+    """All users, agents, apps and runs, newest first, with how many memories each has."""
+    page = page_of(number, size, usual=PAGE_SIZE, largest=LARGEST_PAGE)
+    census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
+    rows = [shapes.owner(one, project) for one in census.owners]
+    totals = {f"total_{kind}s": number for kind, number in census.totals.items()}
+    return page.envelope(rows, sum(census.totals.values()), http) | totals
+
+
+@router.get("/v1/entities/filters/")
+async def filters(api: Given, project: Caller) -> dict[str, Any]:
+    """What lists and searches can be narrowed by."""
+    census = await api.stores.ledger.owners.census(project.id, limit=PAGE_SIZE)
+    return {
+        "event_type": [kind.value for kind in EventType],
+        "categories": await api.stores.ledger.memories.categories(project.id),
+        "users": [{"type": one.kind, "name": one.id} for one in census.owners],
+        "parameters": list(ENTITY_IDS),
+    }
+
+
+@router.get("/v2/entities/{entity_type}/{entity_id:path}/")
+async def get(
+    entity_type: str, entity_id: str, api: Given, project: Caller
+) -> list[dict[str, Any]]:
+    """One of them, in a list of one."""
+    return [shapes.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
+
+
+@router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
+@router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
+async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
+    """Delete all memories that carry the id, and what waits to become some."""
+    kind = kind_of(entity_type)
+    if not await api.stores.ledger.owners.named(project.id, kind, entity_id):
+        raise NotFound(NO_SUCH_ENTITY)
+    asked = {KINDS[kind]: {"eq": entity_id}}
+    event_id = await memories.clear(
+        project.id,
+        Asked(EventType.DELETE_USER, parse(asked), {"filters": [asked]}, (kind, entity_id)),
+        ledger=api.stores.ledger,
+        index=api.stores.index,
+        dispatcher=api.dispatcher,
+    )
+    return {"message": IN_PROGRESS, "event_id": str(event_id)}
+
+
+def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+    async def register(request: RegisterRequest, api: Given, project: Caller) -> dict[str, Any]:
+        owner_id = request.id_of(kind)
+        if owner_id is None:
+            raise InvalidInput(f"{KINDS[kind]} is missing.")
+        await api.stores.ledger.owners.register(
+            project.id,
+            kind,
+            owner_id,
+            name=request.name or owner_id,
+            metadata=request.metadata,
+        )
+        return shapes.owner(await _one(kind, owner_id, api, project), project)
+
+    register.__doc__ = f"Write down what is known of {kind}s before they say anything."
+    return register
+
+
+for _kind in KINDS:
+    router.post(f"/v1/{_kind}s/", status_code=201, name=f"register_{_kind}")(registering(_kind))
+
+NO_SUCH_ENTITY = "Entity not found!"
+
+
+def kind_of(entity_type: str) -> str:
+    kind = entity_type.removesuffix("s")
+    if kind not in KINDS:
+        raise InvalidInput("Invalid entity type")
+    return kind
+
+
+async def _one(kind: str, entity_id: str, api: Api, project: Project) -> Owner:
+    census = await api.stores.ledger.owners.census(
+        project.id, kind=kind, owner_id=entity_id, limit=1
+    )
+    if not census.owners:
+        raise NotFound(NO_SUCH_ENTITY)
+    return census.owners[0]

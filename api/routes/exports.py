@@ -1,0 +1,79 @@
+"""Questions to the memories as a whole: exports of a given shape, and summaries."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Response
+
+from api.deps import Api, Caller, Given
+from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.strict_json import StrictJson
+from pipeline import ingest
+from pipeline.domain import AddOptions, Status
+from pipeline.errors import Conflict
+from pipeline.ledger.projects import Project
+
+router = APIRouter(tags=["exports"], route_class=StrictJson)
+
+
+@router.post("/v1/exports/", status_code=201)
+async def create(request: ExportRequest, api: Given, project: Caller) -> dict[str, str]:
+    """Have an object of a given JSON schema filled from the memories that match the filters. The id
+    is that of an event, which can be polled.
+    """
+    event_id = await _ask(request, request.options(), api, project)
+    return {"message": "Export accepted; ask for it by its id.", "id": str(event_id)}
+
+
+@router.post("/v1/exports/get/")
+async def get(
+    request: ExportReadRequest, api: Given, project: Caller, response: Response
+) -> dict[str, Any]:
+    """The filled object, by `memory_export_id` or as the newest of the same filters. It may wait;
+    202 says that it is not ready yet.
+    """
+    event_id = await api.stores.ledger.answers.export(
+        project.id, event_id=request.memory_export_id, filters=request.asked()
+    )
+    answer = await _answer(event_id, api, project)
+    response.status_code = 200 if answer is not None else 202
+    return _waiting(event_id) if answer is None else answer
+
+
+@router.post("/v1/summary/")
+async def summary(
+    request: SummaryRequest, api: Given, project: Caller, response: Response
+) -> dict[str, Any]:
+    """A few sentences about the memories that match the filters. 202 where it takes too long: then
+    the event has it.
+    """
+    event_id = await _ask(request, request.options(), api, project)
+    answer = await _answer(event_id, api, project)
+    response.status_code = 200 if answer is not None else 202
+    return _waiting(event_id) if answer is None else answer
+
+
+async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
+    scope = request.scope(project)
+    api.gate.admit(scope)
+    return await ingest.accept(
+        scope, (), options, said_at=None, ledger=api.stores.ledger, dispatcher=api.dispatcher
+    )
+
+
+async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] | None:
+    """None where there is no answer yet. Errors: Conflict where there will be none."""
+    await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
+    event = await api.stores.ledger.events.get(project.id, event_id)
+    if event.status in (Status.FAILED, Status.CANCELLED):
+        raise Conflict(f"It failed with {event.failure_code}: {event.failure_detail}")
+    if event.status is not Status.SUCCEEDED:
+        return None
+    return await api.stores.ledger.answers.of(project.id, event_id)
+
+
+def _waiting(event_id: UUID) -> dict[str, str]:
+    said = "Not ready yet; ask again, or poll the event."
+    return {"message": said, "id": str(event_id), "status": Status.PENDING}

@@ -1,0 +1,156 @@
+"""Lists of memories, in the shapes of all three versions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api import shapes
+from api.deps import Api, Caller, Given
+from api.paging import LARGEST_PAGE, Page, Paged, page_of
+from api.query import literal
+from api.schemas import ListRequest, ReadRequest
+from api.strict_json import StrictJson
+from pipeline.errors import InvalidInput
+from pipeline.filters import Filter, parse
+from pipeline.ledger.events import FINAL
+from pipeline.ledger.filtering import matches, unexpired
+from pipeline.ledger.owners import KINDS
+from pipeline.ledger.projects import Project
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+PageNumber = Annotated[int | None, Query(alias="page")]
+PageSize = Annotated[int | None, Query(alias="page_size")]
+
+
+@router.post("/v3/memories/")
+async def list_memories(
+    request: ListRequest,
+    api: Given,
+    project: Caller,
+    http: Request,
+    number: PageNumber = None,
+    size: PageSize = None,
+) -> dict[str, Any]:
+    """A page of memories that match the filters, newest first.
+
+    With `after_event` it comes once that event has ended, or `wait` seconds are over, and says
+    which.
+    """
+    page = _page(request, number, size)
+    tree = request.tree()
+    token = await caught_up(request, api, project)
+    rows, count = await _rows(request, tree, page, api, project)
+    return page.envelope(rows, count, http) | token
+
+
+@router.post("/v2/memories/")
+async def list_version_2(
+    request: ListRequest,
+    api: Given,
+    project: Caller,
+    http: Request,
+    number: PageNumber = None,
+    size: PageSize = None,
+) -> Any:
+    """As version 3, but a bare list unless page and page_size are both given."""
+    page = _page(request, number, size)
+    rows, count = await _rows(request, request.tree(), page, api, project)
+    paged = (number or request.page) and (size or request.page_size)
+    return page.envelope(rows, count, http) if paged else rows
+
+
+@router.get("/v1/memories/")
+async def list_version_1(
+    api: Given,
+    project: Caller,
+    http: Request,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    app_id: str | None = None,
+    run_id: str | None = None,
+    metadata: str | None = None,
+    filters: str | None = None,
+    categories: Annotated[list[str] | None, Query()] = None,
+    keywords: str | None = None,
+    fields: Annotated[list[str] | None, Query()] = None,
+    start_date: str | None = None,
+    end_date: str | None = None,
+    show_expired: bool = False,
+    limit: int | None = None,
+    number: PageNumber = None,
+    size: PageSize = None,
+) -> Any:
+    """The project's memories, newest first, narrowed by what the query says: a bare list, or an
+    envelope where page and page_size are both given.
+    """
+    request = ListRequest(
+        user_id=user_id,
+        agent_id=agent_id,
+        app_id=app_id,
+        run_id=run_id,
+        metadata=literal("metadata", metadata) if metadata else None,
+        filters=literal("filters", filters) if filters else None,
+        categories=_words(categories),
+        keywords=keywords,
+        fields=_words(fields),
+        start_date=start_date,
+        end_date=end_date,
+        show_expired=show_expired,
+    )
+    if limit is not None and not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
+    page = page_of(number, size or limit)
+    asked = request.asked()
+    tree = parse(asked) if asked else None
+    rows, count = await _rows(request, tree, page, api, project)
+    return page.envelope(rows, count, http) if number and size else rows
+
+
+async def list_of(
+    entity_type: str, entity_id: str, api: Given, project: Caller, http: Request, page: Paged
+) -> dict[str, Any]:
+    """The memories of one user, agent, app or run."""
+    if entity_type not in KINDS:
+        raise InvalidInput("Invalid entity type")
+    request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
+    rows, count = await _rows(request, request.tree(), page, api, project)
+    return page.envelope(rows, count, http)
+
+
+async def _rows(
+    request: ListRequest, tree: Filter | None, page: Page, api: Api, project: Project
+) -> tuple[list[dict[str, Any]], int]:
+    where = matches(project.id, tree)
+    if not request.show_expired:
+        where = where & unexpired()
+    found, count = await api.stores.ledger.memories.page(
+        where, limit=page.limit, offset=page.offset
+    )
+    return [shapes.only(shapes.memory(one), request.fields) for one in found], count
+
+
+def _page(request: ListRequest, number: int | None, size: int | None) -> Page:
+    """The query's, or the body's: clients do either."""
+    return page_of(
+        request.page if number is None else number, request.page_size if size is None else size
+    )
+
+
+def _words(given: list[str] | None) -> list[str] | None:
+    """Repeated, or with commas between."""
+    return [word.strip() for text in given for word in text.split(",")] if given else None
+
+
+async def caught_up(request: ReadRequest, api: Api, project: Project) -> dict[str, Any]:
+    """Wait for the event that the reader wants to see the effects of; say how it stands."""
+    if request.after_event is None:
+        return {}
+    ledger = api.stores.ledger.events
+    status = await ledger.status(project.id, request.after_event)
+    if status not in FINAL and request.wait:
+        await api.watch.ended(request.after_event, timeout_s=request.wait)
+        status = await ledger.status(project.id, request.after_event)
+    return {"after_event_status": shapes.shown(status), "after_event_ended": status in FINAL}

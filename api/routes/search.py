@@ -1,0 +1,52 @@
+"""Searches, in the shapes of all three versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from api import shapes
+from api.deps import Api, Caller, Given
+from api.examples import answers
+from api.routes.lists import caught_up
+from api.schemas import OlderSearchRequest, SearchRequest
+from api.strict_json import StrictJson
+from pipeline import search
+from pipeline.ledger.projects import Project
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+
+@router.post("/v3/memories/search/", responses=answers("search"))
+async def search_memories(request: SearchRequest, api: Given, project: Caller) -> dict[str, Any]:
+    """Memories that answer the query, best first, and the relations around them.
+
+    `pending` says how many events of the ids in the filter have not ended. With `after_event` the
+    answer comes once that event has, or `wait` seconds are over, and says which.
+    """
+    return await _found(request, api, project)
+
+
+@router.post("/v1/memories/search/")
+@router.post("/v2/memories/search/")
+async def search_older(request: OlderSearchRequest, api: Given, project: Caller) -> Any:
+    """A search as older clients do: a bare list, or an object for `output_format` v1.1."""
+    found = await _found(request, api, project)
+    return found if request.output_format == "v1.1" else found["results"]
+
+
+async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
+    query = search.Query(
+        text=request.query,
+        filter=request.tree(),
+        top_k=request.top_k,
+        threshold=request.threshold,
+        show_expired=request.show_expired,
+    )
+    token = await caught_up(request, api, project)
+    stores = api.stores
+    found = await search.search(
+        project.id, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
+    )
+    return shapes.search(found) | token

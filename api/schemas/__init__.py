@@ -1,0 +1,51 @@
+"""Requests as clients send them. The only place that knows JSON names.
+
+Facts: the Mem0 Python, TypeScript and CLI clients.
+"""
+
+from api.schemas.adds import MOST_MESSAGES, AddRequest, MessageIn
+from api.schemas.body import LONGEST_ID, EntityId, Request
+from api.schemas.edits import (
+    NOTHING_TO_CHANGE,
+    BatchDeleteRequest,
+    BatchUpdateRequest,
+    FeedbackRequest,
+    UpdateRequest,
+)
+from api.schemas.exports import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.schemas.owners import RegisterRequest
+from api.schemas.reads import (
+    LONGEST_WAIT_S,
+    ListRequest,
+    OlderSearchRequest,
+    ReadRequest,
+    SearchRequest,
+)
+from api.schemas.recourse import ReplayManyRequest, ReplayRequest, UndoRequest
+
+__all__ = [
+    "LONGEST_ID",
+    "LONGEST_WAIT_S",
+    "MOST_MESSAGES",
+    "NOTHING_TO_CHANGE",
+    "AddRequest",
+    "BatchDeleteRequest",
+    "BatchUpdateRequest",
+    "EntityId",
+    "ExportReadRequest",
+    "ExportRequest",
+    "FeedbackRequest",
+    "ListRequest",
+    "MessageIn",
+    "OlderSearchRequest",
+    "QuestionRequest",
+    "ReadRequest",
+    "RegisterRequest",
+    "ReplayManyRequest",
+    "ReplayRequest",
+    "Request",
+    "SearchRequest",
+    "SummaryRequest",
+    "UndoRequest",
+    "UpdateRequest",
+]

@@ -1,0 +1,168 @@
+"""A conversation turn as clients send it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from api.schemas.body import LONGEST_ID, EntityId, Request, as_id
+from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
+from pipeline.filters import ANY, ENTITY_IDS, moment
+from pipeline.ledger.projects import Project
+
+MOST_MESSAGES = 500
+
+
+class MessageIn(BaseModel):
+    """One turn. `content` is a string, or a list of `{"type": "text", "text": …}` parts."""
+
+    role: str = "user"
+    content: str
+    name: str | None = None
+
+    @field_validator("role")
+    @classmethod
+    def known_role(cls, value: str) -> str:
+        role = {"agent": "assistant", "developer": "system"}.get(value, value)
+        if role not in set(Role):
+            raise ValueError(f"{value!r} is not a role; use user, assistant or system")
+        return role
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def plain_text(cls, value: object) -> object:
+        parts = [value] if isinstance(value, dict) else value
+        if not isinstance(parts, list):
+            return value
+        texts = []
+        for part in parts:
+            if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+                kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+                raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
+                    f"only text can be remembered, not {kind}; leave that part out"
+                )
+            texts.append(part["text"])
+        return "\n".join(texts)
+
+    def turn(self) -> Message:
+        return Message(Role(self.role), self.content, self.name)
+
+
+def as_list(value: object) -> object:
+    """A bare string is one user message, a bare object one message."""
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return [value] if isinstance(value, dict) else value
+
+
+class AddRequest(Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "messages": [
+                        {"role": "user", "content": "I'm Maya. I just moved from Bern to Porto."},
+                        {"role": "assistant", "content": "Welcome to Porto, Maya!"},
+                    ],
+                    "user_id": "maya",
+                    "metadata": {"channel": "web"},
+                }
+            ]
+        }
+    )
+
+    messages: list[MessageIn] = Field(min_length=1, max_length=MOST_MESSAGES)
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    filters: dict[str, Any] | None = None
+    metadata: dict[str, Any] | None = None
+    infer: bool = True
+    async_mode: bool = True
+    output_format: str | None = None
+    timestamp: datetime | None = None
+    expiration_date: date | None = None
+    immutable: bool = False
+    custom_instructions: str | None = None
+    includes: str | None = None
+    excludes: str | None = None
+    agent_custom_instructions: str | None = Field(
+        default=None, description="Of what the assistant says about itself."
+    )
+    custom_categories: dict[str, str] | None = Field(
+        default=None, description='Instead of the project\'s: `[{"name": "what it is for"}, …]`.'
+    )
+
+    @field_validator("custom_categories", mode="before")
+    @classmethod
+    def one_mapping(cls, value: object) -> object:
+        return categories(value)
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def as_list(cls, value: object) -> object:
+        return as_list(value)
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def time(cls, value: object) -> object:
+        return value if value is None else moment("timestamp", value)
+
+    @model_validator(mode="after")
+    def somebody(self) -> AddRequest:
+        given = [value for value in self.ids().values() if value]
+        if not given:
+            raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
+        if any(len(value) > LONGEST_ID for value in given):
+            raise ValueError(f"an id is longer than {LONGEST_ID} characters")
+        if ANY in given:
+            raise ValueError(f"{ANY!r} stands for any id in filters, so nobody can be called that")
+        return self
+
+    def ids(self) -> dict[str, str | None]:
+        """Top level or inside filters: the clients' documents and their code disagree."""
+        return {name: getattr(self, name) or _plain(self.filters, name) for name in ENTITY_IDS}
+
+    def scope(self, project: Project) -> Scope:
+        return Scope(project.id, **self.ids())
+
+    def options(self) -> AddOptions:
+        return AddOptions(
+            infer=self.infer,
+            metadata=self.metadata or {},
+            immutable=self.immutable,
+            expiration_date=self.expiration_date,
+            instructions=Instructions(
+                self.custom_instructions,
+                self.includes,
+                self.excludes,
+                self.agent_custom_instructions,
+                self.custom_categories,
+            ),
+        )
+
+    def turns(self) -> list[Message]:
+        return [m.turn() for m in self.messages]
+
+
+def categories(value: object) -> object:
+    """A list of `{"name": "what it is for"}`, as one object."""
+    if not isinstance(value, list):
+        return value
+    merged: dict[str, str] = {}
+    for item in value:
+        if not isinstance(item, dict):
+            kind = type(item).__name__
+            raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
+                f'Expected a dictionary of items but got type "{kind}".'
+            )
+        merged |= {str(name): "" if said is None else said for name, said in item.items()}
+    return merged
+
+
+def _plain(filters: dict[str, Any] | None, name: str) -> str | None:
+    value = as_id((filters or {}).get(name))
+    return value if isinstance(value, str) else None

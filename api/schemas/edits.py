@@ -1,0 +1,127 @@
+"""Changes of single memories, and of many at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from api.schemas.body import Request
+from pipeline.filters import moment
+
+MOST_AT_ONCE = 1_000
+NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date."
+
+
+class UpdateRequest(Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
+
+    text: str | None = None
+    metadata: dict[str, Any] | None = None
+    timestamp: datetime | None = None
+    expiration_date: date | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def older_name(cls, value: Any) -> Any:
+        """Older clients send `message` or `data` for `text`."""
+        if isinstance(value, dict) and "text" not in value:
+            for name in ("message", "data", "memory"):
+                if isinstance(value.get(name), str):
+                    return {**value, "text": value[name]}
+        return value
+
+    @field_validator("text")
+    @classmethod
+    def not_blank(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("a memory cannot be blank; delete it instead")
+        return value
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def time(cls, value: object) -> object:
+        return value if value is None else moment("timestamp", value)
+
+    def values(self) -> dict[str, Any]:
+        """The columns to change. An explicit null clears expiration_date, absence keeps it."""
+        values: dict[str, Any] = {}
+        if self.text is not None:
+            values["text"] = self.text.strip()
+        if self.metadata is not None:
+            values["metadata"] = self.metadata
+        if self.timestamp is not None:
+            values |= {"valid_from": self.timestamp, "created_at": self.timestamp}
+        if "expiration_date" in self.model_fields_set:
+            values["expiration_date"] = self.expiration_date
+        return values
+
+
+def memory_id(value: object) -> UUID:
+    try:
+        return UUID(str(value))
+    except ValueError:
+        raise ValueError("memory_id should be a valid UUID") from None
+
+
+MemoryId = Annotated[UUID, BeforeValidator(memory_id)]
+
+
+class BatchEdit(UpdateRequest):
+    memory_id: MemoryId
+
+    @model_validator(mode="after")
+    def something(self) -> BatchEdit:
+        if not self.values():
+            raise ValueError(NOTHING_TO_CHANGE)
+        return self
+
+
+class BatchUpdateRequest(Request):
+    memories: list[BatchEdit] = Field(min_length=1)
+
+    @field_validator("memories", mode="before")
+    @classmethod
+    def few_enough(cls, value: object) -> object:
+        return few(value, "updated")
+
+    @field_validator("memories")
+    @classmethod
+    def each_once(cls, value: list[BatchEdit]) -> list[BatchEdit]:
+        times = Counter(edit.memory_id for edit in value)
+        if twice := next((one for one, count in times.items() if count > 1), None):
+            raise ValueError(f"memory {twice} is named twice; merge its changes into one")
+        return value
+
+
+class Named(Request):
+    memory_id: MemoryId
+
+
+class BatchDeleteRequest(Request):
+    memories: list[Named] = Field(min_length=1)
+
+    @field_validator("memories", mode="before")
+    @classmethod
+    def few_enough(cls, value: object) -> object:
+        return few(value, "deleted")
+
+    def ids(self) -> list[UUID]:
+        return list(dict.fromkeys(one.memory_id for one in self.memories))
+
+
+def few(value: object, done: str) -> object:
+    if isinstance(value, list) and len(value) > MOST_AT_ONCE:
+        raise ValueError(f"Maximum of {MOST_AT_ONCE} memories can be {done} in a single request")
+    return value
+
+
+class FeedbackRequest(Request):
+    """null takes an earlier opinion back."""
+
+    memory_id: MemoryId
+    feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"] | None = None
+    feedback_reason: str | None = None

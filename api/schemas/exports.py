@@ -1,0 +1,75 @@
+"""What is asked of the memories as a whole: an object of the caller's shape, or a summary."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import orjson
+from pydantic import ConfigDict, Field, field_validator
+
+from api.schemas.reads import ReadRequest
+from pipeline.domain import AddOptions, EventType, Question, Scope
+from pipeline.filters import pinned
+from pipeline.ledger.projects import Project
+from pipeline.outline import outline
+
+SUMMARY = {"type": "object", "properties": {"summary": {"type": "string"}}}
+
+
+class QuestionRequest(ReadRequest):
+    """Whose memories are read; ids may stand in the filters or beside them."""
+
+    def scope(self, project: Project) -> Scope:
+        """The lane the question waits in: behind all that was said there before."""
+        return Scope(project.id, **pinned(self.tree()))
+
+
+class SummaryRequest(QuestionRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
+
+    def options(self) -> AddOptions:
+        return AddOptions(question=Question(EventType.SUMMARY, self.asked(), outline(SUMMARY)))
+
+
+class ExportRequest(QuestionRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "filters": {"user_id": "maya"},
+                    "schema": {
+                        "type": "object",
+                        "properties": {
+                            "home": {"type": "string", "description": "where she lives"},
+                            "food": {"type": "array", "items": {"type": "string"}},
+                        },
+                    },
+                }
+            ]
+        }
+    )
+
+    shape: dict[str, Any] = Field(alias="schema", description="A JSON schema of an object.")
+    export_instructions: str | None = None
+
+    @field_validator("shape", mode="before")
+    @classmethod
+    def as_object(cls, value: object) -> object:
+        """Some clients send the schema as the text of its JSON."""
+        try:
+            return orjson.loads(value) if isinstance(value, str) else value
+        except orjson.JSONDecodeError:
+            raise ValueError("a schema that is a string must be JSON") from None
+
+    def options(self) -> AddOptions:
+        question = Question(
+            EventType.EXPORT, self.asked(), outline(self.shape), self.export_instructions
+        )
+        return AddOptions(question=question)
+
+
+class ExportReadRequest(ReadRequest):
+    """Which export: by its id, or the newest of these filters."""
+
+    memory_export_id: UUID | None = None

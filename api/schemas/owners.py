@@ -1,0 +1,39 @@
+"""Users, agents, apps and runs as clients register them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from api.schemas.body import EntityId, Request
+from pipeline.filters import ANY
+from pipeline.ledger.owners import KINDS
+
+
+class RegisterRequest(Request):
+    """`user_id` for a user, `agent_id` for an agent, and so on."""
+
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    name: str | None = Field(default=None, max_length=512)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def no_metadata(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("metadata", ...) is None:
+            return {**value, "metadata": {}}
+        return value
+
+    @model_validator(mode="after")
+    def no_wildcard(self) -> RegisterRequest:
+        if ANY in (self.user_id, self.agent_id, self.app_id, self.run_id):
+            raise ValueError(f"{ANY!r} stands for any id in filters, so nobody can be called that")
+        return self
+
+    def id_of(self, kind: str) -> str | None:
+        found: str | None = getattr(self, KINDS[kind])
+        return found

@@ -1,0 +1,85 @@
+"""Lists and searches: whose memories, which of them, and how many."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from pydantic import AliasChoices, ConfigDict, Field, field_validator
+
+from api.schemas.body import EntityId, Request
+from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
+
+LONGEST_WAIT_S = 60.0
+
+
+class ReadRequest(Request):
+    """What list and search share: whose memories."""
+
+    filters: dict[str, Any] | None = None
+    user_id: EntityId = None
+    agent_id: EntityId = None
+    app_id: EntityId = None
+    run_id: EntityId = None
+    categories: Any = None
+    metadata: dict[str, Any] | None = None
+    keywords: Any = None
+    start_date: str | None = None
+    end_date: str | None = Field(default=None, description="A bare date includes its day.")
+    show_expired: bool = False
+    after_event: UUID | None = Field(
+        default=None, description="Answer once this event of yours has ended, or `wait` is over."
+    )
+    wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="Seconds.")
+
+    def tree(self) -> Filter:
+        """All that is asked, ANDed. Errors: InvalidInput; also where it names nobody."""
+        return require_scope(parse(self.asked()))
+
+    def asked(self) -> dict[str, Any]:
+        """The filters with what stands beside them, in the language of filters."""
+        beside = {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
+        for name in ("categories", "metadata", "keywords"):
+            if value := getattr(self, name):
+                beside[name] = value
+        if between := period(self.start_date, self.end_date):
+            beside["created_at"] = between
+        parts = [part for part in (self.filters, beside) if part]
+        return parts[0] if len(parts) == 1 else {"AND": parts} if parts else {}
+
+
+class ListRequest(ReadRequest):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
+
+    page: int | None = None
+    page_size: int | None = None
+    fields: list[str] | None = Field(default=None, description="Keys of a memory to answer with.")
+
+
+class SearchRequest(ReadRequest):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"query": "Where does Maya live?", "filters": {"user_id": "maya"}, "top_k": 5}
+            ]
+        }
+    )
+
+    query: str = Field(min_length=1, max_length=8_000)
+    top_k: int = Field(default=10, ge=1, le=1000)
+    threshold: float = Field(default=0.1, ge=0, le=1)
+
+    @field_validator("query")
+    @classmethod
+    def not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("say what to search for")
+        return value.strip()
+
+
+class OlderSearchRequest(SearchRequest):
+    """Versions 1 and 2: another threshold, and `limit` for `top_k`."""
+
+    top_k: int = Field(default=10, ge=1, le=1000, validation_alias=AliasChoices("top_k", "limit"))
+    threshold: float = Field(default=0.3, ge=0, le=1)
+    output_format: str | None = None

@@ -1,0 +1,60 @@
+"""A JSON object filled from memories by the words they share with its properties."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.adapters.model_rules.topics import topics
+from pipeline.domain import Instructions, Question
+
+# A property of one of these names takes all there is.
+WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
+
+
+def fill(question: Question, memories: Sequence[str]) -> dict[str, Any]:
+    """Every property from the memories that fit its name and description, the later first."""
+    return _object(question.shape, list(memories))
+
+
+def _object(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]:
+    return {
+        name: _value(part, _fitting(name, part, memories))
+        for name, part in shape["properties"].items()
+    }
+
+
+def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
+    if name.casefold() in WHOLE or part["type"] == "object":
+        return list(memories)
+    meaning = str(part.get("description", ""))
+    built_in = [text for text in memories if name in topics(text, Instructions())]
+    own = Instructions(categories={name: meaning})
+    worded = [text for text in memories if topics(text, own)]
+    return list(dict.fromkeys([*worded, *built_in]))
+
+
+def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
+    match part["type"]:
+        case "object":
+            return _object(part, texts)
+        case "array":
+            return [_scalar(part["items"], [text]) for text in texts]
+        case _:
+            return _scalar(part, texts)
+
+
+def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
+    said = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
+    match part["type"]:
+        case "boolean":
+            return bool(texts)
+        case "integer" | "number":
+            found = re.search(r"\d+", said)
+            return int(found[0]) if found else 0
+        case "object":
+            return _object(part, texts)
+        case _:
+            words = [word for word in part.get("enum", ()) if word.casefold() in said.casefold()]
+            return (words or [""])[0] if "enum" in part else said

@@ -1,0 +1,203 @@
+"""Deleting all that matches a filter, as an event of its own that can be polled and undone.
+
+A filter of nothing but ids clears whole scopes: what waits in their lanes is cancelled in the same
+transaction, so that nothing said before comes back after. Any other filter takes the memories that
+match it now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain import EventType, Scope, StageName, Status
+from pipeline.filters import Filter, of_ids_only, pinned
+from pipeline.ledger.editing import end_unstated
+from pipeline.ledger.filtering import lanes_matching, matches
+from pipeline.ledger.lanes import Wake
+from pipeline.ledger.memory_rows import retire_all
+from pipeline.ledger.schema import (
+    events,
+    lanes,
+    memories,
+    memory_history,
+    owners,
+    receipts,
+    relations,
+)
+from pipeline.ledger.sql import statement
+
+# The receipt lists so many; the history of each memory names the event however many there are.
+LISTED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`options` are kept with the event; `owner` is the kind and id of whom to forget as well."""
+
+    kind: EventType
+    tree: Filter
+    options: Mapping[str, Any]
+    owner: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """`wakes`: lanes that were at work and have nothing left to do."""
+
+    event_id: UUID
+    memory_ids: Sequence[UUID]
+    wakes: Sequence[Wake]
+
+
+class Clearing:
+    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
+        self._engine = engine
+        self._grace = grace
+
+    async def clear(self, project_id: UUID, asked: Asked) -> Cleared:
+        """Retire what matches, in one transaction that ends with the event SUCCEEDED."""
+        event_id, scope = uuid4(), Scope(project_id, **pinned(asked.tree))
+        whole = of_ids_only(asked.tree)
+        theirs = lanes_matching(project_id, asked.tree) if whole else false()
+        async with self._engine.begin() as connection:
+            lane_ids = await _hold_lanes(connection, scope, theirs)
+            wakes = await self._cancel(connection, lane_ids if whole else (), event_id)
+            where = matches(project_id, asked.tree)
+            gone = await retire_all(
+                connection, where, reason="Deleted by request.", event_id=event_id
+            )
+            if whole:
+                await _end_relations(connection, theirs, event_id)
+            else:
+                told = select(memory_history.c.memory_id).where(
+                    memory_history.c.event_id == event_id
+                )
+                await end_unstated(connection, memories.c.id.in_(told), ended_by=event_id)
+            if asked.owner:
+                await _forget(connection, project_id, *asked.owner)
+            await _record(connection, event_id, scope, asked, deleted=len(gone))
+        return Cleared(event_id, gone, wakes)
+
+    async def _cancel(
+        self, connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
+    ) -> list[Wake]:
+        values = {
+            "lane_ids": list(lane_ids),
+            "why": f"Its scope was deleted before it had an effect, by event {event_id}.",
+            "grace": self._grace,
+        }
+        rows = (await connection.execute(statement("cancel_lanes"), values)).all()
+        return [Wake(row.id, row.fence, StageName.EXTRACT) for row in rows]
+
+
+async def _hold_lanes(
+    connection: AsyncConnection, scope: Scope, theirs: ColumnElement[bool]
+) -> list[UUID]:
+    """Lock the lanes to be cleared, and the event's own, in the order in which everybody does."""
+    own = {
+        "id": scope.lane_id,
+        "project_id": scope.project_id,
+        "user_id": scope.user_id,
+        "agent_id": scope.agent_id,
+        "app_id": scope.app_id,
+        "run_id": scope.run_id,
+        "state": "IDLE",
+    }
+    await connection.execute(postgresql.insert(lanes).values(own).on_conflict_do_nothing())
+    query = select(lanes.c.id, theirs.label("cleared")).where(
+        or_(theirs, lanes.c.id == scope.lane_id)
+    )
+    rows = await connection.execute(query.order_by(lanes.c.id).with_for_update())
+    return [row.id for row in rows if row.cleared]
+
+
+async def _end_relations(
+    connection: AsyncConnection, theirs: ColumnElement[bool], event_id: UUID
+) -> None:
+    await connection.execute(
+        update(relations)
+        .where(
+            relations.c.expired_at.is_(None),
+            relations.c.lane_id.in_(select(lanes.c.id).where(theirs)),
+        )
+        .values(expired_at=func.now(), ended_by=event_id)
+    )
+
+
+async def _forget(connection: AsyncConnection, project_id: UUID, kind: str, owner_id: str) -> None:
+    this = and_(owners.c.project_id == project_id, owners.c.kind == kind, owners.c.id == owner_id)
+    await connection.execute(delete(owners).where(this))
+
+
+async def _record(
+    connection: AsyncConnection, event_id: UUID, scope: Scope, asked: Asked, *, deleted: int
+) -> None:
+    """The event at its lane's tail, ended, and its receipt."""
+    tail = lanes.c.accepted_seq + 1
+    seq = await connection.scalar(
+        update(lanes)
+        .where(lanes.c.id == scope.lane_id)
+        .values(
+            accepted_seq=tail,
+            settled_seq=case((lanes.c.state == "IDLE", tail), else_=lanes.c.settled_seq),
+        )
+        .returning(lanes.c.accepted_seq)
+    )
+    await connection.execute(
+        insert(events).values(
+            id=event_id,
+            project_id=scope.project_id,
+            lane_id=scope.lane_id,
+            seq=seq,
+            event_type=asked.kind,
+            status=Status.SUCCEEDED,
+            options=asked.options,
+            tokens=0,
+            note=_note(deleted),
+            started_at=func.now(),
+            completed_at=func.now(),
+        )
+    )
+    state = memory_history.c
+    lines = (
+        select(
+            state.event_id,
+            func.row_number().over(order_by=state.memory_id) - 1,
+            state.event,
+            state.memory_id,
+            state.old_text,
+            state.old_text,
+            state.reason,
+            literal(0),
+        )
+        .where(state.event_id == event_id)
+        .order_by(state.memory_id)
+        .limit(LISTED)
+    )
+    names = [column.name for column in receipts.columns]
+    await connection.execute(insert(receipts).from_select(names, lines))
+
+
+def _note(deleted: int) -> str:
+    shown = f" The receipt lists {LISTED} of them." if deleted > LISTED else ""
+    return f"Memories deleted: {deleted}.{shown}"

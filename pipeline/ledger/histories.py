@@ -1,0 +1,98 @@
+"""Every state memories had, and who brought it about; kept after a DELETE too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select, and_, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain import Scope
+from pipeline.ledger.schema import events, memories, memory_history, messages
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A state of a memory. `said` is the message it came from, where one did."""
+
+    memory_id: UUID
+    version: int
+    scope: Scope
+    event: str
+    old_text: str | None
+    new_text: str | None
+    metadata: dict[str, Any]
+    categories: Sequence[str]
+    reason: str | None
+    event_id: UUID | None
+    said: dict[str, str] | None
+    created_at: datetime
+
+
+class Histories:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def of(self, project_id: UUID, memory_id: UUID) -> list[HistoryEntry]:
+        """Every state the memory had, oldest first; none for an id never given."""
+        this = and_(_mine(project_id), memory_history.c.memory_id == memory_id)
+        return await self._entries(_told(this).order_by(memory_history.c.version))
+
+    async def feed(
+        self, project_id: UUID, *, limit: int, offset: int
+    ) -> tuple[list[HistoryEntry], int]:
+        """The changes of all the project's memories, newest first, and how many there are."""
+        table = memory_history.c
+        newest = _told(_mine(project_id)).order_by(
+            table.created_at.desc(), table.memory_id, table.version.desc()
+        )
+        total = select(func.count()).select_from(memory_history).where(_mine(project_id))
+        async with self._engine.connect() as connection:
+            count = await connection.scalar(total)
+        return await self._entries(newest.limit(limit).offset(offset)), count or 0
+
+    async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
+        async with self._engine.connect() as connection:
+            return [_entry(row) for row in (await connection.execute(query)).all()]
+
+
+def _mine(project_id: UUID) -> ColumnElement[bool]:
+    return memory_history.c.project_id == project_id
+
+
+def _told(where: ColumnElement[bool]) -> Select[Any]:
+    """States with their memory's ids and the message each was read from."""
+    message = and_(
+        messages.c.lane_id == events.c.lane_id,
+        messages.c.seq == events.c.seq,
+        messages.c.ordinal == memory_history.c.message_ordinal,
+    )
+    ids = (memories.c.user_id, memories.c.agent_id, memories.c.app_id, memories.c.run_id)
+    return (
+        select(memory_history, *ids, memories.c.categories, messages.c.role, messages.c.content)
+        .join(memories, memories.c.id == memory_history.c.memory_id)
+        .outerjoin(events, events.c.id == memory_history.c.event_id)
+        .outerjoin(messages, message)
+        .where(where)
+    )
+
+
+def _entry(row: Row[Any]) -> HistoryEntry:
+    return HistoryEntry(
+        memory_id=row.memory_id,
+        version=row.version,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        event=row.event,
+        old_text=row.old_text,
+        new_text=row.new_text,
+        metadata=row.metadata,
+        categories=row.categories,
+        reason=row.reason,
+        event_id=row.event_id,
+        said={"role": row.role, "content": row.content} if row.role else None,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,103 @@
+"""A caller's JSON schema, reduced to what any language model can be asked to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.errors import InvalidInput
+
+DEEPEST, MOST_FIELDS = 6, 200
+SCALARS = ("string", "number", "integer", "boolean")
+WANTED = "schema must be a JSON schema of type object, with properties."
+
+
+def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as plain objects, lists and scalars; every property required, none besides.
+
+    References are put in, of alternatives the first that is not null is taken, and of the rest only
+    descriptions and lists of allowed words stay. Errors: InvalidInput for what is no such schema.
+    """
+    found = _Reader(schema).part(schema, depth=0)
+    if found["type"] != "object" or not found["properties"]:
+        raise InvalidInput(WANTED)
+    return found
+
+
+class _Reader:
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self._root = root
+        self._fields = 0
+
+    def part(self, schema: Any, *, depth: int) -> dict[str, Any]:
+        if not isinstance(schema, Mapping):
+            raise InvalidInput(WANTED)
+        if depth > DEEPEST:
+            raise InvalidInput(f"schema nests deeper than {DEEPEST} levels.")
+        schema = self._resolved(schema)
+        said = schema.get("description")
+        described = {"description": said} if isinstance(said, str) else {}
+        return self._typed(schema, depth) | described
+
+    def _typed(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        match _type(schema):
+            case "object":
+                return self._object(schema, depth)
+            case "array":
+                items = self.part(schema.get("items") or {"type": "string"}, depth=depth + 1)
+                return {"type": "array", "items": items}
+            case kind:
+                words = schema.get("enum")
+                listed = isinstance(words, list) and all(isinstance(word, str) for word in words)
+                return {"type": kind} | ({"enum": words} if listed and words else {})
+
+    def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties = schema.get("properties", {})
+        if not isinstance(properties, Mapping):
+            raise InvalidInput(WANTED)
+        self._fields += len(properties)
+        if self._fields > MOST_FIELDS:
+            raise InvalidInput(f"schema has more than {MOST_FIELDS} properties.")
+        found = {str(name): self.part(one, depth=depth + 1) for name, one in properties.items()}
+        return {
+            "type": "object",
+            "properties": found,
+            "required": list(found),
+            "additionalProperties": False,
+        }
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a reference points at, or the first alternative that is not null."""
+        for _ in range(DEEPEST):
+            found = self._pointed(schema)
+            if found is None:
+                break
+            schema = {**{k: v for k, v in schema.items() if k == "description"}, **found}
+        return schema
+
+    def _pointed(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if isinstance(reference := schema.get("$ref"), str):
+            return self._at(reference)
+        others = (one for key in ("anyOf", "oneOf", "allOf") for one in _list(schema.get(key)))
+        real = (one for one in others if isinstance(one, Mapping) and one.get("type") != "null")
+        return next(real, None)
+
+    def _at(self, reference: str) -> Mapping[str, Any]:
+        found: Any = self._root
+        for step in reference.removeprefix("#/").split("/"):
+            found = found.get(step) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping):
+            raise InvalidInput("schema refers to a part that it does not hold.")
+        return found
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    given = [schema.get("type"), *_list(schema.get("type"))]
+    for kind in given:
+        if isinstance(kind, str) and kind in (*SCALARS, "array", "object"):
+            return kind
+    return "object" if "properties" in schema else "string"

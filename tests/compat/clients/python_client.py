@@ -1,0 +1,542 @@
+"""Every public method of the official Python client, asked of a real server.
+
+Runs inside the environment of the client's version, with nothing but that client and the standard
+library: `python python_client.py sync|async`, with MEMLANE_URL and MEM0_API_KEY. Prints a line of
+JSON for each method: whether it did what its users count on, and what it did instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+import traceback
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.metadata import version
+from typing import Any
+
+os.environ["MEM0_TELEMETRY"] = "False"
+
+import httpx
+from mem0 import AsyncMemoryClient, MemoryClient  # type: ignore[import-not-found,unused-ignore]
+
+URL, KEY = os.environ["MEMLANE_URL"], os.environ["MEM0_API_KEY"]
+LINE = tuple(int(part) for part in version("mem0ai").split("."))
+SINCE_2, SINCE_1 = LINE >= (2,), LINE >= (1,)
+NOBODY = "00000000-0000-0000-0000-000000000001"
+ODD = "a/b c@d"
+
+Check = Callable[["Client"], Awaitable[None]]
+CHECKS: dict[str, Check] = {}
+
+
+def check(name: str) -> Callable[[Check], Check]:
+    def keep(function: Check) -> Check:
+        CHECKS[name] = function
+        return function
+
+    return keep
+
+
+class Client:
+    """The client under test, sync or async, and a plain look at the server beside it."""
+
+    def __init__(self, kind: str) -> None:
+        made = MemoryClient if kind == "sync" else AsyncMemoryClient
+        self.real: Any = made(api_key=KEY, host=URL)
+        self.http = httpx.Client(
+            base_url=URL, headers={"Authorization": f"Token {KEY}"}, timeout=60
+        )
+
+    async def call(self, name: str, /, *args: Any, **options: Any) -> Any:
+        found: Any = self.real
+        for part in name.split("."):
+            found = getattr(found, part)
+        answer = found(*args, **options)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def refused(self, name: str, /, *args: Any, **options: Any) -> str:
+        """What the client raises."""
+        try:
+            answer = await self.call(name, *args, **options)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        raise AssertionError(f"{name} answered {answer}")
+
+    def ended(self, event_id: str) -> dict[str, Any]:
+        event = self.http.get(f"/v1/event/{event_id}/", params={"wait": 60}).json()
+        assert event["status"] == "SUCCEEDED", event
+        return dict(event)
+
+    async def tell(self, text: str, user: str, **options: Any) -> dict[str, Any]:
+        """Add a turn and return its event once it has ended."""
+        said = [{"role": "user", "content": text}]
+        answer = await self.call("add", said, user_id=user, **options)
+        [queued] = [answer] if SINCE_2 else answer["results"]
+        assert queued["status"] == "PENDING", answer
+        return self.ended(queued["event_id"])
+
+    async def stored(self, text: str, user: str, **options: Any) -> str:
+        """The id of the one memory the text becomes."""
+        [line] = (await self.tell(text, user, **options))["results"]
+        assert line["event"] == "ADD", line
+        return str(line["id"])
+
+    async def all_of(self, user: str) -> list[dict[str, Any]]:
+        if SINCE_1:
+            answer = await self.call("get_all", filters={"user_id": user})
+            return list(answer["results"])
+        return list(await self.call("get_all", user_id=user))
+
+
+def told(refused: str, status: int, words: str) -> bool:
+    """The refusal reached the caller: in our words, or, in older async clients, by its number."""
+    return words in refused or (not SINCE_2 and str(status) in refused)
+
+
+def somebody() -> str:
+    return f"user-{uuid.uuid4().hex[:12]}"
+
+
+# ── memories ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@check("add")
+async def add(client: Client) -> None:
+    user = somebody()
+    event = await client.tell("I live in Porto.", user, metadata={"trip": "x"})
+    [line] = event["results"]
+    assert line["data"]["memory"] == line["memory"] == "User lives in Porto"
+    again = await client.tell("I moved to Lisbon.", user)
+    [line] = again["results"]
+    assert (line["event"], line["old_memory"]) == ("UPDATE", "User lives in Porto"), line
+    same = await client.tell("I live in Lisbon.", user)
+    [noop] = same["results"]
+    assert (noop["event"], noop["id"]) == ("NOOP", line["id"]), noop
+    assert noop["reason"]
+    said = "A sentence kept as it is."
+    answer = await client.call(
+        "add", [{"role": "user", "content": said}], user_id=user, infer=False
+    )
+    [kept] = answer["results"]
+    assert (kept["event"], kept["memory"]) == ("ADD", said), answer
+    if not SINCE_2:
+        turn = [{"role": "user", "content": "I like jazz."}]
+        answer = await client.call("add", turn, user_id=user, async_mode=False)
+        [line] = answer["results"]
+        assert (line["event"], line["memory"]) == ("ADD", "User likes jazz"), answer
+    alone = await client.refused("add", [{"role": "user", "content": "I am alone."}])
+    assert told(alone, 400, "user_id"), alone
+
+
+@check("get")
+async def get(client: Client) -> None:
+    user = somebody()
+    memory_id = await client.stored("I like tea.", user, metadata={"a": 1})
+    found = await client.call("get", memory_id)
+    assert (found["id"], found["user_id"], found["memory"]) == (memory_id, user, "User likes tea")
+    assert (found["metadata"], found["run_id"], found["session_id"]) == ({"a": 1}, None, None)
+    assert "user_preferences" in found["categories"], found
+    unknown = await client.refused("get", NOBODY)
+    assert told(unknown, 404, "Memory not found!"), unknown
+    if SINCE_2:
+        assert "MemoryNotFoundError" in unknown, unknown
+
+
+@check("get_all")
+async def get_all(client: Client) -> None:
+    user, other = somebody(), somebody()
+    await client.tell("I like tea. I live in Bern.", user)
+    await client.tell("I like rum.", other)
+    assert {one["memory"] for one in await client.all_of(user)} == {
+        "User likes tea",
+        "User lives in Bern",
+    }
+    if SINCE_1:
+        page = await client.call("get_all", filters={"user_id": user}, page=1, page_size=1)
+        assert (page["count"], len(page["results"]), page["previous"]) == (2, 1, None), page
+        assert page["next"].startswith("http")
+        tree = {"AND": [{"user_id": user}, {"categories": {"in": ["personal_details"]}}]}
+        [bern] = (await client.call("get_all", filters=tree))["results"]
+        assert bern["memory"] == "User lives in Bern"
+    else:
+        assert isinstance(await client.call("get_all", user_id=user), list)
+        second = await client.call("get_all", version="v2", filters={"user_id": user})
+        assert len(second) == 2
+        assert len(await client.call("get_all", user_id=user, limit=1)) == 1
+
+
+@check("search")
+async def search(client: Client) -> None:
+    user = somebody()
+    await client.tell("I like jazz. I live in Bern.", user)
+    if SINCE_1:
+        found = await client.call("search", " music jazz ", filters={"user_id": user})
+        rows = found["results"]
+    else:
+        rows = await client.call("search", "music jazz", user_id=user)
+        assert isinstance(rows, list)
+        wrapped = await client.call(
+            "search", "jazz", version="v2", filters={"user_id": user}, output_format="v1.1"
+        )
+        assert wrapped["results"][0]["memory"] == rows[0]["memory"]
+        bare = await client.call("search", "jazz", version="v2", filters={"user_id": user})
+        assert bare[0]["memory"] == rows[0]["memory"]
+    assert rows[0]["memory"] == "User likes jazz", rows
+    assert 0 < rows[0]["score"] <= 1
+    if SINCE_2:
+        one = await client.call("search", "jazz", filters={"user_id": user}, top_k=1, threshold=0.0)
+        assert len(one["results"]) == 1
+
+
+@check("update")
+async def update(client: Client) -> None:
+    user = somebody()
+    memory_id = await client.stored("I like tea.", user)
+    changed = await client.call("update", memory_id, text="Likes green tea", metadata={"b": 2})
+    assert (changed["memory"], changed["metadata"]) == ("Likes green tea", {"b": 2})
+    if SINCE_2:
+        dated = await client.call("update", memory_id, expiration_date="2099-01-01")
+        assert dated["expiration_date"] == "2099-01-01"
+        cleared = await client.call("update", memory_id, expiration_date=None)
+        assert cleared["expiration_date"] is None
+        moved = await client.call("update", memory_id, timestamp=1_772_323_200)
+        assert moved["created_at"].startswith("2026-03-01")
+    fixed = await client.stored("I like rum.", user, immutable=True)
+    refused = await client.refused("update", fixed, text="Likes gin")
+    assert told(refused, 400, "immutable"), refused
+
+
+@check("delete")
+async def delete(client: Client) -> None:
+    user = somebody()
+    memory_id = await client.stored("I like tea.", user)
+    options = {"delete_linked": True} if SINCE_2 else {}
+    answer = await client.call("delete", memory_id, **options)
+    assert answer["message"] == "Memory deleted successfully!", answer
+    assert await client.all_of(user) == []
+
+
+@check("delete_all")
+async def delete_all(client: Client) -> None:
+    user, other = somebody(), somebody()
+    await client.tell("I like tea.", user, metadata={"a": "x"})
+    await client.tell("I live in Bern.", user)
+    await client.tell("I like rum.", other)
+    answer = await client.call("delete_all", user_id=user, metadata={"a": "x"})
+    assert client.ended(answer["event_id"])["event_type"] == "DELETE_ALL"
+    assert [one["memory"] for one in await client.all_of(user)] == ["User lives in Bern"]
+    await client.call("delete_all", filters={"user_id": user})
+    assert await client.all_of(user) == []
+    assert len(await client.all_of(other)) == 1
+    refused = await client.refused("delete_all")
+    assert told(refused, 400, "at least one"), refused
+
+
+@check("history")
+async def history(client: Client) -> None:
+    user = somebody()
+    memory_id = await client.stored("I like tea.", user)
+    await client.call("update", memory_id, text="Likes green tea")
+    first, second = await client.call("history", memory_id)
+    assert (first["event"], first["new_memory"], first["user_id"]) == (
+        "ADD",
+        "User likes tea",
+        user,
+    )
+    assert first["input"] == [{"role": "user", "content": "I like tea."}], first
+    assert (second["event"], second["old_memory"]) == ("UPDATE", "User likes tea")
+
+
+@check("batch_update")
+async def batch_update(client: Client) -> None:
+    user = somebody()
+    one = await client.stored("I like tea.", user)
+    two = await client.stored("I live in Bern.", user)
+    changes = [{"memory_id": one, "text": "Likes rum"}, {"memory_id": two, "metadata": {"c": 3}}]
+    answer = await client.call("batch_update", changes)
+    assert answer == {"message": "Successfully updated 2 memories"}
+    assert (await client.call("get", one))["memory"] == "Likes rum"
+    assert (await client.call("get", two))["metadata"] == {"c": 3}
+
+
+@check("batch_delete")
+async def batch_delete(client: Client) -> None:
+    user = somebody()
+    one = await client.stored("I like tea.", user)
+    two = await client.stored("I live in Bern.", user)
+    answer = await client.call("batch_delete", [{"memory_id": one}, {"memory_id": two}])
+    assert answer == {"message": "Successfully deleted 2 memories"}
+    assert await client.all_of(user) == []
+
+
+@check("feedback")
+async def feedback(client: Client) -> None:
+    memory_id = await client.stored("I like tea.", somebody())
+    if not SINCE_2:  # these clients stumble over their own telemetry once the server has answered
+        assert "capture_client_event" in await client.refused("feedback", memory_id, "POSITIVE")
+        return
+    answer = await client.call("feedback", memory_id, feedback="POSITIVE", feedback_reason="ok")
+    assert (answer["feedback"], answer["feedback_reason"]) == ("POSITIVE", "ok")
+    assert answer["id"]
+    gone = await client.call("feedback", memory_id)
+    assert gone["feedback"] is None
+
+
+# ── questions to all of them ─────────────────────────────────────────────────────────────────────
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "home": {"type": "string", "description": "where somebody lives"},
+        "food": {"type": "array", "items": {"type": "string"}},
+    },
+}
+
+
+@check("create_memory_export")
+async def create_memory_export(client: Client) -> None:
+    user = somebody()
+    await client.tell("I live in Bern. I am vegetarian.", user)
+    answer = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
+    assert answer["id"]
+    assert answer["message"]
+
+
+@check("get_memory_export")
+async def get_memory_export(client: Client) -> None:
+    user = somebody()
+    await client.tell("I live in Bern. I am vegetarian.", user)
+    made = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
+    by_id = await client.call("get_memory_export", memory_export_id=made["id"])
+    assert set(by_id) == {"home", "food"}, by_id
+    assert "Bern" in by_id["home"], by_id
+    assert "vegetarian" in by_id["food"][0], by_id
+    assert await client.call("get_memory_export", filters={"user_id": user}) == by_id
+    unknown = await client.refused("get_memory_export", filters={"user_id": somebody()})
+    assert told(unknown, 404, "No memory export request found"), unknown
+
+
+@check("get_summary")
+async def get_summary(client: Client) -> None:
+    user = somebody()
+    await client.tell("I live in Bern.", user)
+    answer = await client.call("get_summary", {"user_id": user})
+    assert "Bern" in answer["summary"], answer
+
+
+# ── whose they are ───────────────────────────────────────────────────────────────────────────────
+
+
+@check("users")
+async def users(client: Client) -> None:
+    user = somebody()
+    await client.tell("I like tea. I live in Bern.", user)
+    answer = await client.call("users")
+    [mine] = [one for one in answer["results"] if one["name"] == user]
+    assert (mine["type"], mine["id"], mine["total_memories"]) == ("user", user, 2), mine
+    assert answer["total_users"] >= 1
+
+
+@check("delete_users")
+async def delete_users(client: Client) -> None:
+    user = f"{ODD} {somebody()}" if SINCE_2 else somebody()
+    await client.tell("I like tea.", user)
+    answer = await client.call("delete_users", user_id=user)
+    assert answer["message"] == "Entity deleted successfully."
+    assert user not in {one["name"] for one in (await client.call("users"))["results"]}
+    assert await client.all_of(user) == []
+
+
+@check("reset")
+async def reset(client: Client) -> None:
+    user = somebody()
+    await client.tell("I like tea.", user, agent_id="bot")
+    answer = await client.call("reset")
+    assert "reset successful" in answer["message"], answer
+    assert (await client.call("users"))["results"] == []
+
+
+@check("chat")
+async def chat(client: Client) -> None:
+    assert "NotImplementedError" in await client.refused("chat")
+
+
+# ── profiles: what they are refused with ─────────────────────────────────────────────────────────
+
+
+async def refers_to_exports(name: str, *args: Any) -> None:
+    *given, client = args
+    assert "/v1/exports/" in await client.refused(name, *given)
+
+
+for _name, _args in {
+    "get_profile": ("maya",),
+    "generate_profile": ("maya",),
+    "get_profile_settings": (),
+    "update_profile_settings": (True,),
+    "sample_profiles": (),
+    "get_profile_job": ("job",),
+}.items():
+    check(_name)(partial(refers_to_exports, _name, *_args))
+
+
+# ── projects, members, webhooks ──────────────────────────────────────────────────────────────────
+
+
+@check("project.get")
+async def project_get(client: Client) -> None:
+    found = await client.call("project.get")
+    assert found["project_id"] == client.real.project_id, found
+    assert "custom_instructions" in found
+
+
+@check("project.update")
+async def project_update(client: Client) -> None:
+    await client.call("project.update", custom_instructions="Keep it short.")
+    assert (await client.call("project.get"))["custom_instructions"] == "Keep it short."
+
+
+@check("project.create")
+async def project_create(client: Client) -> None:
+    assert (await client.call("project.create", name="another"))["project_id"]
+
+
+@check("project.delete")
+async def project_delete(client: Client) -> None:
+    """Only how it refuses: the project is needed for the rest."""
+    await project_get(client)
+    lost = client.real.project
+    found, lost._project_id = getattr(lost, "_project_id", None), NOBODY
+    lost.config.project_id, kept = NOBODY, lost.config.project_id
+    try:
+        refused = await client.refused("project.delete")
+    finally:
+        lost.config.project_id, lost._project_id = kept, found
+    assert told(refused, 404, "not found"), refused
+
+
+@check("project.get_members")
+async def get_members(client: Client) -> None:
+    assert "members" in await client.call("project.get_members")
+
+
+@check("project.add_member")
+async def add_member(client: Client) -> None:
+    email = f"{somebody()}@example.org"
+    await client.call("project.add_member", email, "READER")
+    members = (await client.call("project.get_members"))["members"]
+    assert email in {one["email"] for one in members}
+
+
+@check("project.update_member")
+async def update_member(client: Client) -> None:
+    email = f"{somebody()}@example.org"
+    await client.call("project.add_member", email, "READER")
+    await client.call("project.update_member", email, "OWNER")
+    members = (await client.call("project.get_members"))["members"]
+    assert {one["role"] for one in members if one["email"] == email} == {"OWNER"}
+
+
+@check("project.remove_member")
+async def remove_member(client: Client) -> None:
+    email = f"{somebody()}@example.org"
+    await client.call("project.add_member", email, "READER")
+    await client.call("project.remove_member", email)
+    members = (await client.call("project.get_members"))["members"]
+    assert email not in {one["email"] for one in members}
+
+
+@check("get_project")
+async def get_project(client: Client) -> None:
+    assert (await client.call("get_project"))["project_id"] == client.real.project_id
+
+
+@check("update_project")
+async def update_project(client: Client) -> None:
+    await client.call("update_project", custom_instructions="Keep it long.")
+    assert (await client.call("get_project"))["custom_instructions"] == "Keep it long."
+
+
+async def new_webhook(client: Client) -> dict[str, Any]:
+    made = await client.call(
+        "create_webhook",
+        url="https://example.org/hook",
+        name="mine",
+        project_id=client.real.project_id,
+        event_types=["memory_add"],
+    )
+    assert isinstance(made["webhook_id"], str), made
+    return dict(made)
+
+
+async def webhooks(client: Client) -> dict[str, dict[str, Any]]:
+    listed = await client.call("get_webhooks", project_id=client.real.project_id)
+    return {one["webhook_id"]: one for one in listed}
+
+
+@check("create_webhook")
+async def create_webhook(client: Client) -> None:
+    assert (await new_webhook(client))["event_types"] == ["memory_add"]
+
+
+@check("get_webhooks")
+async def get_webhooks(client: Client) -> None:
+    assert (await new_webhook(client))["webhook_id"] in await webhooks(client)
+
+
+@check("update_webhook")
+async def update_webhook(client: Client) -> None:
+    made = (await new_webhook(client))["webhook_id"]
+    await client.call("update_webhook", made, name="renamed")
+    assert (await webhooks(client))[made]["name"] == "renamed"
+
+
+@check("delete_webhook")
+async def delete_webhook(client: Client) -> None:
+    made = (await new_webhook(client))["webhook_id"]
+    await client.call("delete_webhook", made)
+    assert made not in await webhooks(client)
+
+
+# ── the run ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def public(of: object) -> list[str]:
+    return [name for name, _ in inspect.getmembers(of, callable) if not name.startswith("_")]
+
+
+def methods(real: Any) -> list[str]:
+    """Every public method the client has."""
+    inner = {"project", "client", "async_client"}
+    return [name for name in public(real) if name not in inner] + [
+        f"project.{name}" for name in public(real.project) if name != "config"
+    ]
+
+
+async def main(kind: str) -> None:
+    client = Client(kind)
+    print(json.dumps({"method": "__init__", "works": True, "said": ""}))
+    for name in sorted(methods(client.real), key=lambda name: (name == "reset", name)):
+        if name not in CHECKS:
+            said = "nothing here asks it"
+        else:
+            said = await outcome(CHECKS[name], client)
+        print(json.dumps({"method": name, "works": not said, "said": said}), flush=True)
+
+
+async def outcome(asked: Check, client: Client) -> str:
+    """Empty where it did what its users count on."""
+    try:
+        await asked(client)
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{type(error).__name__}: {error} ({line.name}:{line.lineno})"
+    return ""
+
+
+asyncio.run(main(sys.argv[1]))

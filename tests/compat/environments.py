@@ -1,0 +1,46 @@
+"""The official clients, each in an environment of its own, made once and kept beside other caches.
+
+They are no dependency of ours: their own requirements must not meet those of the server.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CACHE = Path(tempfile.gettempdir()) / "memlane-compat"
+# Packages that run code when they are installed have no business here.
+NPM = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
+
+
+def python_with(package: str) -> Path:
+    """The folder of executables of an environment that holds exactly this package."""
+    folder = CACHE / package.replace("==", "-")
+    if not (folder / ".made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _run(sys.executable, "-m", "venv", str(folder))
+        _run(str(folder / "bin" / "pip"), "install", "--quiet", package)
+        (folder / ".made").touch()
+    return folder / "bin"
+
+
+def node_with(package: str) -> Path:
+    """A folder whose node_modules hold exactly this package."""
+    folder = CACHE / package.replace("@", "-")
+    if not (folder / ".made").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text('{"private": true}')
+        _run(*NPM, package, cwd=folder)
+        (folder / ".made").touch()
+    return folder
+
+
+def _run(*command: str, cwd: Path | None = None) -> None:
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]

@@ -1,0 +1,40 @@
+"""Requests generated from the OpenAPI description: no server error, and refusals that speak."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.compat.environments import python_with
+from tests.support.stack import Stack
+
+HOOKS = Path(__file__).parent / "clients" / "description_hooks.py"
+EXAMPLES = 15
+
+
+@pytest.mark.timeout(600)
+def test_newest_description_holds_for_whatever_it_allows(
+    stack: Stack, environment: dict[str, str], tmp_path: Path
+) -> None:
+    command = (
+        *(python_with("schemathesis==4.32.5") / "st", "run", f"{stack.url}/openapi.json"),
+        *("--header", f"Authorization: Token {stack.key}"),
+        *("--checks", "not_a_server_error,errors_say_what_to_change"),
+        *("--max-examples", str(EXAMPLES), "--phases", "examples,coverage,fuzzing"),
+    )
+    done = subprocess.run(
+        command,
+        env=environment | {"SCHEMATHESIS_HOOKS": str(HOOKS)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
+    [cases] = re.findall(r"(\d+) generated", done.stdout)
+    print(f"\nOpenAPI description: 0 failures in {cases} generated requests")
+    assert int(cases) > 500

@@ -1,0 +1,289 @@
+"""Deleting all that matches: how far it reaches, what waits meanwhile, and the way back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from pipeline.domain import StageName
+from pipeline.ledger import Ledger
+from tests.integration.test_api import Service, said, serving
+from tests.support.engine import Engine
+
+ALL = "/v1/memories/"
+IDS = ("user_id", "agent_id", "app_id", "run_id")
+
+
+@pytest.fixture
+async def service(engine: Engine):
+    async with serving(engine.ledger, sync_wait_s=0.01) as built:
+        yield built
+
+
+async def store(service: Service, text: str, **body: Any) -> str:
+    """The id of a new memory with exactly this text."""
+    before = {one["id"] for one in (await service.client.get(ALL)).json()}
+    await service.add(text, infer=False, **{"user_id": None} | body)
+    [new] = {one["id"] for one in (await service.client.get(ALL)).json()} - before
+    return str(new)
+
+
+OF_ALL = {"OR": [{name: "*"} for name in IDS]}
+
+
+async def texts(service: Service) -> set[str]:
+    """Everything in the project."""
+    return {one["memory"] for one in (await service.client.get(ALL)).json()}
+
+
+async def delete(service: Service, query: dict[str, Any] | str) -> dict[str, Any]:
+    """The event of a delete_all, which has to have succeeded."""
+    answer = await service.client.delete(ALL, params=query)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["message"] == "Delete in progress. This may take some time."
+    event = await service.event(answer.json()["event_id"])
+    assert (event["status"], event["event_type"]) == ("SUCCEEDED", "DELETE_ALL")
+    return event
+
+
+async def furnish(service: Service) -> None:
+    """One memory for each combination of ids that deletes must tell apart."""
+    rooms: dict[str, dict[str, Any]] = {
+        "maya": {"user_id": "maya"},
+        "maya with bot": {"user_id": "maya", "agent_id": "bot"},
+        "maya, trip": {"user_id": "maya", "metadata": {"trip": "oslo", "n": 3}},
+        "jon with bot": {"user_id": "jon", "agent_id": "bot"},
+        "bot": {"agent_id": "bot"},
+        "run": {"run_id": "r1", "app_id": "shop"},
+    }
+    for text, body in rooms.items():
+        await store(service, text, **body)
+
+
+EVERYTHING = {"maya", "maya with bot", "maya, trip", "jon with bot", "bot", "run"}
+MAYAS = {"maya", "maya with bot", "maya, trip"}
+DELETES: dict[str, tuple[Any, set[str]]] = {
+    # what: the query, what goes
+    "one user": ({"user_id": "maya"}, MAYAS),
+    "ids are anded": ({"user_id": "maya", "agent_id": "bot"}, {"maya with bot"}),
+    "any user": ({"user_id": "*"}, MAYAS | {"jon with bot"}),
+    "any user of a bot": ({"user_id": "*", "agent_id": "bot"}, {"maya with bot", "jon with bot"}),
+    "four wildcards": (dict.fromkeys(IDS, "*"), EVERYTHING),
+    "an id given twice": ("user_id=maya&user_id=jon", MAYAS | {"jon with bot"}),
+    "filters as Python prints them": ({"filters": str({"user_id": "maya"})}, MAYAS),
+    "filters as JSON": ({"filters": json.dumps({"userId": "maya"})}, MAYAS),
+    "metadata as Python prints it": (
+        {"user_id": "maya", "metadata": str({"trip": "oslo", "n": 3})},
+        {"maya, trip"},
+    ),
+    "nested filters": (
+        {"filters": str({"AND": [{"user_id": "maya"}, {"NOT": {"agent_id": "*"}}]})},
+        {"maya", "maya, trip"},
+    ),
+    "a dotted key": ({"user_id": "maya", "metadata.trip": "oslo"}, {"maya, trip"}),
+    "nobody": ({"user_id": "ada"}, set()),
+    "with what old clients add": ({"user_id": "maya", "org_id": "x", "source": "CLI"}, MAYAS),
+}
+
+
+async def test_a_delete_reaches_as_far_as_all_its_conditions_together(ledger: Ledger) -> None:
+    async with serving(ledger, sync_wait_s=0.01) as service:
+        for what, (query, goes) in DELETES.items():
+            await furnish(service)
+            assert await texts(service) == EVERYTHING, what
+            event = await delete(service, query)
+            assert await texts(service) == EVERYTHING - goes, what
+            assert {line["old_memory"] for line in event["results"]} == goes, what
+            assert event["note"] == f"Memories deleted: {len(goes)}."
+            rest = {"filters": json.dumps(OF_ALL)}
+            await delete(service, rest)
+
+
+REFUSED: dict[str, tuple[str, str]] = {
+    "nothing": ("", "user_id, agent_id, app_id, run_id"),
+    "a blank id": ("user_id=", "user_id is blank"),
+    "a blank beside another": ("user_id=maya&agent_id=", "agent_id is blank"),
+    "nobody's metadata": ("metadata={'a': 1}", "user_id, agent_id, app_id, run_id"),
+    "only a NOT": ("filters={'NOT': {'user_id': 'maya'}}", "outside NOT"),
+    "a filter that is cut off": ("filters={'user_id': 'ma", "neither JSON nor a Python literal"),
+    "code instead of a filter": ("filters=dict(user_id='maya')", "neither JSON nor"),
+    "a filter that is a word": ("user_id=maya&filters=maya", "neither JSON nor"),
+    "a filter that is a list": ("user_id=maya&filters=[1]", "must be an object"),
+    "an unknown condition": ("user_id=maya&colour=red", "colour is no filter"),
+    "an unknown key": ("filters={'user_id': 'maya', 'colour': 'red'}", "Unknown filter key"),
+    "an unknown operator": ("filters={'user_id': {'like': 'm'}}", "does not know"),
+}
+
+
+@pytest.mark.parametrize(("query", "holds"), REFUSED.values(), ids=REFUSED.keys())
+async def test_a_delete_that_is_not_understood_deletes_nothing(
+    service: Service, query: str, holds: str
+) -> None:
+    kept = await store(service, "Maya likes rye", user_id="maya")
+    answer = await service.client.delete(f"{ALL}?{query}")
+    assert (answer.status_code, holds in said(answer)) == (400, True), answer.text
+    assert (await service.client.get(f"{ALL}{kept}/")).status_code == 200
+
+
+async def test_conditions_in_a_body_count_too(service: Service) -> None:
+    await store(service, "one", user_id="maya", metadata={"a": 1})
+    await store(service, "two", user_id="maya")
+    body = json.dumps({"filters": {"metadata": {"a": 1}}})
+    answer = await service.client.request("DELETE", f"{ALL}?user_id=maya", content=body)
+    assert answer.status_code == 200, answer.text
+    assert await texts(service) == {"two"}
+
+
+async def test_what_was_said_before_a_delete_does_not_come_back_after_it(
+    service: Service,
+) -> None:
+    engine = service.engine
+    waiting = await engine.add("I like tea.", user_id="maya")
+    other = await engine.add("I like tea.", user_id="jon")
+    await delete(service, {"user_id": "maya"})
+    await engine.drain()
+    event = await service.event(str(waiting))
+    assert (event["status"], event["code"]) == ("FAILED", "CANCELLED")
+    assert "deleted before it had an effect" in event["error"]
+    assert (await service.event(str(other)))["status"] == "SUCCEEDED"
+    assert await texts(service) == {"User likes tea"}
+    again = await service.add("I like rum.")
+    assert (await service.event(again))["status"] == "SUCCEEDED"
+    books = (await service.client.get("/v1/stats/")).json()
+    assert (books["identity"], books["total_add_events"]) == (True, 3)
+
+
+@pytest.mark.parametrize("stage", [StageName.CONSOLIDATE, StageName.APPLY, StageName.RELATE])
+async def test_a_worker_in_the_middle_of_an_add_brings_nothing_back(
+    service: Service, stage: StageName
+) -> None:
+    engine = service.engine
+    await engine.add("I live in Bern.")
+    hint = await engine.run_until(stage)
+    await delete(service, {"user_id": "maya"})
+    await engine.run(hint)
+    await engine.drain()
+    assert await texts(service) == set()
+    found = await service.client.post(
+        "/v3/memories/search/", json={"query": "Bern", "filters": {"user_id": "maya"}}
+    )
+    assert (found.json()["results"], found.json()["relations"]) == ([], [])
+    assert await engine.lane_state() == "IDLE"
+    assert (await service.client.get("/v1/stats/")).json()["identity"] is True
+
+
+async def test_relations_go_with_their_scope_and_an_undo_brings_all_back(
+    service: Service,
+) -> None:
+    await service.add("I live in Bern.")
+    await service.add("I work at Siemens.", agent_id="bot")
+    before = await texts(service)
+    event = await delete(service, {"user_id": "maya"})
+
+    async def relations() -> set[str]:
+        body = {"query": "Bern Siemens", "filters": {"user_id": "maya"}}
+        found = await service.client.post("/v3/memories/search/", json=body)
+        return {one["target"] for one in found.json()["relations"]}
+
+    assert await relations() == set()
+    answer = await service.client.post(f"/v1/event/{event['id']}/undo/")
+    assert answer.status_code == 200, answer.text
+    assert await texts(service) == before
+    assert await relations() == {"Bern", "Siemens"}
+    again = await service.client.post(f"/v1/event/{event['id']}/undo/")
+    assert again.status_code == 409
+
+
+async def test_equal_texts_of_two_scopes_both_come_back(service: Service) -> None:
+    await store(service, "Likes rye", user_id="maya")
+    await store(service, "Likes rye", user_id="maya", agent_id="bot")
+    event = await delete(service, {"user_id": "maya"})
+    answer = await service.client.post(f"/v1/event/{event['id']}/undo/")
+    assert (answer.status_code, len(answer.json()["restored"])) == (200, 2), answer.text
+
+
+async def test_a_relation_goes_with_the_last_memory_that_states_it(service: Service) -> None:
+    await service.add("I live in Bern.")
+    [stored] = await service.listed()
+    body = {"query": "Bern", "filters": {"user_id": "maya"}}
+    found = await service.client.post("/v3/memories/search/", json=body)
+    assert found.json()["relations"]
+    await service.client.delete(f"{ALL}{stored['id']}/")
+    found = await service.client.post("/v3/memories/search/", json=body)
+    assert found.json()["relations"] == []
+
+
+async def test_the_history_of_what_was_deleted_names_the_event(service: Service) -> None:
+    memory_id = await store(service, "Likes rye", user_id="maya")
+    event = await delete(service, {"user_id": "maya"})
+    history = (await service.client.get(f"{ALL}{memory_id}/history/")).json()
+    assert [entry["event"] for entry in history] == ["ADD", "DELETE"]
+    assert history[-1]["event_id"] == event["id"]
+
+
+async def test_another_projects_memories_survive_four_wildcards(service: Service) -> None:
+    await store(service, "mine", user_id="maya")
+    _, key = await service.engine.ledger.projects.create("theirs")
+    theirs = {"Authorization": f"Token {key}"}
+    answer = await service.client.delete(ALL, params=dict.fromkeys(IDS, "*"), headers=theirs)
+    assert answer.status_code == 200
+    assert await texts(service) == {"mine"}
+
+
+# ── users, agents, apps, runs ────────────────────────────────────────────────────────────────────
+
+
+async def test_deleting_a_user_takes_all_that_carries_the_id(service: Service) -> None:
+    odd = "a/b c@d%"
+    await store(service, "one", user_id=odd)
+    await store(service, "two", user_id=odd, agent_id="bot")
+    await store(service, "three", user_id="jon")
+    path = "/v2/entities/user/a%2Fb%20c%40d%25/"
+    [found] = (await service.client.get(path)).json()
+    assert (found["id"], found["name"], found["total_memories"]) == (odd, odd, 2)
+    answer = await service.client.delete(path)
+    event = await service.event(answer.json()["event_id"])
+    assert (event["status"], event["event_type"]) == ("SUCCEEDED", "DELETE_USER")
+    assert await texts(service) == {"three"}
+    assert (await service.client.get(path)).status_code == 404
+    # Another entity of the same memories may be deleted after it.
+    assert (await service.client.delete("/v1/entities/agent/bot/")).status_code == 200
+    assert (await service.client.delete("/v2/entities/user/nobody/")).status_code == 404
+    wrong = await service.client.delete("/v2/entities/planet/mars/")
+    assert (wrong.status_code, said(wrong)) == (400, "Invalid entity type")
+
+
+# ── batches ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_batch_changes_all_or_nothing(service: Service) -> None:
+    tea = await store(service, "tea", user_id="maya")
+    rum = await store(service, "rum", user_id="maya")
+    swap = [{"memory_id": tea, "text": "rum"}, {"memory_id": rum, "text": "tea"}]
+    answer = await service.client.put("/v1/batch/", json={"memories": swap})
+    assert answer.json() == {"message": "Successfully updated 2 memories"}
+    assert (await service.client.get(f"{ALL}{tea}/")).json()["memory"] == "rum"
+
+    halves = [{"memory_id": tea, "text": "gin"}, {"memory_id": str(uuid4()), "text": "ale"}]
+    answer = await service.client.put("/v1/batch/", json={"memories": halves})
+    assert (answer.status_code, halves[1]["memory_id"] in said(answer)) == (404, True)
+    assert (await service.client.get(f"{ALL}{tea}/")).json()["memory"] == "rum"
+
+    answer = await service.client.request(
+        "DELETE", "/v1/batch/", json={"memories": [{"memory_id": m} for m in (tea, rum)]}
+    )
+    assert answer.json() == {"message": "Successfully deleted 2 memories"}
+    assert await texts(service) == set()
+
+
+async def test_a_batch_of_a_thousand_is_taken_and_one_more_refused(service: Service) -> None:
+    many = [{"memory_id": str(UUID(int=n)), "text": f"t{n}"} for n in range(1_001)]
+    for method, done in (("PUT", "updated"), ("DELETE", "deleted")):
+        answer = await service.client.request(method, "/v1/batch/", json={"memories": many})
+        assert answer.status_code == 400
+        assert f"Maximum of 1000 memories can be {done} in a single request" in said(answer)
+        answer = await service.client.request(method, "/v1/batch/", json={"memories": many[1:]})
+        assert answer.status_code == 404

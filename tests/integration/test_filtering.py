@@ -1,0 +1,135 @@
+"""What each filter finds, by the ledger: operators, nulls, wildcards, nesting."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import insert
+
+from pipeline.domain import Scope
+from pipeline.filters import parse
+from pipeline.ledger.filtering import matches
+from pipeline.ledger.schema import memories
+from tests.support.engine import Engine
+
+
+def noon(month: int) -> datetime:
+    return datetime(2026, month, 10, 12, tzinfo=UTC)
+
+
+MEMORIES: dict[str, dict[str, Any]] = {
+    "tea": {
+        "user_id": "maya",
+        "categories": ["food", "user_preferences"],
+        "metadata": {"trip": "oslo", "n": 3, "a": {"b": "deep"}, "odd.key": 1},
+        "created_at": noon(1),
+    },
+    "rum": {
+        "user_id": "maya",
+        "agent_id": "bot",
+        "metadata": {"trip": "Lisbon", "n": None},
+        "created_at": noon(2),
+        "expiration_date": date(2026, 12, 31),
+    },
+    "gin": {
+        "user_id": "jon",
+        "run_id": "r1",
+        "categories": ["travel"],
+        "created_at": noon(3),
+        "attributed_to": "assistant",
+    },
+    "Ale 100%": {"agent_id": "bot", "created_at": noon(4)},
+}
+FOUND: dict[str, tuple[Any, str]] = {
+    "an id": ({"user_id": "maya"}, "tea rum"),
+    "one of several ids": ({"user_id": {"in": ["maya", "jon"]}}, "tea rum gin"),
+    "any id": ({"user_id": "*"}, "tea rum gin"),
+    "no id": ({"user_id": None}, "ale"),
+    "any but one id includes nobody": ({"user_id": {"ne": "maya"}}, "gin ale"),
+    "ne any id is no id": ({"user_id": {"ne": "*"}}, "ale"),
+    "exactly one scope": ({"user_id": "maya", "agent_id": None}, "tea"),
+    "siblings are anded": ({"user_id": "maya", "agent_id": "bot"}, "rum"),
+    "or": ({"OR": [{"user_id": "jon"}, {"agent_id": "bot"}]}, "rum gin ale"),
+    "or beside and": (
+        {"AND": [{"agent_id": "bot"}], "OR": [{"user_id": "maya"}, {"user_id": "jon"}]},
+        "rum",
+    ),
+    "not": ({"NOT": {"user_id": "maya"}}, "gin ale"),
+    "not of a list is none of it": ({"NOT": [{"user_id": "maya"}, {"run_id": "r1"}]}, "ale"),
+    "nested": ({"AND": [{"user_id": "*"}, {"NOT": {"OR": [{"agent_id": "*"}]}}]}, "tea gin"),
+    "camel case": ({"userId": "maya", "agentId": "bot"}, "rum"),
+    "a session is a run": ({"session_id": "r1"}, "gin"),
+    "after": ({"created_at": {"gt": "2026-02-10T12:00:00Z"}}, "gin ale"),
+    "between": ({"created_at": {"gte": "2026-02-10", "lte": "2026-03-11"}}, "rum gin"),
+    "Unix seconds": ({"createdAt": {"lt": 1_769_904_000}}, "tea"),
+    "an expiration": ({"expiration_date": "*"}, "rum"),
+    "no expiration": ({"expiration_date": None}, "tea gin ale"),
+    "expires before": ({"expiration_date": {"lt": "2027-01-01"}}, "rum"),
+    "a category": ({"categories": "food"}, "tea"),
+    "any of the categories": ({"categories": {"in": ["food", "travel"]}}, "tea gin"),
+    "a bare list of categories": ({"categories": ["travel", "sports"]}, "gin"),
+    "a part of a category's name": ({"categories": {"contains": "PREFER"}}, "tea"),
+    "another category": ({"categories": {"ne": "food"}}, "rum gin ale"),
+    "any category": ({"categories": "*"}, "tea gin"),
+    "no category": ({"categories": None}, "rum ale"),
+    "metadata": ({"metadata": {"trip": "oslo"}}, "tea"),
+    "two keys of metadata": ({"metadata": {"trip": "oslo", "n": 4}}, ""),
+    "metadata, dotted": ({"metadata.n": 3}, "tea"),
+    "metadata along a path": ({"metadata.a.b": "deep"}, "tea"),
+    "a key with a dot in it": ({"metadata.odd.key": 1}, "tea"),
+    "an object in metadata": ({"metadata": {"a": {"b": "deep"}}}, "tea"),
+    "metadata that is not": ({"metadata": {"trip": {"ne": "oslo"}}}, "rum gin ale"),
+    "metadata holds": ({"metadata": {"trip": {"contains": "LIS"}}}, "rum"),
+    "any metadata of a key": ({"metadata": {"n": "*"}}, "tea"),
+    "no metadata of a key": ({"metadata": {"n": {"ne": "*"}}}, "rum gin ale"),
+    "text": ({"text": "tea"}, "tea"),
+    "a part of the text": ({"text": {"contains": "%"}}, "ale"),
+    "a part in the wrong case": ({"text": {"contains": "ALE"}}, ""),
+    "a keyword": ({"keywords": "ALE"}, "ale"),
+    "all of the keywords": ({"keywords": ["ale", "100"]}, "ale"),
+    "keywords by their other name": ({"keywords_search": {"icontains": "T"}}, "tea"),
+    "who said it": ({"attributed_to": "assistant"}, "gin"),
+}
+
+
+@pytest.mark.parametrize(("asked", "names"), FOUND.values(), ids=FOUND.keys())
+async def test_a_filter_finds(furnished: Engine, asked: Any, names: str) -> None:
+    where = matches(furnished.project.id, parse(asked))
+    found, count = await furnished.ledger.memories.page(where, limit=10, offset=0)
+    assert {one.text.split()[0].casefold() for one in found} == set(names.split())
+    assert count == len(found)
+
+
+async def test_memory_ids_find_only_those(furnished: Engine) -> None:
+    ids = await furnished.ledger.memories.page(
+        matches(furnished.project.id, parse({"user_id": "maya"})), limit=10, offset=0
+    )
+    asked = {"memory_ids": [str(one.id) for one in ids[0]], "agent_id": "bot"}
+    where = matches(furnished.project.id, parse(asked))
+    [found], _ = await furnished.ledger.memories.page(where, limit=10, offset=0)
+    assert found.text == "rum"
+
+
+@pytest.fixture
+async def furnished(engine: Engine) -> Engine:
+    async with engine.ledger.engine.begin() as connection:
+        for said, values in MEMORIES.items():
+            ids = {name: values.get(name) for name in ("user_id", "agent_id", "run_id")}
+            scope = Scope(engine.project.id, **ids)
+            await connection.execute(
+                insert(memories).values(
+                    id=uuid4(),
+                    project_id=engine.project.id,
+                    lane_id=scope.lane_id,
+                    text=said,
+                    text_hash=said.encode(),
+                    embedding=b"",
+                    embedder="none",
+                    valid_from=values["created_at"],
+                    **{"attributed_to": "user"} | values,
+                )
+            )
+    return engine
