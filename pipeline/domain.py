@@ -7,7 +7,7 @@ stages together; a fact is what a model found in a message; a memory is what is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
@@ -125,6 +125,11 @@ class Instructions:
     agent: str | None = None
     # What each category is for, by its name; None means the built-in ones.
     categories: Mapping[str, str] | None = None
+
+    def or_else(self, general: Mapping[str, Any]) -> Instructions:
+        """These, and the general ones by name where these say nothing."""
+        unsaid = {name: said for name, said in general.items() if getattr(self, name) is None}
+        return replace(self, **unsaid)
 
 
 @dataclass(frozen=True, slots=True)

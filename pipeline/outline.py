@@ -84,7 +84,7 @@ class _Reader:
 
     def _at(self, reference: str) -> Mapping[str, Any]:
         found: Any = self._root
-        for step in reference.removeprefix("#/").split("/"):
+        for step in filter(None, reference.removeprefix("#").split("/")):
             found = found.get(step) if isinstance(found, Mapping) else None
         if not isinstance(found, Mapping):
             raise InvalidInput("schema refers to a part that it does not hold.")

@@ -48,14 +48,8 @@ def batch_of(activation: Activation, row: Row[Any]) -> Batch | None:
 
 
 def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | None) -> Event:
-    """An event with its project's instructions where it has none of its own."""
     options = OPTIONS.validate_python(value["options"])
-    unsaid = {
-        name: wish
-        for name, wish in (project or {}).items()
-        if getattr(options.instructions, name) is None
-    }
-    options = replace(options, instructions=replace(options.instructions, **unsaid))
+    options = replace(options, instructions=options.instructions.or_else(project or {}))
     return Event(
         id=UUID(value["id"]),
         seq=value["seq"],

@@ -156,7 +156,7 @@ async def test_what_was_said_before_a_delete_does_not_come_back_after_it(
     assert (books["identity"], books["total_add_events"]) == (True, 3)
 
 
-@pytest.mark.parametrize("stage", [StageName.CONSOLIDATE, StageName.APPLY, StageName.RELATE])
+@pytest.mark.parametrize("stage", [StageName.RETRIEVE, StageName.APPLY, StageName.RELATE])
 async def test_a_worker_in_the_middle_of_an_add_brings_nothing_back(
     service: Service, stage: StageName
 ) -> None:
