@@ -87,7 +87,7 @@ class Clearing:
                 connection, where, reason="Deleted by request.", event_id=event_id
             )
             if whole:
-                await _end_relations(connection, theirs, event_id)
+                await _forget_scopes(connection, theirs, event_id)
             else:
                 told = select(memory_history.c.memory_id).where(
                     memory_history.c.event_id == event_id
@@ -131,9 +131,11 @@ async def _hold_lanes(
     return [row.id for row in rows if row.cleared]
 
 
-async def _end_relations(
+async def _forget_scopes(
     connection: AsyncConnection, theirs: ColumnElement[bool], event_id: UUID
 ) -> None:
+    """Expire all their relations, and show no model what was said there."""
+    await connection.execute(update(lanes).where(theirs).values(forgotten_seq=lanes.c.accepted_seq))
     await connection.execute(
         update(relations)
         .where(

@@ -104,6 +104,8 @@ lanes = Table(
     *_scope_ids(),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
+    # Up to here a person has deleted all that came of it: its messages are no model's context.
+    Column("forgotten_seq", BigInteger, nullable=False, server_default="0"),
     Column("state", Text, nullable=False),
     Column("stage", Text, nullable=False, server_default="extract"),
     Column("batch_id", Uuid),

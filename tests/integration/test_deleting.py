@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from pipeline.domain import StageName
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import Answer, Fact, Message, StageName
 from pipeline.ledger import Ledger
+from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine
 
@@ -154,6 +157,27 @@ async def test_what_was_said_before_a_delete_does_not_come_back_after_it(
     assert (await service.event(again))["status"] == "SUCCEEDED"
     books = (await service.client.get("/v1/stats/")).json()
     assert (books["identity"], books["total_add_events"]) == (True, 3)
+
+
+class Attentive(RulesModel):
+    """Keeps the earlier turns it was shown."""
+
+    shown: Sequence[Message] = ()
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        self.shown = request.context
+        return await super().extract(request)
+
+
+async def test_what_was_deleted_is_shown_to_no_model(service: Service) -> None:
+    model = Attentive()
+    service.engine.with_model(model)
+    await service.add("My cat is called Mila.")
+    await service.add("I like tea.")
+    assert [turn.content for turn in model.shown] == ["My cat is called Mila."]
+    await delete(service, {"user_id": "maya"})
+    await service.add("I like rum.")
+    assert not model.shown
 
 
 @pytest.mark.parametrize("stage", [StageName.RETRIEVE, StageName.APPLY, StageName.RELATE])

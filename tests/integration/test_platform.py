@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from fastapi.routing import APIRoute
 from sqlalchemy import text as sql
 
+from api.routes import ROUTERS
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import Answer, Fact, Instructions
 from pipeline.errors import MalformedAnswer
 from pipeline.ports import ExtractionRequest
-from tests.integration.test_api import ADD, LIVES, MAYA, Service, said, serving
+from tests.integration.test_api import (  # noqa: F401  shared is a fixture
+    ADD,
+    LIVES,
+    MAYA,
+    Service,
+    said,
+    serving,
+    shared,
+    stranger,
+)
 from tests.support.engine import Engine
 
 MEMORIES = "/v1/memories/"
@@ -330,3 +342,25 @@ async def test_profiles_are_refused_with_what_to_use_instead(service: Service) -
     answer = await service.client.get("/v2/entities/user/maya/profile/")
     assert (answer.status_code, "/v1/exports/" in said(answer)) == (501, True)
     assert answer.json()["code"] == "NOT_IMPLEMENTED"
+
+
+# ── whose it is ──────────────────────────────────────────────────────────────────────────────────
+
+KEPT = [
+    (method, route.path)
+    for router in ROUTERS
+    for route in router.routes
+    if isinstance(route, APIRoute) and route.path.startswith("/v")
+    for method in sorted(route.methods or ())
+]
+
+
+@pytest.mark.parametrize(("method", "path"), KEPT)
+async def test_no_route_answers_without_a_key(
+    shared: Service,  # noqa: F811
+    method: str,
+    path: str,
+) -> None:
+    async with stranger(shared) as client:
+        answer = await client.request(method, re.sub(r"{.*?}", str(UUID(int=1)), path), json={})
+    assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHORIZED")

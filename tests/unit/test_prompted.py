@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from pipeline.domain import (
     Entity,
+    EventType,
     Fact,
     Instructions,
     Message,
     Neighbour,
     Outcome,
+    Question,
     Relation,
     Role,
     Source,
@@ -29,6 +31,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import MalformedAnswer
 from pipeline.json_answers import answer_schema
+from pipeline.outline import outline
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
 from pipeline.prompted import (
     DecisionsAnswer,
@@ -435,3 +438,26 @@ async def test_facts_of_several_events_are_compared_with_each_other_without_memo
     facts = [Fact("User lives in Rome.", Source(0, 0)), Fact("User lives in Oslo.", Source(1, 0))]
     decided = await PromptedModel(llm).decide(facts, [], Instructions())
     assert [d.outcome for d in decided.value] == [Outcome.NOOP, Outcome.ADD]
+
+
+# ── distil ───────────────────────────────────────────────────────────────────────────────────────
+
+HOME = outline({"properties": {"home": {"type": "string", "description": "where one lives"}}})
+ASKED = Question(EventType.EXPORT, {}, HOME, "In capitals.")
+
+
+async def test_an_object_is_asked_for_in_its_form_and_kept_to_it():
+    llm = ScriptedLLM('{"home": "ROME\\u0000", "age": 7}')
+    answer = await PromptedModel(llm).distil(ASKED, ["Ann lives in Rome."])
+    assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 1)
+    [(_, user)] = llm.asked
+    assert "In capitals." in user.content
+    assert '"where one lives"' in user.content
+    assert '1: "Ann lives in Rome."' in user.content
+
+
+async def test_a_property_left_out_is_asked_for_once_more():
+    llm = ScriptedLLM("{}", '{"home": "ROME"}')
+    answer = await PromptedModel(llm).distil(ASKED, [])
+    assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 2)
+    assert "properties are missing: home" in llm.asked[1][1].content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from pipeline.adapters.model_rules.words import words
 from pipeline.categories import BUILT_IN, MISC, offered
@@ -81,7 +81,7 @@ def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
     return tuple(found[:MOST])
 
 
-@cache
+@lru_cache(maxsize=1_000)
 def _vocabulary(name: str, meaning: str) -> frozenset[str]:
     """Words that put a fact into the category, singular and plural."""
     described = set(re.findall(r"\w{3,}", f"{name} {meaning}".replace("_", " ").casefold()))

@@ -91,6 +91,7 @@ SELECT
      FROM (
         SELECT m.seq, m.ordinal, m.role, m.name, m.content FROM messages m
         WHERE m.lane_id = b.id AND m.seq < (SELECT min(seq) FROM batch)
+          AND m.seq > b.forgotten_seq
           -- What was taken back is not even hinted at; what broke a model is not shown to it again.
           AND NOT EXISTS (
               SELECT FROM events e WHERE e.lane_id = m.lane_id AND e.seq = m.seq

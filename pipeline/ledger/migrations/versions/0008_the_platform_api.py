@@ -22,6 +22,10 @@ def upgrade() -> None:
         "memories",
         sa.Column("categories", postgresql.ARRAY(sa.Text()), server_default="{}", nullable=False),
     )
+    op.add_column(
+        "lanes",
+        sa.Column("forgotten_seq", sa.BigInteger(), server_default="0", nullable=False),
+    )
     op.create_table(
         "feedback",
         sa.Column("memory_id", sa.Uuid(), nullable=False),
@@ -73,6 +77,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.drop_table("owners")
     op.drop_table("feedback")
+    op.drop_column("lanes", "forgotten_seq")
     op.drop_column("memories", "categories")
     for name in ("custom_categories", *PROJECT_TEXTS):
         op.drop_column("projects", name)
