@@ -23,73 +23,54 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     Date,
-    DateTime,
     Float,
     ForeignKey,
     Identity,
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     SmallInteger,
     Table,
     Text,
     UniqueConstraint,
     Uuid,
-    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def _time(name: str, **options: object) -> Column[object]:
-    return Column(name, DateTime(timezone=True), **options)  # type: ignore[arg-type]
-
-
-def _now(name: str) -> Column[object]:
-    return _time(name, nullable=False, server_default=func.now())
-
-
-def _scope_ids() -> tuple[Column[str], ...]:
-    return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
-
-
-projects = Table(
-    "projects",
+from pipeline.ledger.project_tables import (
+    api_keys,
+    cooldowns,
+    idempotency_keys,
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("organization_id", Uuid, nullable=False),
-    Column("name", Text, nullable=False),
-    # What the project asks of extraction where a call does not say otherwise.
-    Column("custom_instructions", Text),
-    Column("agent_custom_instructions", Text),
-    Column("includes", Text),
-    Column("excludes", Text),
-    # {"name": "description", …}; NULL = the built-in ones.
-    Column("custom_categories", JSONB),
-    _now("created_at"),
+    now,
+    owners,
+    projects,
+    scope_ids,
+    shadows,
+    time,
 )
 
-api_keys = Table(
+__all__ = [
     "api_keys",
-    metadata,
-    # SHA-256 of the key: the key itself is shown once and kept nowhere.
-    Column("digest", LargeBinary, primary_key=True),
-    Column("project_id", ForeignKey("projects.id"), nullable=False),
-    Column("prefix", Text, nullable=False),
-    _now("created_at"),
-    _time("revoked_at"),
-)
+    "cooldowns",
+    "entities",
+    "events",
+    "failed_runs",
+    "feedback",
+    "idempotency_keys",
+    "lanes",
+    "memories",
+    "memory_history",
+    "messages",
+    "metadata",
+    "owners",
+    "projects",
+    "receipts",
+    "relations",
+    "shadows",
+    "stage_runs",
+]
 
 # One row per scope: its queue's head, who holds it, and when somebody else may.
 #   IDLE     nothing to do
@@ -101,7 +82,7 @@ lanes = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("project_id", Uuid, nullable=False),
-    *_scope_ids(),
+    *scope_ids(),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
     # Up to here a person has deleted all that came of it: its messages are no model's context.
@@ -111,13 +92,13 @@ lanes = Table(
     Column("batch_id", Uuid),
     Column("fence", BigInteger, nullable=False, server_default="0"),
     Column("owner", Uuid),
-    _time("due_at"),
+    time("due_at"),
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
     Column("waits", SmallInteger, nullable=False, server_default="0"),
     Column("wait_code", Text),
     # How many events the next batch may take; NULL = the setting. Halved while a poison is sought.
     Column("width", SmallInteger),
-    _now("created_at"),
+    now("created_at"),
     CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     Index("ix_lanes_due", "due_at", postgresql_where=text("state <> 'IDLE'")),
@@ -141,13 +122,13 @@ events = Table(
     Column("graph_status", Text),
     # Why nothing was stored, where nothing was.
     Column("note", Text),
-    _now("created_at"),
-    _time("started_at"),
-    _time("completed_at"),
+    now("created_at"),
+    time("started_at"),
+    time("completed_at"),
     # How often it was put back at its lane's tail after it had ended, and when last.
     Column("replays", SmallInteger, nullable=False, server_default="0"),
-    _time("replayed_at"),
-    _time("undone_at"),
+    time("replayed_at"),
+    time("undone_at"),
     # What batches cost that it was part of until they were halved: one JSON object a batch.
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
     # In a shadow: the event that this one repeats.
@@ -166,38 +147,6 @@ events = Table(
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
 )
 
-idempotency_keys = Table(
-    "idempotency_keys",
-    metadata,
-    Column("project_id", Uuid, primary_key=True),
-    Column("key", Text, primary_key=True),
-    # SHA-256 of what was asked: the same key with another body is a mistake of the client's.
-    Column("digest", LargeBinary, nullable=False),
-    Column("event_id", Uuid, nullable=False),
-    _now("created_at"),
-    Index("ix_idempotency_keys_created_at", "created_at"),
-)
-
-# A replay of a scope's whole log. Its id is the id of a project that has no key and no row: no
-# caller can see what the copy of the log comes to there.
-shadows = Table(
-    "shadows",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("project_id", Uuid, nullable=False),
-    *_scope_ids(),
-    # What it asks for in place of what is configured.
-    Column("custom_instructions", Text),
-    Column("llm_model", Text),
-    Column("embedder_model", Text),
-    Column("recorded", Boolean, nullable=False, server_default="false"),
-    # How far the log has been copied, in the numbers of the scope's lane.
-    Column("copied_seq", BigInteger, nullable=False, server_default="0"),
-    _now("created_at"),
-    _time("switched_at"),
-    Index("ix_shadows_project", "project_id", "created_at"),
-)
-
 messages = Table(
     "messages",
     metadata,
@@ -207,7 +156,7 @@ messages = Table(
     Column("role", Text, nullable=False),
     Column("name", Text),
     Column("content", Text, nullable=False),
-    _time("said_at", nullable=False),
+    time("said_at", nullable=False),
 )
 
 stage_runs = Table(
@@ -223,7 +172,7 @@ stage_runs = Table(
     Column("completion_tokens", Integer, nullable=False, server_default="0"),
     Column("cost_usd", Float),
     Column("ms", Float, nullable=False),
-    _now("finished_at"),
+    now("finished_at"),
     Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
 )
 
@@ -241,7 +190,7 @@ failed_runs = Table(
     Column("completion_tokens", Integer, nullable=False),
     Column("cost_usd", Float),
     Column("ms", Float, nullable=False),
-    _now("finished_at"),
+    now("finished_at"),
     Index("ix_failed_runs_batch", "batch_id"),
 )
 
@@ -251,7 +200,7 @@ memories = Table(
     Column("id", Uuid, primary_key=True),
     Column("project_id", Uuid, nullable=False),
     Column("lane_id", Uuid, nullable=False),
-    *_scope_ids(),
+    *scope_ids(),
     Column("text", Text, nullable=False),
     Column("text_hash", LargeBinary, nullable=False),
     Column("metadata", JSONB, nullable=False, server_default="{}"),
@@ -269,11 +218,11 @@ memories = Table(
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
     # When it became true in the world; created_at is when it was first said.
-    _time("valid_from", nullable=False),
+    time("valid_from", nullable=False),
     # The shadow whose memories took the place of this one.
     Column("replaced_by", Uuid),
-    _now("created_at"),
-    _now("updated_at"),
+    now("created_at"),
+    now("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
     # Two workers can never store one fact twice, whatever else fails. Checked at the commit: within
     # one, memories may pass a text from one to the other.
@@ -312,8 +261,8 @@ memory_history = Table(
     Column("message_ordinal", SmallInteger),
     # The event this state takes back.
     Column("undoes", Uuid),
-    _time("valid_from", nullable=False),
-    _now("created_at"),
+    time("valid_from", nullable=False),
+    now("created_at"),
     Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
 )
 
@@ -324,22 +273,8 @@ feedback = Table(
     Column("project_id", Uuid, nullable=False),
     Column("feedback", Text, nullable=False),
     Column("reason", Text),
-    _now("created_at"),
+    now("created_at"),
     CheckConstraint("feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')", name="feedback"),
-)
-
-# A user, agent, app or run exists by having memories; a row here only adds what else is known.
-owners = Table(
-    "owners",
-    metadata,
-    Column("project_id", Uuid, primary_key=True),
-    Column("kind", Text, primary_key=True),
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("metadata", JSONB, nullable=False, server_default="{}"),
-    _now("created_at"),
-    _now("updated_at"),
-    CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
 )
 
 receipts = Table(
@@ -364,7 +299,7 @@ entities = Table(
     Column("name", Text, nullable=False),
     Column("name_key", Text, nullable=False),
     Column("kind", Text, nullable=False),
-    _now("created_at"),
+    now("created_at"),
     UniqueConstraint("lane_id", "name_key"),
 )
 
@@ -381,10 +316,10 @@ relations = Table(
     # The event that ended it, so that an undo knows what to bring back.
     Column("ended_by", Uuid),
     # In the world: true from … to. In the system: known from … to.
-    _time("valid_from", nullable=False),
-    _time("valid_to"),
-    _now("created_at"),
-    _time("expired_at"),
+    time("valid_from", nullable=False),
+    time("valid_to"),
+    now("created_at"),
+    time("expired_at"),
     Index(
         "uq_relations_current",
         "lane_id",
@@ -396,14 +331,4 @@ relations = Table(
     ),
     Index("ix_relations_event", "event_id"),
     Index("ix_relations_ended", "ended_by", postgresql_where=text("ended_by IS NOT NULL")),
-)
-
-# A provider that is out of reach: while its row stands, one caller at a time may ask again.
-cooldowns = Table(
-    "cooldowns",
-    metadata,
-    Column("provider", Text, primary_key=True),
-    Column("failures", Integer, nullable=False, server_default="1"),
-    _time("probe_at", nullable=False),
-    _now("since"),
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, func, select, update
+from sqlalchemy import Row, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -128,17 +128,22 @@ async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
 
 
 async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
+    """What was taken back or deleted since must not come back with the replay."""
     copies, ours = events.alias("copies"), events.alias("ours")
     undone = await connection.scalar(
         select(ours.c.id)
         .join(copies, copies.c.copy_of == ours.c.id)
-        .where(copies.c.project_id == shadow.id, ours.c.undone_at.is_not(None))
+        .join(lanes, lanes.c.id == ours.c.lane_id)
+        .where(
+            copies.c.project_id == shadow.id,
+            or_(ours.c.undone_at.is_not(None), ours.c.seq <= lanes.c.forgotten_seq),
+        )
         .limit(1)
     )
     if undone is not None:
         raise Conflict(
-            f"Event {undone} was undone since, and the replay holds what it did:"
-            " discard the replay and begin another."
+            f"Event {undone} was undone since, or deleted with its scope,"
+            " and the replay holds what it did: discard the replay and begin another."
         )
 
 

@@ -180,6 +180,19 @@ async def test_what_was_deleted_is_shown_to_no_model(service: Service) -> None:
     assert not model.shown
 
 
+async def test_no_replay_brings_back_what_was_deleted(service: Service) -> None:
+    await service.add("I like tea.")
+    begun = await service.client.post("/v1/replays/", json={"user_id": "maya"})
+    assert begun.status_code == 200, begun.text
+    await service.engine.drain()
+    await delete(service, {"user_id": "maya"})
+    switched = await service.client.post(f"/v1/replays/{begun.json()['id']}/switch/")
+    assert (switched.status_code, "deleted with its scope" in said(switched)) == (409, True)
+    again = await service.client.post("/v1/replays/", json={"user_id": "maya"})
+    assert again.status_code == 404, again.text
+    assert await texts(service) == set()
+
+
 @pytest.mark.parametrize("stage", [StageName.RETRIEVE, StageName.APPLY, StageName.RELATE])
 async def test_a_worker_in_the_middle_of_an_add_brings_nothing_back(
     service: Service, stage: StageName

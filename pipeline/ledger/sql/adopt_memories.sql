@@ -1,9 +1,8 @@
 -- A shadow's memories become the scope's, with their history; both name the scope's own events. The
 -- vector index owes each a write, for it has met none of them under this project. The scope holds
--- their states since now; each memory is listed where it was first said.
+-- their states since now; each memory stays listed where it was first said.
 WITH copy AS MATERIALIZED (
-    SELECT c.id, c.copy_of, o.created_at
-    FROM events c JOIN events o ON o.id = c.copy_of
+    SELECT c.id, c.copy_of FROM events c
     WHERE c.project_id = CAST(:shadow_id AS uuid)
 ), remembered AS (
     UPDATE memory_history SET
@@ -14,9 +13,6 @@ WITH copy AS MATERIALIZED (
 UPDATE memories SET
     project_id = CAST(:project_id AS uuid), lane_id = CAST(:lane_id AS uuid),
     event_id = (SELECT copy_of FROM copy WHERE copy.id = memories.event_id),
-    created_at = coalesce((
-        SELECT copy.created_at FROM memory_history h JOIN copy ON copy.id = h.event_id
-        WHERE h.memory_id = memories.id AND h.version = 1), memories.created_at),
     updated_at = now(), projected_version = 0
 WHERE lane_id = CAST(:shadow_lane_id AS uuid)
 RETURNING id

@@ -69,7 +69,10 @@ SELECT
     (SELECT jsonb_build_object(
         'custom', custom_instructions, 'agent', agent_custom_instructions,
         'includes', includes, 'excludes', excludes, 'categories', custom_categories
-     ) FROM projects WHERE id = b.project_id) AS instructions,
+     -- A shadow is no project of its own in this: it is worked as its scope is.
+     ) FROM projects WHERE id = coalesce(
+        (SELECT s.project_id FROM shadows s WHERE s.id = b.project_id), b.project_id)
+    ) AS instructions,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,

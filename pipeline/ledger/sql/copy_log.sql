@@ -1,10 +1,10 @@
 -- Copy what a scope's lane has done, and its shadow has not, to the tail of the shadow's lane; both
 -- lanes are locked by now. The order is that of the effects: a replay for the graph alone gave an
--- event a later number, not a later effect. What was taken back is left out, and so is what has not
--- ended: it is copied the next time. Where answers are recorded the copies wait as the batches the
+-- event a later number, not a later effect. What was taken back or deleted is left out, and so is what
+-- has not ended: it is copied the next time. Where answers are recorded the copies wait as the batches the
 -- originals were.
 WITH shadow AS MATERIALIZED (
-    SELECT s.*, l.settled_seq, p.custom_instructions AS usual, own.accepted_seq AS base
+    SELECT s.*, l.settled_seq, l.forgotten_seq, p.custom_instructions AS usual, own.accepted_seq AS base
     FROM shadows s
     JOIN lanes l ON l.id = CAST(:lane_id AS uuid)
     JOIN lanes own ON own.id = CAST(:shadow_lane_id AS uuid)
@@ -18,6 +18,7 @@ WITH shadow AS MATERIALIZED (
     FROM events e, shadow s
     WHERE e.lane_id = CAST(:lane_id AS uuid) AND e.seq > s.copied_seq AND e.seq <= s.settled_seq
       AND e.status <> 'CANCELLED' AND e.undone_at IS NULL
+      AND e.event_type = 'ADD' AND e.seq > s.forgotten_seq
 ), log AS MATERIALIZED (
     SELECT d.*, gen_random_uuid() AS copy_id,
            s.base + row_number() OVER (ORDER BY d.done_at, d.seq) AS copy_seq

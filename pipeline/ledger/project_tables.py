@@ -1,0 +1,127 @@
+"""The tables around a project, and what all tables have in common."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    Uuid,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def time(name: str, **options: object) -> Column[object]:
+    return Column(name, DateTime(timezone=True), **options)  # type: ignore[arg-type]
+
+
+def now(name: str) -> Column[object]:
+    return time(name, nullable=False, server_default=func.now())
+
+
+def scope_ids() -> tuple[Column[str], ...]:
+    return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
+
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("organization_id", Uuid, nullable=False),
+    Column("name", Text, nullable=False),
+    # What the project asks of extraction where a call does not say otherwise.
+    Column("custom_instructions", Text),
+    Column("agent_custom_instructions", Text),
+    Column("includes", Text),
+    Column("excludes", Text),
+    # {"name": "description", …}; NULL = the built-in ones.
+    Column("custom_categories", JSONB),
+    now("created_at"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    # SHA-256 of the key: the key itself is shown once and kept nowhere.
+    Column("digest", LargeBinary, primary_key=True),
+    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    Column("prefix", Text, nullable=False),
+    now("created_at"),
+    time("revoked_at"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("project_id", Uuid, primary_key=True),
+    Column("key", Text, primary_key=True),
+    # SHA-256 of what was asked: the same key with another body is a mistake of the client's.
+    Column("digest", LargeBinary, nullable=False),
+    Column("event_id", Uuid, nullable=False),
+    now("created_at"),
+    Index("ix_idempotency_keys_created_at", "created_at"),
+)
+
+# A replay of a scope's whole log. Its id is the id of a project that has no key and no row: no
+# caller can see what the copy of the log comes to there.
+shadows = Table(
+    "shadows",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    *scope_ids(),
+    # What it asks for in place of what is configured.
+    Column("custom_instructions", Text),
+    Column("llm_model", Text),
+    Column("embedder_model", Text),
+    Column("recorded", Boolean, nullable=False, server_default="false"),
+    # How far the log has been copied, in the numbers of the scope's lane.
+    Column("copied_seq", BigInteger, nullable=False, server_default="0"),
+    now("created_at"),
+    time("switched_at"),
+    Index("ix_shadows_project", "project_id", "created_at"),
+)
+
+# A user, agent, app or run exists by having memories; a row here only adds what else is known.
+owners = Table(
+    "owners",
+    metadata,
+    Column("project_id", Uuid, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    now("created_at"),
+    now("updated_at"),
+    CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
+)
+
+# A provider that is out of reach: while its row stands, one caller at a time may ask again.
+cooldowns = Table(
+    "cooldowns",
+    metadata,
+    Column("provider", Text, primary_key=True),
+    Column("failures", Integer, nullable=False, server_default="1"),
+    time("probe_at", nullable=False),
+    now("since"),
+)
