@@ -136,7 +136,9 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
         events.c.status
         == (Status.CANCELLED if request.code is FailureCode.CANCELLED else Status.FAILED),
     )
-    ids = await use_cases.replay_all(where, ledger=api.stores.ledger, dispatcher=api.dispatcher)
+    ids = await use_cases.replay_all(
+        project.id, where, ledger=api.stores.ledger, dispatcher=api.dispatcher
+    )
     return {"replayed": len(ids), "event_ids": [str(one) for one in ids]}
 
 

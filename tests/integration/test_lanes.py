@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage
+from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage, Wake
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
-from pipeline.ledger.lanes import Ending, Wake
+from pipeline.ledger.lanes import Ending
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
 

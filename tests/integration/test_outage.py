@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, Status, Usage
+from pipeline.domain import Answer, Fact, Status, Usage, Wake
 from pipeline.errors import ModelUnavailable
 from pipeline.guarded import GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
@@ -50,15 +50,18 @@ class HandedOut:
     def backlog(self) -> int:
         return len(self.hints.waiting)
 
-    def publish(self, *hint: object) -> bool:
-        self.hints.kick(*hint)  # type: ignore[arg-type]
+    def forgot(self) -> bool:
+        return False
+
+    def publish(self, wake: Wake, queue: str) -> bool:
+        self.hints.waiting.append(wake)
         return True
 
 
 def sweeper(engine: Engine) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
     ledger = engine.ledger
-    return Sweeper(ledger.lanes, ledger.cooldowns, engine.services.index, dispatcher)
+    return Sweeper(ledger, engine.services.index, dispatcher)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
