@@ -35,10 +35,10 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stores = bootstrap.stores(settings)
-        dispatcher = background_dispatcher(settings)
         watch = EventWatch(stores.ledger.events)
         gate = Gate(LoadView(stores.ledger.engine), limits(settings))
         gate.open()
+        dispatcher = background_dispatcher(settings, woken=gate.woken)
         keys = KeyRing(stores.ledger.projects)
         app.state.api = Api(settings, stores, dispatcher, keys, watch, gate)
         # What is loaded by now stays: a full collection of it stops every request for 100 ms.

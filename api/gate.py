@@ -1,8 +1,12 @@
-"""The gate of the accept path: back-pressure from a look at the ledger a second."""
+"""What the API knows of the load, from a look at the ledger a second: whether an add may come in,
+and how busy its project is.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -25,6 +29,7 @@ class Gate:
         self._view = view
         self._limits = limits
         self._load = Load()
+        self._lanes: Counter[UUID] = Counter()
         self._looking: asyncio.Task[None] | None = None
 
     def open(self) -> None:
@@ -42,10 +47,19 @@ class Gate:
             telemetry.adds_refused.labels("server" if error.everybody else "caller").inc()
             raise
 
+    def woken(self, project_id: UUID) -> int:
+        """How many lanes of this project are busy, the one just woken included.
+
+        Those woken since the last look count too: a crowd comes within a second.
+        """
+        self._lanes[project_id] += 1
+        return self._lanes[project_id]
+
     async def _look(self) -> None:
         while True:
             try:
                 self._load = await self._view.look(scope_events=self._limits.scope_events)
             except (SQLAlchemyError, OSError) as error:
                 log.warning("load_unknown", error=type(error).__name__)
+            self._lanes = Counter(self._load.lanes)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -31,14 +31,18 @@ class Load:
     """What waits, as of about a second ago.
 
     `ready` leaves out what is parked by an outage: that is no work for anybody yet.
-    `deep` names the lanes over the scope limit.
+    `deep` names the lanes over the scope limit; `lanes` counts each project's that are not idle.
     """
 
     projects: Mapping[UUID, int] = field(default_factory=dict)
     deep: Mapping[UUID, int] = field(default_factory=dict)
-    busy_lanes: int = 0
+    lanes: Mapping[UUID, int] = field(default_factory=dict)
     ready: int = 0
     drained_per_s: float = 0.0
+
+    @property
+    def busy_lanes(self) -> int:
+        return sum(self.lanes.values())
 
     @property
     def lag_s(self) -> float:

@@ -287,6 +287,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Wake:
+    """What a hint says: this lane, as of this fence, has this stage to do."""
+
+    lane_id: UUID
+    fence: int
+    stage: StageName
+
+
+@dataclass(frozen=True, slots=True)
 class Activation:
     """One worker's hold on a lane: valid as long as nobody has raised the fence."""
 

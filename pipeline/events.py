@@ -9,11 +9,10 @@ import structlog
 from sqlalchemy import ColumnElement
 
 from pipeline import telemetry
-from pipeline.domain import FailureCode, Message, Status
+from pipeline.domain import FailureCode, Message, Status, Wake
 from pipeline.errors import StoreUnavailable
 from pipeline.ingest import estimated_tokens
 from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.recourse import Edit, Replayed
 from pipeline.ledger.undo import Undone
 from pipeline.ports import Dispatcher, Embedder
@@ -35,7 +34,7 @@ async def cancel(
     taken, wake = await ledger.recourse.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
     log.info("event_cancelled", event_id=str(event_id), again=not taken)
-    _kick([wake] if wake else [], dispatcher)
+    _kick([wake] if wake else [], project_id, dispatcher)
 
 
 async def replay(
@@ -52,7 +51,8 @@ async def replay(
     Errors: NotFound; Conflict for an event that is neither.
     """
     edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
-    _tell(await ledger.recourse.replay(project_id, event_id, edit), dispatcher)
+    replayed = await ledger.recourse.replay(project_id, event_id, edit)
+    _tell(replayed, project_id, dispatcher)
 
 
 async def replay_graph(
@@ -62,19 +62,25 @@ async def replay_graph(
 
     Errors: NotFound; Conflict for an event whose graph has not failed.
     """
-    _tell(await ledger.recourse.replay_graph(project_id, event_id), dispatcher)
+    replayed = await ledger.recourse.replay_graph(project_id, event_id)
+    _tell(replayed, project_id, dispatcher)
 
 
 async def replay_all(
-    where: ColumnElement[bool], *, graph: bool = False, ledger: Ledger, dispatcher: Dispatcher
+    project_id: UUID,
+    where: ColumnElement[bool],
+    *,
+    graph: bool = False,
+    ledger: Ledger,
+    dispatcher: Dispatcher,
 ) -> Sequence[UUID]:
-    """Try again the matching events that have ended without success, oldest first; or those whose
-    graph has, for their `graph` alone.
+    """Try again the matching events of a project that have ended without success, oldest first; or
+    those whose graph has, for their `graph` alone.
 
     Returns their ids, about MOST_REPLAYS at most: who gets that many asks again.
     """
     replayed = await ledger.recourse.replay_all(where, limit=MOST_REPLAYS, graph=graph)
-    _tell(replayed, dispatcher)
+    _tell(replayed, project_id, dispatcher)
     return replayed.event_ids
 
 
@@ -110,12 +116,12 @@ async def undo(
     return undone
 
 
-def _tell(replayed: Replayed, dispatcher: Dispatcher) -> None:
+def _tell(replayed: Replayed, project_id: UUID, dispatcher: Dispatcher) -> None:
     telemetry.events_replayed.inc(len(replayed.event_ids))
     log.info("events_replayed", count=len(replayed.event_ids))
-    _kick(replayed.wakes, dispatcher)
+    _kick(replayed.wakes, project_id, dispatcher)
 
 
-def _kick(wakes: Iterable[Wake], dispatcher: Dispatcher) -> None:
+def _kick(wakes: Iterable[Wake], project_id: UUID, dispatcher: Dispatcher) -> None:
     for wake in wakes:
-        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+        dispatcher.kick(wake, project_id)

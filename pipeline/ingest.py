@@ -35,6 +35,7 @@ from pipeline.domain import (
     StageName,
     Status,
     Usage,
+    Wake,
 )
 from pipeline.errors import (
     Conflict,
@@ -47,7 +48,7 @@ from pipeline.errors import (
     TransientError,
 )
 from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Add, Ending, Wake
+from pipeline.ledger.lanes import Add, Ending
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
 from pipeline.stages import Finished
@@ -114,8 +115,8 @@ async def accept(
     if not accepted.same:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
     telemetry.events_accepted.inc(int(accepted.fresh))
-    if (wake := accepted.wake) is not None:
-        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+    if accepted.wake is not None:
+        dispatcher.kick(accepted.wake, scope.project_id)
     return accepted.event_id
 
 

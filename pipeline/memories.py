@@ -56,7 +56,7 @@ async def clear(
     cleared = await ledger.clearing.clear(project_id, asked)
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
     for wake in cleared.wakes:
-        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+        dispatcher.kick(wake, project_id)
     await _project(cleared.memory_ids[:AT_ONCE], index)
     return cleared.event_id
 

@@ -20,9 +20,9 @@ from pipeline.domain import (
     Neighbour,
     Question,
     SourcedMessage,
-    StageName,
     StoredRelation,
     Usage,
+    Wake,
 )
 
 Vector = Sequence[float]
@@ -183,6 +183,9 @@ class VectorStore(Protocol):
 class Dispatcher(Protocol):
     """Hints to workers. A lost hint costs time, never an event: the ledger knows what is due."""
 
-    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
-        """Publish the task of a lane's next stage. Never raises, never blocks for long."""
+    def kick(self, wake: Wake, project_id: UUID) -> None:
+        """Publish the task of a lane's next stage, in fairness to the lanes of other projects.
+
+        Never raises, never blocks for long.
+        """
         ...

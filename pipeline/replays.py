@@ -7,10 +7,9 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain import Scope
+from pipeline.domain import Scope, Wake
 from pipeline.errors import Conflict, StoreUnavailable
 from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.shadows import Shadow, Wish
 from pipeline.ledger.switch import Switched
 from pipeline.ports import Dispatcher, Embedder, Vector
@@ -30,7 +29,7 @@ async def begin(scope: Scope, wish: Wish, *, ledger: Ledger, dispatcher: Dispatc
     """
     shadow_id, wake = await ledger.shadows.cast(scope, wish, most=MOST_EVENTS)
     log.info("replay_begun", replay_id=str(shadow_id), recorded=wish.recorded)
-    _kick(wake, dispatcher)
+    _kick(wake, shadow_id, dispatcher)
     return await ledger.shadows.get(scope.project_id, shadow_id)
 
 
@@ -60,7 +59,7 @@ async def switch(
         vectors=dict(zip(texts, vectors, strict=True)),
         embedder=embedder.name,
     )
-    _kick(switched.wake, dispatcher)
+    _kick(switched.wake, shadow_id, dispatcher)
     if switched.behind:
         raise Conflict(
             f"{switched.behind} events came since this replay began and are being replayed now:"
@@ -106,6 +105,6 @@ async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
         await index.catch_up(ids[start : start + AT_ONCE])
 
 
-def _kick(wake: Wake | None, dispatcher: Dispatcher) -> None:
+def _kick(wake: Wake | None, shadow_id: UUID, dispatcher: Dispatcher) -> None:
     if wake is not None:
-        dispatcher.kick(wake.lane_id, wake.fence, wake.stage)
+        dispatcher.kick(wake, shadow_id)

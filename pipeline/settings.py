@@ -76,6 +76,7 @@ class Settings(BaseSettings):
     queued_grace_s: Annotated[float, Field(gt=0)] = 5.0
     sweep_s: Annotated[float, Field(gt=0)] = 1.0
     stop_s: Annotated[float, Field(ge=0)] = 20.0
+    stuck_s: Annotated[float, Field(gt=0)] = 60.0
     max_attempts: Annotated[int, Field(ge=1)] = 5
     outage_budget_s: Annotated[float, Field(gt=0)] = 86_400.0
     batch_events: Annotated[int, Field(ge=1, le=64)] = 8

@@ -18,10 +18,12 @@ from celery.signals import (
 )
 
 from pipeline import settings, telemetry
-from workers.app import QUEUE, make_app
+from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
+from workers.queues import QUEUES
 from workers.runtime import Runtime
 from workers.tasks import register
+from workers.watchdog import Watchdog
 
 log = structlog.get_logger()
 
@@ -37,8 +39,15 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = make_app(configured)
     runtime = Runtime(configured)
-    dispatcher = BackgroundDispatcher(CeleryDispatcher(app), at_once=True)
+    publisher = CeleryDispatcher(app)
+    dispatcher = BackgroundDispatcher(publisher, at_once=True)
     register(app, runtime, dispatcher)
+    watchdog = Watchdog(
+        runtime,
+        publisher.backlog,
+        threads=configured.worker_concurrency,
+        stuck_s=configured.stuck_s,
+    )
 
     # Celery keeps weak references to receivers: these live as long as this frame.
     def keep_our_logging(**_: Any) -> None:
@@ -47,6 +56,7 @@ def main() -> None:
     def ready(**_: Any) -> None:
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
         runtime.warm()
+        watchdog.start()
         if arguments.ready_file:
             arguments.ready_file.touch()
 
@@ -70,12 +80,13 @@ def main() -> None:
         hostname=f"{arguments.name}@%h",
         pool="threads",
         concurrency=configured.worker_concurrency,
-        queues=[QUEUE],
+        queues=QUEUES,
         quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
     ).start()
+    watchdog.close()
     dispatcher.close()
     runtime.close()
 

@@ -13,8 +13,7 @@ from kombu.transport import virtual
 from pipeline.domain import StageName
 from pipeline.errors import InvalidInput
 from pipeline.settings import Settings
-
-QUEUE = "mem.lane"
+from workers.queues import QUEUES
 
 
 class QoS(kombu_redis.QoS):
@@ -47,8 +46,8 @@ def make_app(settings: Settings) -> Celery:
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         worker_prefetch_multiplier=1,
-        task_queues=[Queue(QUEUE)],  # type: ignore[no-untyped-call]
-        task_default_queue=QUEUE,
+        task_queues=[Queue(name, routing_key=name) for name in QUEUES],  # type: ignore[no-untyped-call]
+        task_default_queue=QUEUES[0],
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -66,7 +65,10 @@ def make_app(settings: Settings) -> Celery:
             "socket_connect_timeout": 3,
             # kombu's default of 10 loses acknowledgements under many threads.
             "max_connections": settings.worker_concurrency + 50,
+            # The queue a hint was taken from goes to the end: see workers.queues.
             "queue_order_strategy": "round_robin",
+            # No priorities: by default each queue is four keys in every BRPOP.
+            "priority_steps": [0],
         },
         broker_pool_limit=20,
         broker_connection_retry_on_startup=True,

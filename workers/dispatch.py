@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
+from collections.abc import Callable
+from queue import Full, Queue
 from uuid import UUID
 
 import structlog
 from celery import Celery
-from kombu.exceptions import ChannelError, OperationalError
+from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
-from pipeline.domain import StageName
+from pipeline.domain import Wake
 from pipeline.settings import Settings
-from workers.app import QUEUE, make_app, task_name
+from workers.app import make_app, task_name
+from workers.queues import QUEUES, queue_of
 
 log = structlog.get_logger()
 
 # Hints beyond this are dropped: the sweeper finds their lanes, and memory stays bounded.
 MOST_WAITING = 10_000
+MARK = "memlane:epoch"
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 2.0
-Hint = tuple[UUID, int, StageName]
+Hint = tuple[Wake, str]
 
 
 class CeleryDispatcher:
@@ -29,14 +32,18 @@ class CeleryDispatcher:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
+        errors = app.connection_for_write().connection_errors
+        self._away: tuple[type[Exception], ...] = (OperationalError, OSError, *errors)
 
-    def publish(self, lane_id: UUID, fence: int, stage: StageName) -> bool:
+    def publish(self, wake: Wake, queue: str) -> bool:
         """False where the broker did not take it: no loss, the ledger knows what is due."""
         try:
-            self._app.send_task(task_name(stage), args=(str(lane_id), fence))
+            self._app.send_task(
+                task_name(wake.stage), args=(str(wake.lane_id), wake.fence), queue=queue
+            )
         except (OperationalError, OSError) as error:
             telemetry.kicks_failed.inc()
-            log.warning("kick_failed", lane_id=str(lane_id), error=type(error).__name__)
+            log.warning("kick_failed", lane_id=str(wake.lane_id), error=type(error).__name__)
             return False
         return True
 
@@ -45,12 +52,26 @@ class CeleryDispatcher:
         try:
             with self._app.connection_for_write() as connection:
                 channel = connection.default_channel
-                declared = channel.queue_declare(QUEUE, passive=True)
-        except ChannelError:
-            return 0  # no worker has declared the queue yet
-        except (OperationalError, OSError):
+                # Declared as Celery declares them: whoever is first makes them.
+                declared = [
+                    channel.queue_declare(name, durable=True, auto_delete=False) for name in QUEUES
+                ]
+        except self._away:
             return None
-        return int(declared.message_count)
+        return sum(int(queue.message_count) for queue in declared)
+
+    def forgot(self) -> bool:
+        """Whether the broker was wiped or replaced since somebody last asked.
+
+        Asking leaves a mark in it. Only Redis has a place for one: elsewhere the answer is False.
+        """
+        try:
+            with self._app.connection_for_write() as connection:
+                if connection.transport.driver_type != "redis":
+                    return False
+                return bool(connection.default_channel.client.set(MARK, "1", nx=True))
+        except self._away:
+            return False
 
 
 class BackgroundDispatcher:
@@ -63,22 +84,22 @@ class BackgroundDispatcher:
     def __init__(self, dispatcher: CeleryDispatcher, *, at_once: bool) -> None:
         self._dispatcher = dispatcher
         self._at_once = at_once
-        self._waiting: queue.Queue[Hint | None] = queue.Queue(MOST_WAITING)
+        self._waiting: Queue[Hint | None] = Queue(MOST_WAITING)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kicks", daemon=True)
         self._thread.start()
 
-    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
-        if self._at_once and self._dispatcher.publish(lane_id, fence, stage):
+    def kick(self, wake: Wake, queue: str) -> None:
+        if self._at_once and self._dispatcher.publish(wake, queue):
             return
         try:
-            self._waiting.put_nowait((lane_id, fence, stage))
-        except queue.Full:
+            self._waiting.put_nowait((wake, queue))
+        except Full:
             telemetry.kicks_failed.inc()
 
     def close(self, *, timeout_s: float = 2.0) -> None:
         """Publish what is waiting, within the time given; what is left is the sweeper's."""
-        with contextlib.suppress(queue.Full):
+        with contextlib.suppress(Full):
             self._waiting.put(None, timeout=timeout_s)
         self._thread.join(timeout_s)
         self._closed.set()
@@ -90,6 +111,21 @@ class BackgroundDispatcher:
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
-def background_dispatcher(settings: Settings) -> BackgroundDispatcher:
+class FairDispatcher:
+    """Wakes a lane among those of projects as busy as its own: `woken` counts that project's busy
+    lanes, this one included.
+    """
+
+    def __init__(self, dispatcher: BackgroundDispatcher, *, woken: Callable[[UUID], int]) -> None:
+        self._dispatcher = dispatcher
+        self._woken = woken
+        self.close = dispatcher.close
+
+    def kick(self, wake: Wake, project_id: UUID) -> None:
+        self._dispatcher.kick(wake, queue_of(self._woken(project_id)))
+
+
+def background_dispatcher(settings: Settings, *, woken: Callable[[UUID], int]) -> FairDispatcher:
     """For the API, which may know no more of the workers than this."""
-    return BackgroundDispatcher(CeleryDispatcher(make_app(settings)), at_once=False)
+    publisher = CeleryDispatcher(make_app(settings))
+    return FairDispatcher(BackgroundDispatcher(publisher, at_once=False), woken=woken)

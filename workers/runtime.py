@@ -19,10 +19,11 @@ import uvloop
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap
-from pipeline.domain import Activation
+from pipeline.domain import Activation, Wake
 from pipeline.ingest import Services, run_stage
-from pipeline.ledger.lanes import Lanes, Wake
+from pipeline.ledger.lanes import Lanes
 from pipeline.settings import Settings
+from pipeline.turns import Turns
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -33,6 +34,8 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = uvloop.new_event_loop()
+        self._turned = threading.Event()
+        self._turned.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="loop", daemon=True)
         self._thread.start()
 
@@ -46,6 +49,13 @@ class LoopThread:
     def call_later(self, delay_s: float, what: Callable[[], None]) -> None:
         """Have it called in the loop; from anywhere, a signal handler too."""
         self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, what)
+
+    def turned(self) -> bool:
+        """Whether the loop has got round to anything new since this was last asked."""
+        turned = self._turned.is_set()
+        self._turned.clear()
+        self._loop.call_soon_threadsafe(self._turned.set)
+        return turned
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -99,15 +109,32 @@ class Runtime:
         self._stores = bootstrap.stores(settings)
         self._services: Services = bootstrap.services(settings, self._stores)
         self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
+        self._turns = Turns()
+        # Hints so far; the watchdog compares.
+        self.taken = self.done = 0
+        self._lock = threading.Lock()
         self._background = [
             self._loop.start(self._leases.beat()),
             self._loop.start(self._services.projector.run()),
         ]
 
-    def run_stage(self, wake: Wake) -> Wake | None:
-        return self._loop.run(
-            run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
-        )
+    def run_stage(self, wake: Wake, *, rank: int) -> Wake | None:
+        with self._lock:
+            self.taken += 1
+        try:
+            return self._loop.run(self._in_turn(wake, rank))
+        finally:
+            with self._lock:
+                self.done += 1
+
+    def turned(self) -> bool:
+        return self._loop.turned()
+
+    async def _in_turn(self, wake: Wake, rank: int) -> Wake | None:
+        async with self._turns.take(rank):
+            return await run_stage(
+                wake, owner=self.owner, services=self._services, leases=self._leases
+            )
 
     def stop_within(self, seconds: float) -> None:
         """Let stages finish for so long, then have their lanes handed back."""

@@ -11,7 +11,9 @@ import argparse
 import asyncio
 import contextlib
 import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from uuid import UUID
 
 import structlog
 import uvloop
@@ -19,20 +21,22 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.errors import TransientError
-from pipeline.ledger.cooldowns import Cooldowns
-from pipeline.ledger.lanes import Lanes
+from pipeline.ledger import Ledger
+from pipeline.ledger.lanes import Swept
+from pipeline.ledger.load import LoadView
 from pipeline.ledger.retention import Retention
 from pipeline.vectors import VectorIndex
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
+from workers.queues import queue_of
 
 log = structlog.get_logger()
 
-# One tick's share; the rest is due at the next one.
-LANES_A_TICK = 200
+# One tick's share, a second of publishing; the rest is due at the next one.
+LANES_A_TICK = 1_000
 # So many hints in the broker explain why one is late; then it is given up only after a minute.
 DEEP, PATIENCE_S = 100, 60.0
-FIRST_RAMP = 10
+FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Younger gaps between ledger and index belong to events still under way.
 OWED_FOR_S = 15.0
 
@@ -40,18 +44,19 @@ OWED_FOR_S = 15.0
 class Sweeper:
     def __init__(
         self,
-        lanes: Lanes,
-        cooldowns: Cooldowns,
+        ledger: Ledger,
         index: VectorIndex,
         dispatcher: CeleryDispatcher,
         retention: Retention,
     ) -> None:
-        self._lanes = lanes
-        self._cooldowns = cooldowns
+        self._lanes = ledger.lanes
+        self._cooldowns = ledger.cooldowns
+        self._load = LoadView(ledger.engine)
         self._index = index
         self._dispatcher = dispatcher
         self._retention = retention
-        self._broker_was_down = False
+        # Whether the broker may have lost hints it was told.
+        self._doubt = False
         # How many parked lanes the next tick resumes; 0 while no outage is being got over.
         self._ramp = 0
 
@@ -72,26 +77,37 @@ class Sweeper:
         elif self._ramp:
             released = await self._lanes.release(limit=self._ramp)
             log.info("lanes_resumed", count=released)
-            self._ramp = min(self._ramp * 2, LANES_A_TICK) if released == self._ramp else 0
+            self._ramp = min(self._ramp * 2, LONGEST_RAMP) if released == self._ramp else 0
 
     async def requeue(self) -> None:
-        """Queue what is due again. While the broker is away nothing is touched; once it is back,
-        every queued lane is told again, for its hint may have gone down with it.
+        """Queue what is due again. While the broker is away nothing is touched; once it is back, or
+        was wiped, every queued lane is told again, for its hint may have gone down with it.
         """
         backlog = await asyncio.to_thread(self._dispatcher.backlog)
         if backlog is None:
-            if not self._broker_was_down:
+            if not self._doubt:
                 log.warning("broker_down")
-            self._broker_was_down = True
+            self._doubt = True
             return
-        if self._broker_was_down:
-            await self._lanes.doubt_hints()
-            self._broker_was_down = False
+        if await asyncio.to_thread(self._dispatcher.forgot):
+            log.warning("broker_blank")
+            self._doubt = True
+        if self._doubt:
+            await self._lanes.doubt_hints(patience_s=PATIENCE_S)
+            self._doubt = False
         patience_s = 0.0 if backlog < DEEP else PATIENCE_S
-        for lane in await self._lanes.sweep(limit=LANES_A_TICK, patience_s=patience_s):
+        if found := await self._lanes.sweep(limit=LANES_A_TICK, patience_s=patience_s):
+            busy = await self._load.lanes()
+            await asyncio.to_thread(self._tell, found, busy)
+
+    def _tell(self, found: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
+        for lane in found:
+            wake, queue = lane.wake, queue_of(busy.get(lane.project_id, 0))
             telemetry.swept.labels(lane.was).inc()
-            log.info("lane_swept", lane_id=str(lane.lane_id), was=lane.was, stage=lane.stage)
-            await asyncio.to_thread(self._dispatcher.publish, lane.lane_id, lane.fence, lane.stage)
+            log.info("lane_swept", lane_id=str(wake.lane_id), was=lane.was, stage=wake.stage)
+            if not self._dispatcher.publish(wake, queue):
+                self._doubt = True
+                return
 
     async def repair(self) -> None:
         try:
@@ -113,13 +129,11 @@ async def run(ready_file: Path | None) -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
     stores = bootstrap.stores(configured)
-    ledger = stores.ledger
     sweeper = Sweeper(
-        ledger.lanes,
-        ledger.cooldowns,
+        stores.ledger,
         stores.index,
         CeleryDispatcher(make_app(configured)),
-        bootstrap.build_retention(configured, ledger),
+        bootstrap.build_retention(configured, stores.ledger),
     )
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

@@ -1,5 +1,7 @@
 """One task a stage, all alike: read the hint, run the stage, publish the next hint.
 
+The next hint stands in the queue this one came from: which one is decided where lanes wake.
+
 A message is what any release may have published. One that says more than this release knows, or
 something else, is dropped with a word in the log: the ledger knows what is due, and the sweeper
 tells it again in words of its own.
@@ -12,30 +14,33 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from celery import Celery
+from celery import Celery, Task
 
-from pipeline.domain import StageName
-from pipeline.ledger.lanes import Wake
-from pipeline.ports import Dispatcher
+from pipeline.domain import StageName, Wake
 from workers.app import task_name
+from workers.dispatch import BackgroundDispatcher
+from workers.queues import rank_of
 from workers.runtime import Runtime
 
 log = structlog.get_logger()
 
 
-def register(app: Celery, runtime: Runtime, dispatcher: Dispatcher) -> None:
+def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) -> None:
     for stage in StageName:
-        app.task(_task(stage, runtime, dispatcher), name=task_name(stage))
+        app.task(_task(stage, runtime, dispatcher), name=task_name(stage), bind=True)
 
 
-def _task(stage: StageName, runtime: Runtime, dispatcher: Dispatcher) -> Callable[..., None]:
-    def run(*said: Any, **more: Any) -> None:
+def _task(
+    stage: StageName, runtime: Runtime, dispatcher: BackgroundDispatcher
+) -> Callable[..., None]:
+    def run(task: Task, *said: Any, **more: Any) -> None:
         if (wake := read_hint(stage, *said, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
             return
-        following = runtime.run_stage(wake)
+        queue = task.request.delivery_info["routing_key"]
+        following = runtime.run_stage(wake, rank=rank_of(queue))
         if following is not None:
-            dispatcher.kick(following.lane_id, following.fence, following.stage)
+            dispatcher.kick(following, queue)
 
     return run
 

@@ -137,7 +137,7 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
     )
     graph = request.stage is not None
     ids = await use_cases.replay_all(
-        where, graph=graph, ledger=api.stores.ledger, dispatcher=api.dispatcher
+        project.id, where, graph=graph, ledger=api.stores.ledger, dispatcher=api.dispatcher
     )
     return {"replayed": len(ids), "event_ids": [str(one) for one in ids]}
 

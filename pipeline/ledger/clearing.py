@@ -29,11 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, Scope, StageName, Status
+from pipeline.domain import EventType, Scope, StageName, Status, Wake
 from pipeline.filters import Filter, of_ids_only, pinned
 from pipeline.ledger.editing import end_unstated
 from pipeline.ledger.filtering import lanes_matching, matches
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.memory_rows import retire_all
 from pipeline.ledger.schema import (
     events,

@@ -36,6 +36,7 @@ from pipeline.domain import (
     StageName,
     Status,
     Usage,
+    Wake,
 )
 from pipeline.errors import LaneLost, MovedOn
 from pipeline.ledger.batches import OPTIONS, batch_of
@@ -64,15 +65,6 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
-    """What a hint says: this lane, as of this fence, has this stage to do."""
-
-    lane_id: UUID
-    fence: int
-    stage: StageName
-
-
-@dataclass(frozen=True, slots=True)
 class Accepted:
     """What an add came to: its event, and whom to wake where it found its lane idle.
 
@@ -87,7 +79,9 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept(Wake):
+class Swept:
+    wake: Wake
+    project_id: UUID
     was: str
 
 
@@ -317,10 +311,13 @@ class Lanes:
                 },
             )
 
-    async def doubt_hints(self) -> None:
-        """Make every queued lane due: the broker may have lost what it was told."""
+    async def doubt_hints(self, *, patience_s: float) -> None:
+        """Make every queued lane due, for a sweep of so much patience too: the broker may have lost
+        what it was told.
+        """
+        values = {"patience": timedelta(seconds=patience_s)}
         async with self._engine.connect() as connection:
-            await connection.execute(statement("doubt_hints"))
+            await connection.execute(statement("doubt_hints"), values)
 
     async def release(self, *, limit: int) -> int:
         """Make lanes that wait for a model due now. Returns how many."""
@@ -342,7 +339,10 @@ class Lanes:
                     "stages": list(StageName),
                 },
             )
-            return [Swept(r.lane_id, r.fence, StageName(r.stage), r.was) for r in rows]
+            return [
+                Swept(Wake(r.lane_id, r.fence, StageName(r.stage)), r.project_id, r.was)
+                for r in rows
+            ]
 
     async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
         async with self._engine.connect() as connection:

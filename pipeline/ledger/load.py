@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from uuid import UUID
 
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -17,6 +19,16 @@ MEASURED_OVER_S = 10
 class LoadView:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def lanes(self) -> Mapping[UUID, int]:
+        """How many lanes of each project are not idle."""
+        busy = (
+            select(lanes.c.project_id, func.count())
+            .where(lanes.c.state != "IDLE")
+            .group_by(lanes.c.project_id)
+        )
+        async with self._engine.connect() as connection:
+            return {row[0]: row[1] for row in await connection.execute(busy)}
 
     async def look(self, *, scope_events: int) -> Load:
         """The load now; `deep` holds the lanes with at least so many events."""
@@ -39,7 +51,7 @@ class LoadView:
             return Load(
                 projects={row[0]: int(row[2]) for row in projects},
                 deep={row[0]: row[1] for row in await connection.execute(deep)},
-                busy_lanes=sum(row[1] for row in projects),
+                lanes={row[0]: row[1] for row in projects},
                 ready=sum(int(row[3]) for row in projects),
                 drained_per_s=(await connection.scalar(ended) or 0) / MEASURED_OVER_S,
             )

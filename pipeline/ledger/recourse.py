@@ -22,10 +22,9 @@ import orjson
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Message, StageName, Status
+from pipeline.domain import Message, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import NO_SUCH_EVENT
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.schema import events, lanes, messages
 from pipeline.ledger.sql import statement
 

@@ -16,10 +16,9 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Scope, StageName, Status
+from pipeline.domain import Scope, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import FINAL
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.schema import (
     entities,
     events,

@@ -15,12 +15,11 @@ from sqlalchemy import Row, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Entity, Outcome, Scope, Status
+from pipeline.domain import Entity, Outcome, Scope, Status, Wake
 from pipeline.errors import Conflict
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
 from pipeline.ledger.effects import entity_id
 from pipeline.ledger.events import FINAL
-from pipeline.ledger.lanes import Wake
 from pipeline.ledger.schema import (
     entities,
     events,

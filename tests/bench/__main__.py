@@ -24,6 +24,7 @@ import uvloop
 
 from deploy.stack.layout import Layout
 from tests.bench.engine import HOPS, drain
+from tests.bench.fairness import fairness
 from tests.bench.load import closed_loop
 from tests.support.stack import Stack
 
@@ -83,6 +84,7 @@ async def main() -> None:
             name: round(psutil.Process(pid).memory_info().rss / 1e6)
             for name, pid in sorted(stack.pids().items())
         }
+    shares = await fairness(events=2_000, scopes=5_000)
     report = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),  # noqa: TID251  a report's date
         "cores": os.cpu_count(),
@@ -93,6 +95,7 @@ async def main() -> None:
         "drain_deep": deep,
         "noop_hop_cpu_ms": round(noop_ms, 3),
         "event_cpu_to_noop_hops": round(wide["worker_cpu_ms_per_event"] / (HOPS * noop_ms), 2),
+        "fairness": shares,
         "rss_mb": rss,
     }
     text = json.dumps(report, indent=2)

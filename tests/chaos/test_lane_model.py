@@ -38,10 +38,11 @@ from pipeline.domain import (
     StageName,
     Status,
     Usage,
+    Wake,
 )
 from pipeline.errors import LaneLost
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.lanes import Add, Ending, Lanes, Wake
+from pipeline.ledger.lanes import Add, Ending, Lanes
 from workers.runtime import LoopThread
 
 T = TypeVar("T")
@@ -315,8 +316,8 @@ class LaneMachine(RuleBasedStateMachine):
                 due[n] = model.state
                 model.fence += model.state == "RUNNING"
                 model.queue(model.stage)
-        assert {mine[swept.lane_id]: swept.was for swept in found} == due
-        wakes = [Wake(swept.lane_id, swept.fence, swept.stage) for swept in found]
+        assert {mine[swept.wake.lane_id]: swept.was for swept in found} == due
+        wakes = [swept.wake for swept in found]
         return multiple(*((mine[wake.lane_id], wake) for wake in wakes))
 
     # What must hold after each step

@@ -35,6 +35,7 @@ from pipeline.domain import (
     Neighbour,
     Outcome,
     StageName,
+    Wake,
 )
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.load import LoadView
@@ -57,8 +58,8 @@ class Workers:
     engine: Engine
     running: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
-        self.engine.hints.kick(lane_id, fence, stage)
+    def kick(self, wake: Wake, project_id: UUID) -> None:
+        self.engine.hints.kick(wake, project_id)
         self.running.append(asyncio.create_task(self.engine.drain()))
 
 

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage
+from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage, Wake
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
-from pipeline.ledger.lanes import Ending, Wake
+from pipeline.ledger.lanes import Ending
 from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import cast
 
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, Status, Usage
+from pipeline.domain import Answer, Fact, Status, Usage, Wake
 from pipeline.errors import ModelUnavailable
 from pipeline.guarded import GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
-from pipeline.ledger.retention import Retention
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher
@@ -52,16 +50,17 @@ class HandedOut:
     def backlog(self) -> int:
         return len(self.hints.waiting)
 
-    def publish(self, *hint: object) -> bool:
-        self.hints.kick(*hint)  # type: ignore[arg-type]
+    def forgot(self) -> bool:
+        return False
+
+    def publish(self, wake: Wake, queue: str) -> bool:
+        self.hints.waiting.append(wake)
         return True
 
 
 def sweeper(engine: Engine) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
-    ledger = engine.ledger
-    retention = Retention(ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
-    return Sweeper(ledger.lanes, ledger.cooldowns, engine.services.index, dispatcher, retention)
+    return Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(

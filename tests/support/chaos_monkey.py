@@ -25,8 +25,8 @@ from deploy.stack.journal import read
 from deploy.stack.layout import Layout
 from tests.support.chaos_ledger import LedgerAway, LedgerWindow, Rows, broker_url, holds
 from tests.support.stack import Stack
+from workers.queues import QUEUES
 
-QUEUE = "mem.lane"
 BACK_WITHIN_S = 90.0
 # A zombie sleeps until its lanes were taken over, but not for ever where something keeps them.
 LONGEST_FREEZE_S = 30.0
@@ -290,21 +290,16 @@ class Monkey:
             assert await holds(flushed, within_s=BACK_WITHIN_S), "the broker did not come back"
 
     async def _rewrite(self, act: Act, change: Callable[[list[bytes]], list[bytes]]) -> None:
-        """Take every waiting hint out of the queue at once, and put others back."""
+        """Take every waiting hint out of its queue at once, and put others back."""
         async with Redis.from_url(broker_url(self.stack)) as broker:
 
             async def rewritten() -> bool:
                 try:
-                    async with broker.pipeline(transaction=True) as both:
-                        both.lrange(QUEUE, 0, -1)
-                        both.delete(QUEUE)
-                        taken: list[bytes] = (await both.execute())[0]
-                    if changed := change(taken):
-                        await broker.rpush(QUEUE, *changed)
+                    touched = sum([await replaced(broker, queue, change) for queue in QUEUES])
                 except (RedisError, OSError):
                     return False
-                self.hints_touched[act] += len(taken)
-                return bool(taken)
+                self.hints_touched[act] += touched
+                return touched > 0
 
             # Where no hint waits just now there is soon one, unless all work is done.
             await holds(rewritten, within_s=5.0, every_s=0.01)
@@ -314,6 +309,17 @@ class Monkey:
 
     def _shuffled(self, hints: list[bytes]) -> list[bytes]:
         return self._chance.sample(hints, k=len(hints))
+
+
+async def replaced(broker: Redis, queue: str, change: Callable[[list[bytes]], list[bytes]]) -> int:
+    """Put what a change makes of a queue's hints in their place; how many they were."""
+    async with broker.pipeline(transaction=True) as both:
+        both.lrange(queue, 0, -1)
+        both.delete(queue)
+        taken: list[bytes] = (await both.execute())[0]
+    if changed := change(taken):
+        await broker.rpush(queue, *changed)
+    return len(taken)
 
 
 def _as_new(hint: bytes) -> bytes:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text, update
@@ -13,13 +14,14 @@ from sqlalchemy import select, text, update
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.domain import Activation, AddOptions, Batch, Message, Role, Scope, StageName
+from pipeline.domain import Activation, AddOptions, Batch, Message, Role, Scope, StageName, Wake
 from pipeline.ingest import Services, accept, run_stage
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.events import EventView
-from pipeline.ledger.lanes import Lanes, Wake
+from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.projects import Project
+from pipeline.ledger.retention import Retention
 from pipeline.ledger.schema import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
 from pipeline.vectors import Projector, VectorIndex
@@ -47,8 +49,8 @@ class Hints:
 
     waiting: deque[Wake] = field(default_factory=deque)
 
-    def kick(self, lane_id: UUID, fence: int, stage: StageName) -> None:
-        self.waiting.append(Wake(lane_id, fence, stage))
+    def kick(self, wake: Wake, project_id: UUID) -> None:
+        self.waiting.append(wake)
 
 
 class NoLeases:
@@ -83,6 +85,10 @@ class Engine:
             outage_budget_s=86_400,
         )
         return cls(ledger, project, services, vectors)
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(self.ledger.engine, keys_for=timedelta(days=1), outputs_for=None)
 
     def scope(self, user_id: str = "maya") -> Scope:
         return Scope(self.project.id, user_id=user_id)
@@ -135,7 +141,7 @@ class Engine:
         """What the sweeper does: queue what is due, hand out its hints."""
         found = await self.ledger.lanes.sweep(limit=1000, patience_s=0)
         for lane in found:
-            self.hints.kick(lane.lane_id, lane.fence, lane.stage)
+            self.hints.kick(lane.wake, lane.project_id)
         return len(found)
 
     async def pass_time(self, seconds: float) -> None:

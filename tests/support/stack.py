@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -22,11 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Stack:
-    """`settings` are MEMLANE_… variables beside data directory and port."""
+    """`settings` are MEMLANE_… variables beside data directory and port; `programs` stand in for
+    ours, each as Python's arguments.
+    """
 
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=ports.choose)
+    programs: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -45,9 +49,9 @@ class Stack:
     def key(self) -> str:
         return (self.data_dir / "api_key").read_text().strip()
 
-    def command(self, verb: str) -> subprocess.CompletedProcess[str]:
+    def command(self, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "deploy.stack", verb],
+            [sys.executable, "-m", "deploy.stack", verb, *arguments],
             cwd=ROOT,
             env=self.environment,
             capture_output=True,
@@ -57,9 +61,16 @@ class Stack:
         )
 
     def up(self) -> str:
-        done = self.command("up")
+        done = self.command("up", *self._stand_ins())
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def _stand_ins(self) -> Sequence[str]:
+        if not self.programs:
+            return ()
+        table = self.data_dir.with_suffix(".programs.json")
+        table.write_text(json.dumps(self.programs))
+        return ("--programs", str(table))
 
     def down(self) -> None:
         done = self.command("down")

@@ -27,7 +27,7 @@ def test_an_idle_server_takes_everything() -> None:
 
 
 def test_a_scope_at_its_limit_is_told_when_its_own_lane_has_drained() -> None:
-    error = refused(Load(deep={MAYA.lane_id: 14}, busy_lanes=2, drained_per_s=2))
+    error = refused(Load(deep={MAYA.lane_id: 14}, lanes={MAYA.project_id: 2}, drained_per_s=2))
     assert error.retry_after_s == 5  # 5 events over, one lane's half of 2 a second
     assert not error.everybody
 

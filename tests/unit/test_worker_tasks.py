@@ -7,8 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.domain import StageName
-from pipeline.ledger.lanes import Wake
+from pipeline.domain import StageName, Wake
 from workers.tasks import read_hint
 
 LANE = "0d865521-65c9-4481-9813-7ad1362689c8"

@@ -19,4 +19,4 @@ UPDATE lanes SET
     owner = NULL,
     due_at = now() + CAST(:grace AS interval)
 FROM due WHERE lanes.id = due.id
-RETURNING lanes.id AS lane_id, lanes.fence, lanes.stage, due.state AS was
+RETURNING lanes.id AS lane_id, lanes.fence, lanes.stage, lanes.project_id, due.state AS was

@@ -1,0 +1,93 @@
+"""Hints in a real broker: which queue they stand in, and what happens once they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+from redis.asyncio import Redis as RedisClient
+
+from deploy.stack.servers import Redis
+from pipeline.domain import AddOptions, Message, Role, StageName, Wake
+from pipeline.ledger.lanes import Add
+from pipeline.settings import Settings
+from tests.support.engine import Engine
+from workers.app import make_app
+from workers.dispatch import CeleryDispatcher
+from workers.queues import MOST_LANES, QUEUES
+from workers.sweeper import DEEP, LANES_A_TICK, Sweeper
+
+
+@pytest.fixture
+async def broker(redis: Redis) -> AsyncIterator[RedisClient]:
+    async with RedisClient.from_url(redis.url) as client:
+        await client.flushall()
+        yield client
+
+
+@pytest.fixture
+def dispatcher(redis: Redis, broker: RedisClient) -> CeleryDispatcher:
+    return CeleryDispatcher(make_app(Settings(broker_url=SecretStr(redis.url))))
+
+
+async def depths(broker: RedisClient) -> dict[str, int]:
+    lengths: dict[str, Any] = {name: await broker.llen(name) for name in QUEUES}
+    return {name: length for name, length in lengths.items() if length}
+
+
+async def queue_up(engine: Engine, lanes: int) -> None:
+    """So many lanes of the project with one event each, and no hint of any in the broker."""
+    said = [Message(Role.USER, "I like jazz.")]
+    await engine.ledger.lanes.accept(
+        [
+            Add(uuid4(), engine.scope(f"user-{n}"), said, AddOptions(), tokens=4)
+            for n in range(lanes)
+        ]
+    )
+
+
+def test_a_hint_stands_in_the_queue_it_is_given_to_and_in_no_other(
+    dispatcher: CeleryDispatcher, redis: Redis
+) -> None:
+    for count, name in enumerate(QUEUES, start=1):
+        for _ in range(count):
+            assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+    assert dispatcher.backlog() == sum(range(len(QUEUES) + 1))
+
+
+async def test_a_broker_forgets_once_each_time_it_is_wiped(
+    dispatcher: CeleryDispatcher, broker: RedisClient
+) -> None:
+    assert [dispatcher.forgot(), dispatcher.forgot()] == [True, False]
+    await broker.flushall()
+    assert [dispatcher.forgot(), dispatcher.forgot()] == [True, False]
+
+
+async def test_a_wiped_broker_is_told_every_hint_again_at_once(
+    engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
+) -> None:
+    """Also those beyond one tick's share, though by then the broker holds many."""
+    sweeper = Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
+    await sweeper.tick()
+    lanes = LANES_A_TICK + DEEP
+    await queue_up(engine, lanes)
+    await sweeper.tick()
+    assert await depths(broker) == {}  # their grace runs
+    await broker.flushall()
+    await sweeper.tick()
+    await sweeper.tick()
+    assert await depths(broker) == {QUEUES[-1]: lanes}
+    await sweeper.tick()
+    assert await depths(broker) == {QUEUES[-1]: lanes}  # told once
+
+
+async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
+    engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
+) -> None:
+    sweeper = Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
+    await queue_up(engine, MOST_LANES[0] + 1)
+    await sweeper.tick()  # a blank broker
+    assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}

@@ -1,0 +1,19 @@
+"""How busy the API takes a project to be."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from api.gate import Gate
+from pipeline.admission import Limits
+from pipeline.ledger import connect
+from pipeline.ledger.load import LoadView
+
+CROWDED, QUIET = UUID(int=1), UUID(int=2)
+
+
+def test_lanes_woken_since_the_last_look_count_for_their_project_alone() -> None:
+    view = LoadView(connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1))
+    gate = Gate(view, Limits(scope_events=1, project_events=1, lag_s=1))
+    assert [gate.woken(CROWDED) for _ in range(12)] == list(range(1, 13))
+    assert gate.woken(QUIET) == 1

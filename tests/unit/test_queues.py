@@ -1,0 +1,34 @@
+"""Which queue a hint stands in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.queues import QUEUES, queue_of, rank_of
+
+
+@pytest.mark.parametrize(
+    ("busy_lanes", "queue"),
+    [
+        (0, "mem.lane"),
+        (10, "mem.lane"),
+        (11, "mem.lane.10"),
+        (100, "mem.lane.10"),
+        (101, "mem.lane.100"),
+        (1_001, "mem.lane.1000"),
+    ],
+)
+def test_a_hint_stands_with_those_of_projects_as_busy(busy_lanes: int, queue: str) -> None:
+    assert queue_of(busy_lanes) == queue
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_who_is_busier_never_stands_before_who_is_less(one: int, other: int) -> None:
+    few, many = sorted((one, other))
+    assert rank_of(queue_of(few)) <= rank_of(queue_of(many))
+
+
+def test_a_queue_that_is_none_of_ours_comes_last() -> None:
+    assert rank_of("somebody.else") == len(QUEUES)

@@ -1,0 +1,122 @@
+"""A worker that does nothing any more ends itself: whatever supervises it starts another.
+
+A process that runs is not one that works: a consumer may have lost its broker without a word, a
+loop may hang in a call that never returns. So progress is watched, not answers to a ping.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+log = structlog.get_logger()
+
+LOOKS = 12  # in a row before the verdict
+LOOK_S = 60.0  # more than one look can take: a broker out of reach is given up after 6 s
+EXIT_CODE = 70  # EX_SOFTWARE
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at this process saw.
+
+    Since the last one its event loop `turned`, and it `moved`: took a hint, or was done with one.
+    `full`: every thread is at work. `backlog`: hints in the broker, None where it is out of reach.
+    """
+
+    turned: bool
+    moved: bool
+    full: bool
+    backlog: int | None
+
+    @property
+    def starves(self) -> bool:
+        """Work waits, a thread is free, and nothing was taken."""
+        return bool(self.backlog) and not self.moved and not self.full
+
+
+class Suspicion:
+    """Counts looks and not seconds: a process that was frozen, or its machine, saw none."""
+
+    def __init__(self, looks: int = LOOKS) -> None:
+        self._looks = looks
+        self._silent = 0
+        self._starving = 0
+
+    def after(self, look: Look) -> str | None:
+        """What this process is stuck in, once that many looks in a row have found it so."""
+        self._silent = 0 if look.turned else self._silent + 1
+        self._starving = self._starving + 1 if look.starves else 0
+        if self._silent >= self._looks:
+            return "loop_silent"
+        return "nothing_taken" if self._starving >= self._looks else None
+
+
+class Watched(Protocol):
+    """What is asked of the worker's runtime."""
+
+    @property
+    def taken(self) -> int: ...
+
+    @property
+    def done(self) -> int: ...
+
+    def turned(self) -> bool: ...
+
+
+class Watchdog:
+    """A thread that looks every `stuck_s` / LOOKS seconds."""
+
+    def __init__(
+        self,
+        runtime: Watched,
+        backlog: Callable[[], int | None],
+        *,
+        threads: int,
+        stuck_s: float,
+        end: Callable[[int], object] = os._exit,
+    ) -> None:
+        self._runtime = runtime
+        self._backlog = backlog
+        self._threads = threads
+        self._stuck_s = stuck_s
+        self._every_s = stuck_s / LOOKS
+        self._end = end
+        self._seen = (0, 0)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join(self._every_s)
+        faulthandler.cancel_dump_traceback_later()
+
+    def look(self) -> Look:
+        counts = (self._runtime.taken, self._runtime.done)
+        moved, self._seen = counts != self._seen, counts
+        return Look(
+            turned=self._runtime.turned(),
+            moved=moved,
+            full=counts[0] - counts[1] >= self._threads,
+            backlog=self._backlog(),
+        )
+
+    def _run(self) -> None:
+        suspicion = Suspicion()
+        while not self._closed.wait(self._every_s):
+            # Where code in C keeps every thread from running, this one too, C ends the process.
+            faulthandler.dump_traceback_later(self._stuck_s + LOOK_S, exit=True)
+            if (stuck := suspicion.after(self.look())) is not None:
+                log.error("worker_stuck", reason=stuck, for_s=self._stuck_s)
+                faulthandler.dump_traceback()
+                self._end(EXIT_CODE)
+                return
