@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from pipeline.context import assemble
 from pipeline.domain import Scope, Status
+from pipeline.explanation import MEANING, Explained
+from pipeline.fusion import Score
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.events import Accounts, EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.histories import HistoryEntry
 from pipeline.ledger.owners import Owner
 from pipeline.ledger.projects import Project
+from pipeline.ledger.turns import Turn
 from pipeline.ledger.undo import Undone
 from pipeline.search import Found, Hit
 
@@ -82,23 +86,81 @@ def owner(found: Owner, project: Project) -> dict[str, Any]:
     }
 
 
-def hit(found: Hit) -> dict[str, Any]:
-    score = found.score
-    return memory(found.memory) | {
-        "score": round(score.total, 4),
-        "score_breakdown": {
-            "semantic": round(score.semantic, 4),
-            "lexical": round(score.lexical, 4),
-        },
+def turn(found: Turn) -> dict[str, Any]:
+    """A message as it was said, in a memory's keys: every client can read it."""
+    return {
+        "id": str(found.id),
+        "memory": found.text,
+        **scope_ids(found.scope),
+        "session_id": found.scope.run_id,
+        "metadata": found.metadata or None,
+        "categories": [],
+        "structured_attributes": attributes(found.said_at),
+        "immutable": True,
+        "expiration_date": None,
+        "attributed_to": found.role,
+        "speaker": found.speaker,
+        "event_id": str(found.event_id),
+        "version": 1,
+        "pending": found.pending,
+        "timestamp": found.said_at,
+        "created_at": found.created_at,
+        "updated_at": found.created_at,
+        "lifecycle_state": "active",
+        "replaced_by": None,
+        "synthesized": False,
     }
 
 
-def search(found: Found) -> dict[str, Any]:
-    return {
+def hit(found: Hit) -> dict[str, Any]:
+    match found.found:
+        case Turn() as said:
+            passage = {"type": "turn"} | turn(said)
+        case stored:
+            passage = {"type": "fact"} | memory(stored)
+    if found.around:
+        passage["context"] = [turn(one) for one in found.around]
+    return passage | scored(found.score)
+
+
+def search(found: Found, *, max_tokens: int | None = None) -> dict[str, Any]:
+    answer = {
         "results": [hit(one) for one in found.hits],
         "relations": [relation(one) for one in found.relations],
         "degraded": found.degraded,
         "pending": found.pending,
+    }
+    if found.explained:
+        answer["explanation"] = [explained(one) for one in found.explained]
+    if max_tokens is not None:
+        told = assemble([hit.found for hit in found.hits], max_tokens=max_tokens)
+        answer |= {
+            "context": told.text,
+            "context_sources": [str(one.id) for one in told.sources],
+            "context_tokens": told.tokens,
+        }
+    return answer
+
+
+def explained(found: Explained) -> dict[str, Any]:
+    return {
+        "id": str(found.id),
+        "verdict": found.verdict,
+        "detail": MEANING[found.verdict],
+        "rank": found.rank,
+        **(scored(found.score) if found.score else {"score": None}),
+    }
+
+
+def scored(score: Score) -> dict[str, Any]:
+    """A score; `terms` are what each part of the fusion adds to it."""
+    return {
+        "score": round(score.total, 4),
+        "score_breakdown": {
+            "semantic": round(score.semantic, 4),
+            "lexical": round(score.lexical, 4),
+            "terms": {name: round(share, 4) for name, share in score.shares.items()},
+        },
     }
 
 

@@ -104,6 +104,8 @@ def pinned(tree: Filter) -> dict[str, str]:
             return {field: value}
         case AllOf(of):
             return {key: value for part in of for key, value in pinned(part).items()}
+        case AnyOf((one,)):
+            return pinned(one)
         case _:
             return {}
 

@@ -1,38 +1,170 @@
-"""How a memory's channels become one score: pure, documented, the same for every store.
+"""How signals become one score: pure, documented, the same for every store.
 
-    score = DENSE · max(0, cosine) + LEXICAL · lexical / best lexical of this query
+    base    =   DENSE · semantic + LEXICAL · lexical + SPEAKER · speaker + DATE · date
+              + RECENCY · recency + GRAPH · graph
+    heard   =   base + BEFORE · best base of the turn before + AFTER · best base of the turn after
+    score   =   (heard + SESSION · mean of the three best heard of its session) / what is possible
 
-Both channels bring candidates: what only keywords find must be able to appear (Source: LoCoMo,
-recall@10 of BM25 alone 61.8, MiniLM alone 51.6, both weighted 69.4).
+Every signal is 0..1, so a score is too, and it does not depend on what else was found but for its
+neighbours and its session. An answer rarely repeats the question's words: the turn before it does.
+Both channels bring candidates: what only keywords find must be able to appear.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from uuid import UUID
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
-DENSE, LEXICAL = 0.5, 0.5
+# A candidate is named by any value that has an order.
+Key = TypeVar("Key", bound=Any)
+
+# How many of a session's best count as what the session is about.
+SESSION_BEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each term counts for. Source: the anchor recipe on LoCoMo, recall@10 without the term
+    against 79.1 with all: dense 75.2, lexical 59.8, speaker 75.7, date 77.7, neighbours 75.8,
+    session 75.9. Recency and graph are off: neither earned anything there.
+    """
+
+    dense: float = 0.5
+    lexical: float = 0.5
+    speaker: float = 0.3
+    date: float = 0.3
+    before: float = 0.2
+    after: float = 0.1
+    session: float = 0.6
+    recency: float = 0.0
+    graph: float = 0.0
+
+    def __post_init__(self) -> None:
+        if negative := [field.name for field in fields(self) if getattr(self, field.name) < 0]:
+            raise ValueError(f"A weight cannot be negative: {', '.join(negative)}.")
+
+    @property
+    def most(self) -> float:
+        """The score of what answers in every respect: all scores are shares of it."""
+        base = self.dense + self.lexical + self.speaker + self.date + self.recency + self.graph
+        return base * (1 + self.before + self.after) * (1 + self.session)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was said: its turn, the turns beside it, and the session of them all."""
+
+    turn: Hashable
+    session: Hashable
+    before: Hashable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What is known of one candidate, each 0..1; no `place` for what nobody said."""
+
+    semantic: float = 0.0
+    lexical: float = 0.0
+    speaker: float = 0.0
+    date: float = 0.0
+    recency: float = 0.0
+    graph: float = 0.0
+    place: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`total`, `semantic` and `lexical` are each 0..1, larger is better."""
+    """`total` is 0..1. `beside` and `session`: what the turns beside it and its session add."""
 
     total: float
-    semantic: float
-    lexical: float
+    signals: Signals
+    weights: Weights
+    beside: float
+    session: float
+
+    @property
+    def semantic(self) -> float:
+        return self.signals.semantic
+
+    @property
+    def lexical(self) -> float:
+        return self.signals.lexical
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What each term adds: they sum to the total."""
+        own = {term: getattr(self.weights, term) * self._signal(term) for term in OWN}
+        added = own | {"neighbours": self.beside, "session": self.session}
+        return {term: share / (self.weights.most or 1.0) for term, share in added.items()}
+
+    def _signal(self, term: str) -> float:
+        signal: float = getattr(self.signals, "semantic" if term == "dense" else term)
+        return signal
 
 
-def fuse(semantic: Mapping[UUID, float], lexical: Mapping[UUID, float]) -> dict[UUID, Score]:
-    """Scores of every candidate of either channel.
+# The terms a candidate earns by itself.
+OWN = ("dense", "lexical", "speaker", "date", "recency", "graph")
 
-    `semantic`: cosine, -1..1. `lexical`: any rank >= 0, compared only within this query.
-    """
-    best = max(lexical.values(), default=0.0)
+
+def fuse(candidates: Mapping[Key, Signals], weights: Weights) -> dict[Key, Score]:
+    """The score of every candidate."""
+    base = {key: _base(signals, weights) for key, signals in candidates.items()}
+    places = {key: signals.place for key, signals in candidates.items() if signals.place}
+    beside = _beside(base, places, weights)
+    heard = {key: base[key] + beside.get(key, 0.0) for key in base}
+    sessions = _sessions(heard, places)
+    most = weights.most or 1.0
     scores = {}
-    for found in semantic.keys() | lexical.keys():
-        dense = max(0.0, min(1.0, semantic.get(found, 0.0)))
-        words = lexical.get(found, 0.0) / best if best > 0 else 0.0
-        scores[found] = Score(DENSE * dense + LEXICAL * words, dense, words)
+    for key, signals in candidates.items():
+        session = weights.session * sessions[places[key].session] if key in places else 0.0
+        total = min(1.0, (heard[key] + session) / most)
+        scores[key] = Score(total, signals, weights, beside.get(key, 0.0), session)
     return scores
+
+
+def ranked(scores: Mapping[Key, Score]) -> list[Key]:
+    """Best first; equal scores by key, so that the same question has the same answer."""
+    return sorted(scores, key=lambda key: (-scores[key].total, key))
+
+
+def _base(signals: Signals, weights: Weights) -> float:
+    return (
+        weights.dense * signals.semantic
+        + weights.lexical * signals.lexical
+        + weights.speaker * signals.speaker
+        + weights.date * signals.date
+        + weights.recency * signals.recency
+        + weights.graph * signals.graph
+    )
+
+
+def _beside(
+    base: Mapping[Key, float], places: Mapping[Key, Place], weights: Weights
+) -> dict[Key, float]:
+    """What the turns before and after add, by candidate; a turn counts by the best said in it."""
+    turns: dict[Hashable, float] = defaultdict(float)
+    after: dict[Hashable, Hashable] = {}
+    for key, place in places.items():
+        turns[place.turn] = max(turns[place.turn], base[key])
+        if place.before is not None:
+            after[place.before] = place.turn
+    return {
+        key: weights.before * turns.get(place.before, 0.0)
+        + weights.after * turns.get(after.get(place.turn), 0.0)
+        for key, place in places.items()
+    }
+
+
+def _sessions(heard: Mapping[Key, float], places: Mapping[Key, Place]) -> dict[Hashable, float]:
+    """How well each session answers: the mean of its best."""
+    by_session: dict[Hashable, list[float]] = defaultdict(list)
+    for key, place in places.items():
+        by_session[place.session].append(heard[key])
+    return {session: _mean_of_best(values) for session, values in by_session.items()}
+
+
+def _mean_of_best(values: Sequence[float]) -> float:
+    # Always divided by all three, so that one more in a session never takes from it.
+    return sum(sorted(values, reverse=True)[:SESSION_BEST]) / SESSION_BEST

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import difflib
 import os
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipeline.errors import InvalidInput
+from pipeline.fusion import Weights
 
 PREFIX = "MEMLANE_"
 
@@ -71,6 +74,9 @@ class Settings(BaseSettings):
     embedder: ModelSettings = ModelSettings(model=MINILM)
     graph: Literal["on", "off"] = "on"
 
+    # What each term of a search score counts for
+    search: Weights = Weights()
+
     # Engine
     lease_s: Annotated[float, Field(gt=0)] = 5.0
     queued_grace_s: Annotated[float, Field(gt=0)] = 5.0
@@ -106,11 +112,17 @@ def known_names() -> set[str]:
     names = set()
     for name, info in Settings.model_fields.items():
         names.add(PREFIX + name.upper())
-        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            names |= {
-                f"{PREFIX}{name.upper()}__{sub.upper()}" for sub in info.annotation.model_fields
-            }
+        names |= {f"{PREFIX}{name.upper()}__{sub.upper()}" for sub in _parts(info.annotation)}
     return names
+
+
+def _parts(annotation: Any) -> Iterable[str]:
+    """The names inside a group of settings; none of a single one."""
+    if not isinstance(annotation, type):
+        return ()
+    if is_dataclass(annotation):
+        return (field.name for field in fields(annotation))
+    return annotation.model_fields if issubclass(annotation, BaseModel) else ()
 
 
 def load() -> Settings:

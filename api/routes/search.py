@@ -20,7 +20,8 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v3/memories/search/", responses=answers("search"))
 async def search_memories(request: SearchRequest, api: Given, project: Caller) -> dict[str, Any]:
-    """Memories that answer the query, best first, and the relations around them.
+    """Memories that answer the query, best first, and the relations around them; `include` adds
+    turns as they were said, `max_tokens` a `context` that is ready for a prompt.
 
     `pending` says how many events of the ids in the filter have not ended. With `after_event` the
     answer comes once that event has, or `wait` seconds are over, and says which.
@@ -43,10 +44,16 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         top_k=request.top_k,
         threshold=request.threshold,
         show_expired=request.show_expired,
+        facts=request.wants("facts"),
+        turns=request.wants("turns"),
+        now=request.reference_date,
+        around=request.context_turns,
+        explain=request.named(),
+        weights=api.settings.search,
     )
     token = await caught_up(request, api, project)
     stores = api.stores
     found = await search.search(
         project.id, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
     )
-    return shapes.search(found) | token
+    return shapes.search(found, max_tokens=request.max_tokens) | token

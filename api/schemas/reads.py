@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from api.schemas.body import EntityId, Request
+from api.schemas.search_options import SearchOptions
 from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
 LONGEST_WAIT_S = 60.0
@@ -56,7 +57,7 @@ class ListRequest(ReadRequest):
     fields: list[str] | None = Field(default=None, description="Keys of a memory to answer with.")
 
 
-class SearchRequest(ReadRequest):
+class SearchRequest(ReadRequest, SearchOptions):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [

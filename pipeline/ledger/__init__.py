@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import make_url, text
+from sqlalchemy import func, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from pipeline.ledger.answers import Answers
@@ -20,6 +21,7 @@ from pipeline.ledger.histories import Histories
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.owners import Owners
+from pipeline.ledger.passages import Passages
 from pipeline.ledger.projects import Projects
 from pipeline.ledger.recordings import Recordings
 from pipeline.ledger.recourse import Recourse
@@ -41,6 +43,7 @@ class Ledger:
     feedback: Feedback
     answers: Answers
     owners: Owners
+    passages: Passages
     graph: Graph
     projects: Projects
     recourse: Recourse
@@ -66,6 +69,7 @@ class Ledger:
             Feedback(engine),
             Answers(engine),
             Owners(engine),
+            Passages(engine),
             Graph(engine),
             Projects(engine),
             Recourse(engine, grace=lanes.grace),
@@ -80,6 +84,11 @@ class Ledger:
     async def ping(self) -> None:
         async with self.engine.connect() as connection:
             await connection.execute(text("SELECT 1"))
+
+    async def now(self) -> datetime:
+        async with self.engine.connect() as connection:
+            now: datetime = (await connection.execute(select(func.now()))).scalar_one()
+            return now
 
     async def close(self) -> None:
         await self.engine.dispose()

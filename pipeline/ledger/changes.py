@@ -49,6 +49,11 @@ class Memory:
     updated_at: datetime | None = None
     categories: tuple[str, ...] = ()
 
+    @property
+    def said_at(self) -> datetime:
+        """As a turn's: when it became true is when it was said."""
+        return self.valid_from
+
 
 @dataclass(frozen=True, slots=True)
 class Write:

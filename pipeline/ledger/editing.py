@@ -17,8 +17,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Outcome
 from pipeline.errors import Conflict, InvalidInput, NotFound
-from pipeline.ledger.changes import Memory, text_hash
-from pipeline.ledger.memory_rows import as_memory, bump, refuse_twin, remember, retire_all
+from pipeline.ledger.changes import Memory
+from pipeline.ledger.memory_rows import (
+    as_memory,
+    bump,
+    refuse_twin,
+    remember,
+    retire_all,
+    text_columns,
+)
 from pipeline.ledger.schema import memories, relations
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
@@ -126,7 +133,7 @@ async def _let_go(connection: AsyncConnection, memory_ids: Sequence[UUID]) -> No
 async def _change(connection: AsyncConnection, before: Memory, edit: Edit, embedder: str) -> Memory:
     changed = dict(edit.values)
     if "text" in changed:
-        changed["text_hash"] = text_hash(changed["text"])
+        changed |= text_columns(changed["text"])
         await refuse_twin(connection, before, changed["text_hash"])
         changed |= {"embedding": to_bytes(edit.vector or ()), "embedder": embedder}
     after = as_memory(await bump(connection, before, changed))

@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 import orjson
 from sqlalchemy import TextClause
 
+from pipeline import lexical
 from pipeline.domain import Batch, Entity, Event, Fact, GraphChanges, Relation, Scope
 from pipeline.ledger.changes import Change, text_hash
 from pipeline.ledger.sql import statement
@@ -120,6 +121,7 @@ def _state(change: Change, vector: Sequence[float] | None) -> dict[str, Any]:
         "id": memory.id,
         "text": memory.text,
         "text_hash": text_hash(memory.text).hex(),
+        "terms": lexical.terms(memory.text),
         "metadata": memory.metadata,
         "attributed_to": memory.attributed_to,
         "state": memory.state,

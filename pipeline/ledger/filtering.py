@@ -1,4 +1,7 @@
-"""A filter tree as a condition on the memories table. A null is never equal: `ne` includes it."""
+"""A filter tree as a condition on the memories table, or on turns under the same column names.
+
+A null is never equal: `ne` includes it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Date,
     FromClause,
     Text,
     and_,
@@ -30,10 +34,12 @@ from pipeline.ledger.schema import lanes, memories
 NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
 
 
-def matches(project_id: UUID, tree: Filter | None) -> ColumnElement[bool]:
+def matches(
+    project_id: UUID, tree: Filter | None, table: FromClause = memories
+) -> ColumnElement[bool]:
     """The tree, inside one project: no filter can reach across. None is all of the project."""
-    mine = memories.c.project_id == project_id
-    return mine if tree is None else and_(mine, _condition(tree, memories))
+    mine = table.c.project_id == project_id
+    return mine if tree is None else and_(mine, _condition(tree, table))
 
 
 def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
@@ -41,10 +47,10 @@ def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
     return and_(lanes.c.project_id == project_id, _condition(tree, lanes))
 
 
-def unexpired() -> ColumnElement[bool]:
+def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
     """Through its last day, by the calendar of UTC."""
-    today = cast(func.timezone("UTC", func.now()), memories.c.expiration_date.type)
-    return or_(memories.c.expiration_date.is_(None), memories.c.expiration_date >= today)
+    today = cast(func.timezone("UTC", func.now()), Date)
+    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
 
 
 def lanes_of(project_id: UUID, pinned: dict[str, str]) -> ColumnElement[bool]:
@@ -72,9 +78,9 @@ def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
 
 def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
     if test.field == "metadata":
-        return _metadata(test)
+        return _metadata(test, table)
     if test.field == "categories":
-        return _categories(test)
+        return _categories(test, table)
     held: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
     if ANY in (test.value if isinstance(test.value, list) else [test.value]):
         return held.is_(None) if test.operator == "ne" else held.is_not(None)
@@ -94,8 +100,8 @@ COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]]
 }
 
 
-def _metadata(test: Test) -> ColumnElement[bool]:
-    held = _at(str(test.path))
+def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
+    held = _at(str(test.path), table)
     if test.value == ANY:
         absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
         return absent if test.operator == "ne" else not_(absent)
@@ -109,19 +115,19 @@ def _metadata(test: Test) -> ColumnElement[bool]:
             return said.icontains(str(test.value), autoescape=True)
 
 
-def _at(path: str) -> ColumnElement[Any]:
+def _at(path: str, table: FromClause) -> ColumnElement[Any]:
     """What metadata holds under a key, or, where no key has dots in its name, along a path."""
-    held: ColumnElement[Any] = memories.c.metadata[path]
+    held: ColumnElement[Any] = table.c.metadata[path]
     if "." not in path:
         return held
-    along = memories.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
+    along = table.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
     found: ColumnElement[Any] = func.coalesce(held, along, type_=JSONB())
     return found
 
 
-def _categories(test: Test) -> ColumnElement[bool]:
+def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
     """Any of them is one of the memory's; `contains`: is a part of one's name, in any case."""
-    held = memories.c.categories
+    held = table.c.categories
     asked = test.value if isinstance(test.value, list) else [test.value]
     if test.operator == "contains":
         each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")

@@ -66,15 +66,15 @@ class Graph:
         """
         source, destination = entities.alias("source"), entities.alias("destination")
         mine = relations.c.lane_id.in_(select(lanes.c.id).where(where))
-        told = and_(*(_named(" ".join(found), end) for end in (source, destination)))
-        near = or_(_named(query, source, destination), told)
+        told = and_(*(names_any(" ".join(found), end) for end in (source, destination)))
+        near = or_(names_any(query, source, destination), told)
         statement = _current(source, destination, and_(mine, near))
         async with self._single.connect() as connection:
             rows = await connection.execute(statement.limit(limit))
             return [RelationView(**row._mapping) for row in rows]  # noqa: SLF001
 
 
-def _named(text: str, *ends: Any) -> ColumnElement[bool]:
+def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
     """Any of the ends is named in the text."""
     said = literal(name_key(text))
     return or_(*(func.strpos(said, end.c.name_key) > 0 for end in ends))

@@ -26,6 +26,7 @@ from sqlalchemy import Row, TextClause
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline import lexical
 from pipeline.domain import (
     Activation,
     AddOptions,
@@ -142,6 +143,8 @@ class Lanes:
             "roles": [message.role.value for _, _, message in said],
             "names": [message.name for _, _, message in said],
             "contents": [message.content for _, _, message in said],
+            # An array of arrays would have to be a rectangle.
+            "terms": [" ".join(lexical.terms(message.content)) for _, _, message in said],
             "grace": self.grace,
         }
         async with self._engine.connect() as connection:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from operator import mul
 from typing import Any
 from uuid import UUID
 
@@ -30,7 +29,6 @@ from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
 from pipeline.outputs import from_bytes
-from pipeline.ports import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,46 +176,6 @@ class Memories:
             .order_by(held)
         )
         return [row.held for row in await self._rows(query)]
-
-    async def matching(self, where: ColumnElement[bool], ids: Sequence[UUID]) -> list[Memory]:
-        if not ids:
-            return []
-        query = select(memories).where(memories.c.id.in_(ids), memories.c.state == "ACTIVE", where)
-        return [as_memory(row) for row in await self._rows(query)]
-
-    async def similarity(
-        self, ids: Sequence[UUID], vector: Vector, *, embedder: str
-    ) -> dict[UUID, float]:
-        """Cosine (-1..1) of these memories to a unit vector of the same embedder."""
-        if not ids:
-            return {}
-        query = select(memories.c.id, memories.c.embedding).where(
-            memories.c.id.in_(ids), memories.c.embedder == embedder
-        )
-        return {
-            row.id: sum(map(mul, vector, from_bytes(row.embedding)))
-            for row in await self._rows(query)
-        }
-
-    async def by_words(
-        self, where: ColumnElement[bool], words: Sequence[str], *, limit: int
-    ) -> dict[UUID, float]:
-        """Memories that hold any of the words, with PostgreSQL's cover-density rank (>= 0)."""
-        if not words:
-            return {}
-        # Words become lexemes one by one, so no user text is ever parsed as query syntax.
-        any_word: ColumnElement[Any] = func.to_tsquery("english", "")
-        for word in words:
-            any_word = any_word.op("||")(func.plainto_tsquery("english", word))
-        document = func.to_tsvector("english", memories.c.text)
-        rank = func.ts_rank_cd(document, any_word, 1).label("rank")
-        query = (
-            select(memories.c.id, rank)
-            .where(memories.c.state == "ACTIVE", where, document.op("@@")(any_word))
-            .order_by(rank.desc(), memories.c.id)
-            .limit(limit)
-        )
-        return {row.id: float(row.rank) for row in await self._rows(query)}
 
     async def _rows(
         self, query: Executable, values: Mapping[str, Any] | None = None

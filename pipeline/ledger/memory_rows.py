@@ -12,9 +12,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Uuid, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline import lexical
 from pipeline.domain import Outcome, Role, Scope
 from pipeline.errors import InvalidInput
-from pipeline.ledger.changes import Memory
+from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.schema import memories, memory_history
 
 
@@ -110,6 +111,11 @@ async def retire_all(
     told = insert(memory_history).from_select(list(state), select(*state.values()))
     found = await connection.scalars(told.returning(memory_history.c.memory_id))
     return list(found.all())
+
+
+def text_columns(text: str) -> dict[str, Any]:
+    """A text and what is derived from it: always written together."""
+    return {"text": text, "text_hash": text_hash(text), "terms": lexical.terms(text)}
 
 
 def as_memory(row: Row[Any]) -> Memory:

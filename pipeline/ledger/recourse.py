@@ -22,6 +22,7 @@ import orjson
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline import lexical
 from pipeline.domain import Message, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import NO_SUCH_EVENT
@@ -177,6 +178,7 @@ async def _say_instead(
             "role": message.role.value,
             "name": message.name,
             "content": message.content,
+            "terms": lexical.terms(message.content),
             "said_at": said_at or func.now(),
         }
         for ordinal, message in enumerate(said)

@@ -72,6 +72,12 @@ __all__ = [
     "stage_runs",
 ]
 
+
+def _terms() -> Column[object]:
+    """The text as `pipeline.lexical` cuts it: what search by words compares."""
+    return Column("terms", ARRAY(Text), nullable=False, server_default="{}")
+
+
 # One row per scope: its queue's head, who holds it, and when somebody else may.
 #   IDLE     nothing to do
 #   QUEUED   a task is on its way; due_at = when to doubt that (long grace)
@@ -85,7 +91,8 @@ lanes = Table(
     *scope_ids(),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
-    # Up to here a person has deleted all that came of it: its messages are no model's context.
+    # Up to here a person has deleted all that came of it: its messages are no model's context,
+    # and no search finds them.
     Column("forgotten_seq", BigInteger, nullable=False, server_default="0"),
     Column("state", Text, nullable=False),
     Column("stage", Text, nullable=False, server_default="extract"),
@@ -157,6 +164,9 @@ messages = Table(
     Column("name", Text),
     Column("content", Text, nullable=False),
     time("said_at", nullable=False),
+    _terms(),
+    # What was said before and after, by the time it was said.
+    Index("ix_messages_order", "lane_id", "said_at", "seq", "ordinal"),
 )
 
 stage_runs = Table(
@@ -203,6 +213,7 @@ memories = Table(
     *scope_ids(),
     Column("text", Text, nullable=False),
     Column("text_hash", LargeBinary, nullable=False),
+    _terms(),
     Column("metadata", JSONB, nullable=False, server_default="{}"),
     Column("categories", ARRAY(Text), nullable=False, server_default="{}"),
     Column("attributed_to", Text, nullable=False),

@@ -20,7 +20,7 @@ from pipeline.domain import Outcome, Status
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
-from pipeline.ledger.memory_rows import as_memory, bump, remember
+from pipeline.ledger.memory_rows import as_memory, bump, remember, text_columns
 from pipeline.ledger.reversal import Place, State, Step, way_back, with_free_texts
 from pipeline.ledger.schema import events, lanes, memories, memory_history, relations
 from pipeline.outputs import to_bytes
@@ -183,8 +183,7 @@ def _values(step: Step) -> dict[str, Any]:
         return {"state": "RETIRED", "text_hash": text_hash(step.memory.text)}
     return {
         "state": "ACTIVE",
-        "text": step.to.text,
-        "text_hash": text_hash(step.to.text),
+        **text_columns(step.to.text),
         "metadata": step.to.metadata,
         "expiration_date": step.to.expiration_date,
         "event_id": step.to.event_id,

@@ -37,9 +37,12 @@ from pipeline.domain import (
     StageName,
     Wake,
 )
+from pipeline.filters import parse
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.migrate import migrate
+from pipeline.ledger.passages import Where
+from pipeline.ledger.turns import PassageKey
 from pipeline.ports import Dispatcher, ExtractionRequest
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex
@@ -385,8 +388,65 @@ async def test_a_search_ranks_what_it_finds_and_says_why(service: Service) -> No
     scores = [one["score"] for one in results]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    assert set(results[0]["score_breakdown"]) == {"semantic", "lexical"}
+    assert set(results[0]["score_breakdown"]) == {"semantic", "lexical", "terms"}
+    assert sum(results[0]["score_breakdown"]["terms"].values()) == pytest.approx(
+        scores[0], abs=1e-3
+    )
     assert len(await service.search("jazz", top_k=1, threshold=0)) == 1
+
+
+async def test_a_search_brings_turns_in_the_keys_of_memories(service: Service) -> None:
+    await service.add("I live in Berlin.")
+    facts = await service.search("Berlin", threshold=0)
+    assert {row["type"] for row in facts} == {"fact"}
+    rows = await service.search("Berlin", threshold=0, include=["facts", "turns"])
+    by_type = {row["type"]: row for row in rows}
+    assert by_type["turn"]["memory"] == "I live in Berlin."
+    assert by_type["turn"]["pending"] is False
+    lacking = set(by_type["fact"]) - set(by_type["turn"])
+    assert not lacking
+
+
+async def test_a_search_makes_a_context_for_a_prompt(service: Service) -> None:
+    await service.add("I live in Berlin.", timestamp="2024-05-07")
+    asked = {"query": "Berlin", "filters": MAYA, "threshold": 0, "max_tokens": 200}
+    body = (await service.client.post(SEARCH, json=asked)).json()
+    assert "2024-05-07 I live in Berlin." in body["context"]
+    assert body["context_sources"] == [
+        row["id"] for row in sorted(body["results"], key=lambda row: (row["timestamp"], row["id"]))
+    ]
+    assert 0 < body["context_tokens"] <= 200
+
+
+async def test_a_search_explains_what_became_of_a_memory(service: Service) -> None:
+    await service.add("I live in Berlin. I like jazz.")
+    every = {"query": "Berlin", "filters": MAYA, "threshold": 0}
+    rows = (await service.client.post(SEARCH, json=every)).json()["results"]
+    asked = every | {"top_k": 1, "explain": [row["id"] for row in rows], "context_turns": 1}
+    explained = (await service.client.post(SEARCH, json=asked)).json()["explanation"]
+    assert [one["verdict"] for one in explained] == ["returned", "beyond_top_k"]
+    assert [one["rank"] for one in explained] == [1, 2]
+    assert all(one["detail"] and one["score_breakdown"]["terms"] for one in explained)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"include": []},
+        {"include": ["everything"]},
+        {"context_turns": 11},
+        {"max_tokens": 0},
+        {"explain": ["no-id"]},
+        {"reference_date": "soon"},
+    ],
+)
+async def test_a_search_option_that_cannot_be_is_refused_by_its_name(
+    service: Service, wrong: dict[str, Any]
+) -> None:
+    body = {"query": "Berlin", "filters": MAYA} | wrong
+    refused = await service.client.post(SEARCH, json=body)
+    assert refused.status_code == 400
+    assert next(iter(wrong)) in refused.text
 
 
 async def test_a_search_brings_the_relations_around_it(service: Service) -> None:
@@ -512,12 +572,13 @@ CHANGES = {
 
 async def assert_vectors_fit(service: Service) -> None:
     """Every memory's vector is that of its text."""
-    embedder, memories = service.engine.services.embedder, service.engine.ledger.memories
+    embedder, ledger = service.engine.services.embedder, service.engine.ledger
+    where = Where.of(service.engine.project.id, parse(MAYA), facts=True, turns=False, expired=True)
     for stored in await service.listed():
         [vector] = await embedder.embed([stored["memory"]])
-        key = UUID(stored["id"])
-        found = await memories.similarity([key], vector, embedder=embedder.name)
-        assert found == {key: pytest.approx(1.0, abs=1e-5)}, stored["memory"]
+        keys = [PassageKey(UUID(stored["id"]))]
+        [held] = await ledger.passages.placed(where, keys, embedded=keys, embedder=embedder.name)
+        assert held.embedding == pytest.approx(vector, abs=1e-5), stored["memory"]
 
 
 @pytest.mark.parametrize("model", CHANGES.values(), ids=CHANGES.keys())

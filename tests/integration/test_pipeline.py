@@ -166,7 +166,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
 async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.drain()
-    [memory] = [hit.memory for hit in await found(engine, "Berlin")]
+    [memory] = [hit.found for hit in await found(engine, "Berlin")]
     insert = engine.vectors.insert
     edits = ["User lives in Bonn"]
 
@@ -230,7 +230,7 @@ async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) 
 async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.drain()
-    [memory] = [hit.memory for hit in await found(engine, "Berlin")]
+    [memory] = [hit.found for hit in await found(engine, "Berlin")]
     await engine.add("I moved to Oslo.")
     await engine.run_until(StageName.APPLY)
     touchable = engine.ledger.memories.touchable
@@ -268,7 +268,7 @@ async def test_a_wiped_index_is_rebuilt_from_the_ledger(engine: Engine) -> None:
 async def test_a_stale_vector_is_never_believed(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.drain()
-    [memory_id] = [hit.memory.id for hit in await found(engine, "jazz")]
+    [memory_id] = [hit.found.id for hit in await found(engine, "jazz")]
     await engine.ledger.editing.retire(engine.project.id, [memory_id])  # the index is not told
     assert await found(engine, "jazz") == []
 
@@ -278,8 +278,8 @@ async def test_search_finds_what_only_words_find_and_never_another_scope(engine:
     await engine.add("I drive a Volvo.", user_id="jon")
     await engine.drain()
     [hit] = await found(engine, "saab volvo")
-    assert "Saab" in hit.memory.text
-    assert hit.score.lexical == 1.0
+    assert "Saab" in hit.found.text
+    assert hit.score.lexical > 0.99
 
 
 async def test_search_without_vectors_says_that_it_is_degraded(engine: Engine) -> None:

@@ -1,91 +1,121 @@
-"""Fusion of the two channels: bounds, monotony, and that neither channel can hide the other."""
+"""Fusion: bounds, monotony in every term, and that company changes nothing it should not."""
 
 from __future__ import annotations
 
-from uuid import UUID
+import random
+from dataclasses import fields, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.fusion import DENSE, LEXICAL, fuse
+from pipeline.fusion import OWN, Place, Signals, Weights, fuse, ranked
 
-MEMORIES = st.integers(0, 8).map(lambda n: UUID(int=n))
-COSINE = st.floats(-1, 1)
-RANK = st.just(0.0) | st.floats(1e-6, 1e6)
-SEMANTIC = st.dictionaries(MEMORIES, COSINE, max_size=9)
-WORDS = st.dictionaries(MEMORIES, RANK, max_size=9)
+SHARE = st.floats(0, 1)
+WEIGHT = st.floats(0, 2)
+TERMS = ("semantic", "lexical", "speaker", "date", "recency", "graph")
+ALL = Weights(recency=0.2, graph=0.1)
 
 
-def test_the_two_channels_weigh_a_whole() -> None:
-    assert DENSE + LEXICAL == 1
+@st.composite
+def places(draw: st.DrawFn) -> Place:
+    """A turn in a conversation of two sessions of six turns."""
+    session, turn = draw(st.integers(0, 1)), draw(st.integers(0, 5))
+    return Place((session, turn), session, (session, turn - 1) if turn else None)
+
+
+SIGNALS = st.builds(Signals, **dict.fromkeys(TERMS, SHARE), place=st.none() | places())
+CANDIDATES = st.dictionaries(st.integers(0, 9), SIGNALS, min_size=1, max_size=10)
+WEIGHTS = st.builds(Weights, **{field.name: WEIGHT for field in fields(Weights)})
 
 
 def test_a_score_is_the_documented_sum() -> None:
-    a, b = UUID(int=1), UUID(int=2)
-    scores = fuse({a: 0.8}, {a: 1.0, b: 4.0})
-    assert (scores[a].semantic, scores[a].lexical, scores[a].total) == (0.8, 0.25, 0.525)
-    assert (scores[b].semantic, scores[b].lexical, scores[b].total) == (0.0, 1.0, 0.5)
+    weights = Weights(dense=0.5, lexical=0.5, speaker=0, date=0, before=0.2, after=0.1, session=0.6)
+    first = Signals(semantic=0.8, place=Place(1, "s"))
+    second = Signals(lexical=0.5, place=Place(2, "s", before=1))
+    scores = fuse({"a": first, "b": second}, weights)
+    heard = {"a": 0.4 + 0.1 * 0.25, "b": 0.25 + 0.2 * 0.4}
+    session = 0.6 * sum(heard.values()) / 3
+    most = 1 * 1.3 * 1.6
+    assert scores["a"].total == pytest.approx((heard["a"] + session) / most)
+    assert scores["b"].total == pytest.approx((heard["b"] + session) / most)
 
 
 def test_nothing_found_is_no_score() -> None:
-    assert fuse({}, {}) == {}
+    assert fuse({}, Weights()) == {}
 
 
-@given(SEMANTIC, WORDS)
+def test_a_turn_that_says_nothing_itself_is_found_by_the_question_before_it() -> None:
+    asked = Signals(semantic=0.9, lexical=0.9, place=Place(1, "s"))
+    answer = Signals(place=Place(2, "s", before=1))
+    elsewhere = Signals(semantic=0.2, place=Place(9, "t"))
+    assert ranked(fuse({"answer": answer, "elsewhere": elsewhere, "asked": asked}, Weights())) == [
+        "asked",
+        "answer",
+        "elsewhere",
+    ]
+
+
+def test_what_nobody_said_is_ranked_by_its_own_signals() -> None:
+    scores = fuse({"written": Signals(semantic=0.5), "said": Signals(place=Place(1, "s"))}, ALL)
+    assert scores["written"].shares["session"] == scores["written"].shares["neighbours"] == 0
+    assert scores["written"].total > scores["said"].total == 0
+
+
+@given(CANDIDATES, WEIGHTS)
 def test_every_score_lies_between_zero_and_one(
-    semantic: dict[UUID, float], lexical: dict[UUID, float]
+    candidates: dict[int, Signals], weights: Weights
 ) -> None:
-    for score in fuse(semantic, lexical).values():
-        assert all(0 <= part <= 1 for part in (score.total, score.semantic, score.lexical))
+    assert all(0 <= score.total <= 1 for score in fuse(candidates, weights).values())
 
 
-@given(SEMANTIC, WORDS)
-def test_candidates_of_both_channels_appear(
-    semantic: dict[UUID, float], lexical: dict[UUID, float]
+@given(CANDIDATES)
+def test_the_shares_of_the_terms_sum_to_the_score(candidates: dict[int, Signals]) -> None:
+    for score in fuse(candidates, ALL).values():
+        assert sum(score.shares.values()) == pytest.approx(score.total)
+        assert set(score.shares) == {*OWN, "neighbours", "session"}
+
+
+@given(CANDIDATES, st.data())
+def test_more_of_any_signal_never_lowers_a_score_nor_anybody_elses(
+    candidates: dict[int, Signals], data: st.DataObject
 ) -> None:
-    assert fuse(semantic, lexical).keys() == semantic.keys() | lexical.keys()
+    one = data.draw(st.sampled_from(sorted(candidates)))
+    term = data.draw(st.sampled_from(TERMS))
+    more = max(getattr(candidates[one], term), data.draw(SHARE))
+    before = fuse(candidates, ALL)
+    after = fuse(candidates | {one: replace(candidates[one], **{term: more})}, ALL)
+    assert all(after[key].total >= before[key].total - 1e-12 for key in candidates)
 
 
-@given(SEMANTIC, WORDS, MEMORIES, COSINE, COSINE)
-def test_a_nearer_memory_never_scores_less(
-    semantic: dict[UUID, float], lexical: dict[UUID, float], one: UUID, a: float, b: float
+@given(CANDIDATES, SIGNALS)
+def test_another_candidate_never_lowers_a_score(
+    candidates: dict[int, Signals], another: Signals
 ) -> None:
-    farther, nearer = (fuse(semantic | {one: c}, lexical) for c in sorted((a, b)))
-    assert farther[one].total <= nearer[one].total
-    assert all(farther[other] == nearer[other] for other in farther if other != one)
+    before, after = fuse(candidates, ALL), fuse(candidates | {99: another}, ALL)
+    assert all(after[key].total >= before[key].total - 1e-12 for key in candidates)
 
 
-@given(SEMANTIC, WORDS, MEMORIES, RANK, RANK)
-def test_a_better_match_of_words_never_scores_less(
-    semantic: dict[UUID, float], lexical: dict[UUID, float], one: UUID, a: float, b: float
-) -> None:
-    worse, better = (fuse(semantic, lexical | {one: rank}) for rank in sorted((a, b)))
-    assert worse[one].total <= better[one].total
-    assert all(worse[other].total >= better[other].total for other in worse if other != one)
-
-
-@given(WORDS)
-def test_within_a_query_words_alone_keep_their_order(lexical: dict[UUID, float]) -> None:
-    scores = fuse({}, lexical)
-    ranked = sorted(lexical, key=lambda one: lexical[one])
-    totals = [scores[one].total for one in ranked]
-    assert totals == sorted(totals)
-
-
-@given(SEMANTIC, WORDS, st.randoms(use_true_random=False))
+@given(CANDIDATES, st.randoms(use_true_random=False))
 def test_the_order_of_the_candidates_does_not_matter(
-    semantic: dict[UUID, float], lexical: dict[UUID, float], random: object
+    candidates: dict[int, Signals], shuffle: random.Random
 ) -> None:
-    shuffled = [list(channel.items()) for channel in (semantic, lexical)]
-    for pairs in shuffled:
-        random.shuffle(pairs)  # type: ignore[attr-defined]
-    assert fuse(dict(shuffled[0]), dict(shuffled[1])) == fuse(semantic, lexical)
+    pairs = list(candidates.items())
+    shuffle.shuffle(pairs)
+    plain, shuffled = fuse(candidates, ALL), fuse(dict(pairs), ALL)
+    assert {k: v.total for k, v in plain.items()} == {k: v.total for k, v in shuffled.items()}
+    assert ranked(plain) == ranked(shuffled)
 
 
-@given(SEMANTIC, WORDS, st.floats(0.1, 10))
-def test_the_scale_of_the_ranks_does_not_matter(
-    semantic: dict[UUID, float], lexical: dict[UUID, float], scale: float
-) -> None:
-    plain = fuse(semantic, lexical)
-    scaled = fuse(semantic, {one: rank * scale for one, rank in lexical.items()})
-    assert all(abs(plain[one].total - scaled[one].total) < 1e-9 for one in plain)
+@given(st.sets(st.integers(0, 50), min_size=2), SHARE)
+def test_equals_come_in_the_order_of_their_keys(keys: set[int], share: float) -> None:
+    assert ranked(fuse({key: Signals(semantic=share) for key in keys}, ALL)) == sorted(keys)
+
+
+@given(CANDIDATES)
+def test_a_term_without_weight_changes_nothing(candidates: dict[int, Signals]) -> None:
+    bare = {key: replace(one, recency=0.0, graph=0.0) for key, one in candidates.items()}
+    weights = Weights()
+    assert weights.recency == weights.graph == 0
+    plain, without = fuse(candidates, weights), fuse(bare, weights)
+    assert {k: v.total for k, v in plain.items()} == {k: v.total for k, v in without.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -147,10 +148,12 @@ def test_known_names_cover_every_field_and_every_nested_one() -> None:
     for name, info in Settings.model_fields.items():
         expected.add(f"MEMLANE_{name.upper()}")
         default = info.default
+        parts: Iterable[str] = ()
         if isinstance(default, BaseModel):
-            expected |= {
-                f"MEMLANE_{name.upper()}__{sub.upper()}" for sub in type(default).model_fields
-            }
+            parts = type(default).model_fields
+        elif is_dataclass(default):
+            parts = (field.name for field in fields(default))
+        expected |= {f"MEMLANE_{name.upper()}__{part.upper()}" for part in parts}
     assert known_names() == expected
     assert {"MEMLANE_LLM__API_KEY", "MEMLANE_EMBEDDER__MODEL", "MEMLANE_PORT"} <= expected
 

@@ -47,12 +47,13 @@ WITH adds AS (
            coalesce(options #>> '{question,kind}', 'ADD'), options, tokens
     FROM numbered
 ), said AS (
-    INSERT INTO messages (lane_id, seq, ordinal, role, name, content, said_at)
-    SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, coalesce(n.said_at, now())
+    INSERT INTO messages (lane_id, seq, ordinal, role, name, content, terms, said_at)
+    SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, string_to_array(m.terms, ' '),
+           coalesce(n.said_at, now())
     FROM unnest(
         CAST(:message_of AS integer[]), CAST(:ordinals AS smallint[]), CAST(:roles AS text[]),
-        CAST(:names AS text[]), CAST(:contents AS text[])
-    ) AS m (place, ordinal, role, name, content)
+        CAST(:names AS text[]), CAST(:contents AS text[]), CAST(:terms AS text[])
+    ) AS m (place, ordinal, role, name, content, terms)
     JOIN numbered n USING (place)
 )
 SELECT coalesce(k.event_id, a.event_id) AS event_id,

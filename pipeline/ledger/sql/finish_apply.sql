@@ -27,13 +27,13 @@ WITH lane AS MATERIALIZED (
               lanes.run_id, lanes.batch_id
 ), state AS (
     SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
-        id uuid, text text, text_hash text, metadata jsonb, attributed_to text, state text,
+        id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
         message_ordinal smallint, valid_from timestamptz, categories text[], embedding text
     )
 ), changed AS (
     UPDATE memories SET
-        text = s.text, text_hash = decode(s.text_hash, 'hex'), metadata = s.metadata,
+        text = s.text, text_hash = decode(s.text_hash, 'hex'), terms = s.terms, metadata = s.metadata,
         attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
         message_ordinal = s.message_ordinal, valid_from = s.valid_from, updated_at = now(),
@@ -45,12 +45,12 @@ WITH lane AS MATERIALIZED (
     WHERE memories.id = s.id AND s.id IN (SELECT id FROM seen)
 ), born AS (
     INSERT INTO memories (
-        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, metadata,
+        id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
         valid_from, created_at, categories, embedding, embedder
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
-           decode(s.text_hash, 'hex'), s.metadata, s.attributed_to, s.state, s.immutable,
+           decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.valid_from,
            s.valid_from, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s

@@ -1,0 +1,51 @@
+"""What a search may ask for beyond its query: turns, neighbours, a context, an explanation."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from pydantic import BaseModel, Field, field_validator
+
+from pipeline.filters import moment
+
+
+class SearchOptions(BaseModel):
+    reference_date: datetime | None = Field(
+        default=None, description='When the question is asked, for "last week"; default: now.'
+    )
+    include: frozenset[Literal["facts", "turns"]] | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "Facts are memories; turns are messages as they were said, pending ones too. "
+            'Default: ["facts"]; both with `max_tokens`.'
+        ),
+    )
+    context_turns: int = Field(
+        default=0, ge=0, le=10, description="Also that many turns before and after each result."
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Also `context`: the best that fit, as dated lines."
+    )
+    explain: bool | list[UUID] = Field(
+        default=False,
+        description="Also what became of these ids, or (true) of the best that were cut.",
+    )
+
+    @field_validator("reference_date", mode="before")
+    @classmethod
+    def reference_time(cls, value: object) -> object:
+        return value if value is None else moment("reference_date", value)
+
+    def wants(self, channel: Literal["facts", "turns"]) -> bool:
+        if self.include is not None:
+            return channel in self.include
+        return channel == "facts" or self.max_tokens is not None
+
+    def named(self) -> list[UUID] | None:
+        """The ids to explain; None for the best that were cut."""
+        if isinstance(self.explain, bool):
+            return None if self.explain else []
+        return self.explain

@@ -1,0 +1,56 @@
+"""What was found as text for a prompt: dated lines that fit a budget of tokens.
+
+    [1] 2024-05-07 Maya: I bought a tent for the lake.
+    [2] 2024-05-09 Maya's sister plays the violin.
+
+The best that fit are taken, and told in the order in which they were said: a model reads a sequence
+of dated lines better than a ranking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pipeline.ledger.changes import Memory
+from pipeline.ledger.turns import Turn
+
+# An estimate on the safe side for any model: four letters a token, but a Chinese character each.
+CHARACTERS_PER_TOKEN = 4
+LAST_OF_THE_LATIN = 0x2E7F
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`sources`: what stands in each line, in their order; `tokens` is an estimate."""
+
+    text: str
+    sources: Sequence[Memory | Turn]
+    tokens: int
+
+
+def assemble(found: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
+    """The best passages that fit, best first in, oldest first out. One too long is left out."""
+    taken: list[Memory | Turn] = []
+    left = max_tokens
+    for passage in found:
+        cost = tokens(_line(len(taken) + 1, passage)) + 1
+        if cost <= left:
+            taken.append(passage)
+            left -= cost
+    taken.sort(key=lambda passage: (passage.said_at, str(passage.id)))
+    text = "\n".join(_line(number, passage) for number, passage in enumerate(taken, start=1))
+    return Context(text, taken, tokens(text))
+
+
+def tokens(text: str) -> int:
+    wide = sum(ord(letter) > LAST_OF_THE_LATIN for letter in text)
+    return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
+
+
+def _line(number: int, passage: Memory | Turn) -> str:
+    text = " ".join(passage.text.split())
+    speaker = passage.speaker if isinstance(passage, Turn) else None
+    told = speaker and not text.startswith(f"{speaker}:")
+    return f"[{number}] {passage.said_at:%Y-%m-%d} {f'{speaker}: ' if told else ''}{text}"

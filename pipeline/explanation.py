@@ -1,0 +1,92 @@
+"""Why a memory came back, or what cut it: the same ranking, looked at from one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from pipeline.fusion import Score
+from pipeline.ledger import Ledger
+from pipeline.ledger.passages import Where
+from pipeline.ledger.turns import PassageKey
+
+
+class Verdict(StrEnum):
+    RETURNED = "returned"
+    BEYOND_TOP_K = "beyond_top_k"
+    BELOW_THRESHOLD = "below_threshold"
+    NOT_A_CANDIDATE = "not_a_candidate"
+    FILTERED = "filtered"
+    UNKNOWN = "unknown"
+
+
+# What each verdict means, for people.
+MEANING = {
+    Verdict.RETURNED: "It is among the results.",
+    Verdict.BEYOND_TOP_K: "It ranks below the last result; ask for more with top_k.",
+    Verdict.BELOW_THRESHOLD: "Its semantic score is below the threshold.",
+    Verdict.NOT_A_CANDIDATE: (
+        "Other memories hold more of the query's words, and others lie nearer in meaning."
+    ),
+    Verdict.FILTERED: "It does not match the filters, or has expired.",
+    Verdict.UNKNOWN: "There is no current memory of this id.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """`rank` counts from 1 among all candidates; None, as `score`, for what was none."""
+
+    id: UUID
+    verdict: Verdict
+    rank: int | None = None
+    score: Score | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All candidates, best first; `best` of them came back."""
+
+    where: Where
+    scores: Mapping[PassageKey, Score]
+    order: Sequence[PassageKey]
+    best: Sequence[PassageKey]
+    threshold: float
+
+
+# How many of those that were cut are told of where nobody names one.
+NEXT = 10
+
+
+async def explain(
+    project_id: UUID, ids: Sequence[UUID] | None, ranking: Ranking, ledger: Ledger
+) -> list[Explained]:
+    """What became of these memories or turns; without ids, of the best that did not come back."""
+    if ids is None:
+        cut = [key for key in ranking.order if key not in ranking.best]
+        ids = [key.public_id for key in cut[:NEXT]]
+    return [await _explain(project_id, one, ranking, ledger) for one in ids]
+
+
+async def _explain(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger) -> Explained:
+    key = next((key for key in ranking.order if key.public_id == one), None)
+    if key is None:
+        return Explained(one, await _why_none(project_id, one, ranking, ledger))
+    score = ranking.scores[key]
+    if key in ranking.best:
+        verdict = Verdict.RETURNED
+    elif not key.is_turn and score.semantic < ranking.threshold:
+        verdict = Verdict.BELOW_THRESHOLD
+    else:
+        verdict = Verdict.BEYOND_TOP_K
+    return Explained(one, verdict, ranking.order.index(key) + 1, score)
+
+
+async def _why_none(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger) -> Verdict:
+    if not await ledger.memories.active(project_id, [one]):
+        return Verdict.UNKNOWN
+    key = PassageKey(one)
+    matching = await ledger.passages.placed(ranking.where, [key], embedded=[], embedder="")
+    return Verdict.NOT_A_CANDIDATE if matching else Verdict.FILTERED

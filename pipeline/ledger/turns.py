@@ -1,0 +1,227 @@
+"""Turns: messages as they were said, read under the column names of memories.
+
+What was cancelled or undone was never said; what a person deleted is not told again by the turn it
+came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID, uuid5
+
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    cast,
+    exists,
+    func,
+    literal,
+    null,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from pipeline.domain import EventType, Outcome, Role, Scope
+from pipeline.ledger.schema import events, lanes, memories, memory_history, messages
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PassageKey:
+    """A memory by its id, or a turn by its event and its ordinal in it."""
+
+    id: UUID
+    ordinal: int = -1
+
+    FACT: ClassVar[int] = -1
+
+    @property
+    def is_turn(self) -> bool:
+        return self.ordinal != self.FACT
+
+    @property
+    def public_id(self) -> UUID:
+        """What clients see: a turn's id is derived, and the same for ever."""
+        return uuid5(self.id, f"turn:{self.ordinal}") if self.is_turn else self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message as it was said. `pending`: its event has not ended."""
+
+    id: UUID
+    scope: Scope
+    role: Role
+    speaker: str | None
+    text: str
+    metadata: dict[str, Any]
+    event_id: UUID
+    said_at: datetime
+    created_at: datetime
+    pending: bool
+
+
+def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
+    options = events.c.options
+    return (
+        select(
+            events.c.project_id,
+            events.c.lane_id,
+            *(lanes.c[name] for name in ("user_id", "agent_id", "app_id", "run_id")),
+            cast(null(), Uuid).label("id"),
+            events.c.id.label("event_id"),
+            messages.c.seq,
+            messages.c.ordinal,
+            messages.c.role,
+            messages.c.name,
+            messages.c.content.label("text"),
+            messages.c.terms,
+            func.coalesce(options["metadata"], literal({}, JSONB)).label("metadata"),
+            cast([], ARRAY(Text)).label("categories"),
+            cast(options["expiration_date"].astext, Date).label("expiration_date"),
+            events.c.status.in_(("PENDING", "RUNNING")).label("pending"),
+            messages.c.said_at,
+            messages.c.said_at.label("valid_from"),
+            events.c.created_at,
+            events.c.created_at.label("updated_at"),
+        )
+        .select_from(lanes)
+        .join(events, events.c.lane_id == lanes.c.id)
+        .join(messages, and_(messages.c.lane_id == lanes.c.id, messages.c.seq == events.c.seq))
+        .where(
+            lanes.c.project_id == events.c.project_id,
+            events.c.event_type == EventType.ADD,
+            messages.c.role != Role.SYSTEM,
+            events.c.status != "CANCELLED",
+            events.c.undone_at.is_(None),
+            events.c.seq > lanes.c.forgotten_seq,
+            *conditions,
+        )
+        .subquery(name)
+    )
+
+
+_verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astext == "false")
+# Everything that was said, and what of it is a passage of its own: a message stored word for word
+# is its memory, and gone with it.
+heard = _turns("heard")
+said = _turns("said", ~_verbatim)
+
+
+def forgotten(turn: FromClause) -> ColumnElement[bool]:
+    """A person deleted a memory that was read from this turn."""
+    source, last = memory_history.alias("source"), memory_history.alias("last")
+    # Neither a model's opinion, nor an undo, nor a replay forgets.
+    add = exists().where(events.c.id == last.c.event_id, events.c.event_type == EventType.ADD)
+    deleted = (
+        select(literal(1))
+        .select_from(source)
+        .join(memories, memories.c.id == source.c.memory_id)
+        .join(last, and_(last.c.memory_id == memories.c.id, last.c.version == memories.c.version))
+        .where(
+            source.c.event_id == turn.c.event_id,
+            source.c.message_ordinal == turn.c.ordinal,
+            memories.c.state == "RETIRED",
+            memories.c.replaced_by.is_(None),
+            last.c.event == Outcome.DELETE,
+            last.c.undoes.is_(None),
+            ~add,
+        )
+    )
+    return deleted.correlate(turn).exists()
+
+
+def among(turn: FromClause, keys: Sequence[PassageKey]) -> ColumnElement[bool]:
+    listed = _listed(keys)
+    place = tuple_(turn.c.event_id, turn.c.ordinal)
+    return place.in_(select(listed.c.id, listed.c.ordinal))
+
+
+def just_before(turn: FromClause) -> FromClause:
+    """The turn said just before, in the same lane."""
+    earlier = messages.alias()
+    order = tuple_(earlier.c.said_at, earlier.c.seq, earlier.c.ordinal)
+    return (
+        select(earlier.c.seq, earlier.c.ordinal)
+        .where(
+            earlier.c.lane_id == turn.c.lane_id,
+            order < tuple_(turn.c.said_at, turn.c.seq, turn.c.ordinal),
+        )
+        .order_by(earlier.c.said_at.desc(), earlier.c.seq.desc(), earlier.c.ordinal.desc())
+        .limit(1)
+        .lateral()
+    )
+
+
+def beside(keys: Sequence[PassageKey], turns: int) -> Select[Any]:
+    """(of_id, of_ordinal) with a turn: those said nearest before and after each of the keys."""
+    of = _sources(keys)
+    anchor = heard.alias("anchor")
+    order = [heard.c.said_at, heard.c.seq, heard.c.ordinal]
+    here = tuple_(anchor.c.said_at, anchor.c.seq, anchor.c.ordinal)
+    nearby = select(heard).where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
+    before = nearby.where(tuple_(*order) < here).order_by(*(one.desc() for one in order))
+    after = nearby.where(tuple_(*order) > here).order_by(*order)
+    around = union_all(
+        select(before.limit(turns).correlate(anchor).subquery()),
+        select(after.limit(turns).correlate(anchor).subquery()),
+    ).lateral("around")
+    source = and_(anchor.c.event_id == of.c.event_id, anchor.c.ordinal == of.c.at)
+    return (
+        select(of.c.id.label("of_id"), of.c.ordinal.label("of_ordinal"), *around.c)
+        .select_from(of)
+        .join(anchor, source)
+        .join(around, true())
+        .order_by(around.c.said_at, around.c.seq, around.c.ordinal)
+    )
+
+
+def _sources(keys: Sequence[PassageKey]) -> FromClause:
+    """Of each key (id, ordinal) the turn it was said in: (event_id, at)."""
+    fact = select(
+        memories.c.id,
+        cast(literal(PassageKey.FACT), Integer).label("ordinal"),
+        memories.c.event_id,
+        cast(memories.c.message_ordinal, Integer).label("at"),
+    ).where(memories.c.id == any_(uuids([key.id for key in keys if not key.is_turn])))
+    listed = _listed([key for key in keys if key.is_turn])
+    turn = select(listed.c.id, listed.c.ordinal, listed.c.id, listed.c.ordinal)
+    return union_all(fact, turn).subquery("of")
+
+
+def _listed(keys: Sequence[PassageKey]) -> FromClause:
+    ordinals = literal([key.ordinal for key in keys], ARRAY(Integer))
+    listed = func.unnest(uuids([key.id for key in keys]), ordinals)
+    return listed.table_valued("id", "ordinal").render_derived()
+
+
+def uuids(ids: Sequence[UUID]) -> ColumnElement[Any]:
+    return literal(list(ids), ARRAY(Uuid))
+
+
+def as_turn(row: Row[Any]) -> Turn:
+    return Turn(
+        id=PassageKey(row.event_id, row.ordinal).public_id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        role=Role(row.role),
+        speaker=row.name,
+        text=row.text,
+        metadata=row.metadata,
+        event_id=row.event_id,
+        said_at=row.said_at,
+        created_at=row.created_at,
+        pending=row.pending,
+    )

@@ -1,0 +1,329 @@
+"""When a question asks about: dates and ranges read from its words, without a model.
+
+    "in May 2023"          that month          "on 7 May"          that day, of any year
+    "last March"           before the question "yesterday"         the day before it
+    "three weeks ago"      that week           "before the wedding"  nothing: it stays text
+
+English, German, Spanish and Chinese. What cannot be told with certainty is not a date: "may" is one
+only where its writing or its neighbours say so.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+# How near a moment is to the time asked for: 1 is what was meant.
+# Source: the anchor recipe on LoCoMo, whose date term is 0.3 near a named day, 0.2 in the month,
+# 0.12 in the first days of the next month (things are told after they happened), and x 0.3 in
+# another year.
+NEAR_THE_DAY, IN_THE_SPAN, SOON_AFTER, OTHER_YEAR = 1.0, 2 / 3, 0.4, 0.3
+DAYS_AROUND, DAYS_AFTER = 7, 12
+
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "january jan januar jänner enero",
+            "february feb februar febrero",
+            "march mar märz maerz marzo",
+            "april apr abril",
+            "may mai mayo",
+            "june jun juni junio",
+            "july jul juli julio",
+            "august aug agosto",
+            "september sep sept septiembre setiembre",
+            "october oct oktober okt octubre",
+            "november nov noviembre",
+            "december dec dezember dez diciembre",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+# Words or names of their own as well: months only beside a word that says so ("in May"), the first
+# two also by a capital inside a sentence.
+CAPITALISED = {"may", "march"}
+AMBIGUOUS = CAPITALISED | {"mar", "mai", "sep", "dec", "jan", "jun"}
+WEEKDAYS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "monday montag lunes",
+            "tuesday dienstag martes",
+            "wednesday mittwoch miércoles",
+            "thursday donnerstag jueves",
+            "friday freitag viernes",
+            "saturday samstag sábado",
+            "sunday sonntag domingo",
+        )
+    )
+    for name in names.split()
+}
+NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        (
+            "a an one ein eine einem einer un una 一",
+            "two zwei dos 两 二",
+            "three drei tres 三",
+            "four vier cuatro 四",
+            "five fünf cinco 五",
+            "six sechs seis 六",
+            "seven sieben siete 七",
+            "eight acht ocho 八",
+            "nine neun nueve 九",
+            "ten zehn diez 十",
+        ),
+        start=1,
+    )
+    for word in words.split()
+}
+UNITS = {
+    name: unit
+    for unit, names in {
+        "day": "day days tag tage tagen día días dia dias 天",
+        "week": "week weeks woche wochen semana semanas 周 星期",
+        "month": "month months monat monate monaten mes meses 个月",
+        "year": "year years jahr jahre jahren año años 年",
+    }.items()
+    for name in names.split()
+}
+# Whole phrases: days back of the first and of the last day.
+PHRASES = {
+    r"\b(?:the day before yesterday|vorgestern|anteayer)\b|前天": (2, 2),
+    r"\b(?:yesterday|last night|gestern|ayer|anoche)\b|昨天|昨晚": (1, 1),
+    r"\b(?:today|tonight|heute|hoy)\b|今天": (0, 0),
+    r"\b(?:recently|lately|kürzlich|neulich|recientemente|últimamente)\b|最近": (30, 0),
+}
+# The period before this one, and this one; Spanish says it after the noun.
+LAST = r"last|previous|letzte[nrsm]?|vorige[nrsm]?|vergangene[nrsm]?|el pasado|la pasada|上个?"
+THIS = r"this|current|diese[nrsm]?|est[ea]|这个?|本"
+AGO_BEFORE, AGO_AFTER = r"vor|hace", r"ago|previously|以?前|之前"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Days from `first` to `last`; `any_year` where the question names no year."""
+
+    first: date
+    last: date
+    any_year: bool = False
+
+    @property
+    def is_day(self) -> bool:
+        return self.first == self.last
+
+
+def spans(text: str, now: datetime) -> tuple[Span, ...]:
+    """The times that a question names, seen from `now`; none for most questions."""
+    today = now.astimezone(UTC).date()
+    found: dict[Span, None] = {}
+    for pattern, read in _READERS:
+        for match in list(pattern.finditer(text)):
+            if (span := _read(read, match, today)) is not None:
+                found[span] = None
+                # Read once: "last March" is not also any March.
+                text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]
+    return tuple(found)
+
+
+def closeness(asked: Sequence[Span], when: datetime) -> float:
+    """How well a moment fits the times asked for: 0..1, the best of them."""
+    day = when.astimezone(UTC).date()
+    return max((_closeness(span, day) for span in asked), default=0.0)
+
+
+def _closeness(span: Span, day: date) -> float:
+    if span.any_year:
+        years = (day.year - 1, day.year, day.year + 1)
+        return max(_in_year(there, day) for year in years if (there := _moved(span, year)))
+    same = _moved(span, day.year)
+    elsewhere = OTHER_YEAR * _in_year(same, day) if same and not _spans_years(span) else 0.0
+    return max(_in_year(span, day), elsewhere)
+
+
+def _in_year(span: Span, day: date) -> float:
+    if span.is_day and abs((day - span.first).days) <= DAYS_AROUND:
+        return NEAR_THE_DAY
+    whole = _month(span.first.year, span.first.month) if span.is_day else span
+    if whole.first <= day <= whole.last:
+        return IN_THE_SPAN
+    return SOON_AFTER if 0 < (day - whole.last).days <= DAYS_AFTER else 0.0
+
+
+def _spans_years(span: Span) -> bool:
+    return (span.last - span.first).days > 300
+
+
+def _moved(span: Span, year: int) -> Span | None:
+    """The same days of another year; None where it has no such day."""
+    try:
+        first = span.first.replace(year=year)
+        return Span(first, first + (span.last - span.first))
+    except ValueError:
+        return None
+
+
+def _month(year: int, month: int) -> Span:
+    return Span(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
+
+
+# ── readers: a match and today's date -> a span, or None where it is no date after all ──────────
+
+Reader = Callable[["re.Match[str]", date], Span | None]
+
+
+def _read(read: Reader, match: re.Match[str], today: date) -> Span | None:
+    try:
+        return read(match, today)
+    except (ValueError, OverflowError):  # 31 June, the year 0
+        return None
+
+
+def _iso(match: re.Match[str], today: date) -> Span:
+    year, month = int(match["year"]), int(match["month"])
+    if match["day"] is None:
+        return _month(year, month)
+    day = date(year, month, int(match["day"]))
+    return Span(day, day)
+
+
+def _named(match: re.Match[str], today: date) -> Span | None:
+    """A month by its name, with a day or a year or neither."""
+    groups = match.groupdict()
+    day, year = groups.get("day"), groups.get("year")
+    name = match["name"]
+    if not (day or year or _is_month(name, match)):
+        return None
+    month = MONTHS[name.lower()]
+    # A leap year, so that 29 February can be asked for.
+    found = _month(int(year) if year else 2000, month)
+    if day:
+        on = found.first.replace(day=int(day))
+        found = Span(on, on)
+    return Span(found.first, found.last, any_year=not year)
+
+
+def _is_month(name: str, match: re.Match[str]) -> bool:
+    if name.lower() not in AMBIGUOUS:
+        return True
+    before = match.string[: match.start()].split()
+    if before and before[-1].lower() in _DATE_WORDS:
+        return True
+    inside = bool(before) and not before[-1].endswith((".", "!", "?"))
+    return inside and name[0].isupper() and name.lower() in CAPITALISED
+
+
+_BESIDE_MONTHS = "in of since during until till by im seit bis en de desde hasta"
+_DATE_WORDS = frozenset(_BESIDE_MONTHS.split())
+
+
+def _chinese(match: re.Match[str], today: date) -> Span:
+    year, month = match["year"], int(match["month"])
+    found = _month(int(year) if year else 2000, month)
+    if match["day"]:
+        on = found.first.replace(day=int(match["day"]))
+        found = Span(on, on)
+    return Span(found.first, found.last, any_year=not year)
+
+
+def _year(match: re.Match[str], today: date) -> Span:
+    year = int(match["year"])
+    return Span(date(year, 1, 1), date(year, 12, 31))
+
+
+def _last_month(match: re.Match[str], today: date) -> Span:
+    month = MONTHS[match["name"].lower()]
+    return _month(today.year if month < today.month else today.year - 1, month)
+
+
+def _last_weekday(match: re.Match[str], today: date) -> Span:
+    back = (today.weekday() - WEEKDAYS[match["weekday"].lower()] - 1) % 7 + 1
+    day = today - timedelta(days=back)
+    return Span(day, day)
+
+
+def _this_period(match: re.Match[str], today: date) -> Span:
+    return _period(UNITS[match["unit"].lower()], today)
+
+
+def _last_period(match: re.Match[str], today: date) -> Span:
+    unit = UNITS[match["unit"].lower()]
+    return _period(unit, _period(unit, today).first - timedelta(days=1))
+
+
+def _period(unit: str, day: date) -> Span:
+    """The calendar's week, month or year that holds the day."""
+    match unit:
+        case "week":
+            monday = day - timedelta(days=day.weekday())
+            return Span(monday, monday + timedelta(days=6))
+        case "month":
+            return _month(day.year, day.month)
+        case "year":
+            return Span(date(day.year, 1, 1), date(day.year, 12, 31))
+        case _:
+            return Span(day, day)
+
+
+def _ago(match: re.Match[str], today: date) -> Span:
+    return _period(UNITS[match["unit"].lower()], today - _length(match))
+
+
+def _since(match: re.Match[str], today: date) -> Span:
+    return Span(today - _length(match), today)
+
+
+def _length(match: re.Match[str]) -> timedelta:
+    said = match["number"].lower()
+    days = {"day": 1, "week": 7, "month": 30, "year": 365}[UNITS[match["unit"].lower()]]
+    return timedelta(days=days * (NUMBERS.get(said) or int(said)))
+
+
+def _phrase(days: tuple[int, int]) -> Reader:
+    def read(match: re.Match[str], today: date) -> Span:
+        return Span(today - timedelta(days=days[0]), today - timedelta(days=days[1]))
+
+    return read
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_MONTH = rf"(?P<name>{_any_of(MONTHS)})\b\.?"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_OF = r"(?: of| de| del)?"
+_NUMBER = rf"(?P<number>\d{{1,3}}|{_any_of(NUMBERS)})"
+_UNIT = rf"(?P<unit>{_any_of(UNITS)})"
+_SPACED_UNIT = rf"{_UNIT}(?!\w)"
+
+# The longest form first.
+_READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), read)
+    for pattern, read in (
+        (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?\b", _iso),
+        (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1?\d)月(?:(?P<day>[1-3]?\d)[日号])?", _chinese),
+        (rf"\b(?:{LAST}) {_MONTH}(?! \d)", _last_month),
+        (rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {_YEAR}\b)?", _named),
+        (rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}\b)?", _named),
+        (rf"\b{_MONTH}(?:,?{_OF} {_YEAR}\b)?", _named),
+        *((pattern, _phrase(days)) for pattern, days in PHRASES.items()),
+        (rf"\b(?:{LAST}) (?P<weekday>{_any_of(WEEKDAYS)})\b", _last_weekday),
+        (rf"\b(?:past|last|letzten|últimos|últimas) {_NUMBER} {_SPACED_UNIT}", _since),
+        (rf"\b{_NUMBER} {_SPACED_UNIT} (?:{AGO_AFTER})\b", _ago),
+        (rf"\b(?:{AGO_BEFORE}) {_NUMBER} {_SPACED_UNIT}", _ago),
+        (rf"{_NUMBER}{_UNIT}(?:{AGO_AFTER})", _ago),
+        (rf"\b(?:{LAST}) {_SPACED_UNIT}", _last_period),
+        (rf"\b{_SPACED_UNIT} (?:pasad[ao])\b", _last_period),
+        (rf"(?:上个?|去){_UNIT}", _last_period),
+        (rf"\b(?:{THIS}) {_SPACED_UNIT}", _this_period),
+        (rf"(?:这个?|本|今){_UNIT}", _this_period),
+        (rf"\b{_YEAR}\b", _year),
+    )
+)

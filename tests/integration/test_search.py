@@ -1,0 +1,326 @@
+"""Search over facts and turns: what is found, in which order, in four languages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pipeline.domain import AddOptions, Message, Role, Scope, StageName
+from pipeline.errors import StoreUnavailable
+from pipeline.filters import parse
+from pipeline.fusion import Weights
+from pipeline.ingest import accept
+from pipeline.ledger.turns import Turn
+from pipeline.search import Found, Query, search
+from tests.support.engine import Engine
+
+VERBATIM = AddOptions(infer=False)
+
+
+async def ask(engine: Engine, text: str, **options: Any) -> Found:
+    where = options.pop("filter", {"user_id": "maya"})
+    services = engine.services
+    return await search(
+        engine.project.id,
+        Query(text, parse(where), **{"top_k": 10, "threshold": 0.0} | options),
+        ledger=services.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+
+
+async def texts(engine: Engine, text: str, **options: Any) -> list[str]:
+    return [hit.found.text for hit in (await ask(engine, text, **options)).hits]
+
+
+async def say(
+    engine: Engine,
+    text: str,
+    *,
+    name: str | None = None,
+    run_id: str | None = None,
+    at: datetime | None = None,
+    options: AddOptions = VERBATIM,
+) -> None:
+    await accept(
+        Scope(engine.project.id, user_id="maya", run_id=run_id),
+        [Message(Role.USER, text, name)],
+        options,
+        said_at=at,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+
+
+# ── turns ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_turn_is_found_before_any_worker_has_seen_it(engine: Engine) -> None:
+    await engine.add("I am allergic to peanuts.")
+    [hit] = (await ask(engine, "peanuts", turns=True, threshold=0.1)).hits
+    assert isinstance(hit.found, Turn)
+    assert hit.found.pending
+    assert await texts(engine, "peanuts") == []
+
+
+async def test_a_processed_turn_stands_beside_its_fact_and_is_no_longer_pending(
+    engine: Engine,
+) -> None:
+    await engine.add("I am allergic to peanuts.")
+    await engine.drain()
+    hits = (await ask(engine, "peanuts", turns=True)).hits
+    assert sorted(type(hit.found).__name__ for hit in hits) == ["Memory", "Turn"]
+    [turn] = (await ask(engine, "peanuts", facts=False, turns=True)).hits
+    assert isinstance(turn.found, Turn)
+    assert not turn.found.pending
+
+
+async def test_a_turn_stored_word_for_word_is_not_told_twice(engine: Engine) -> None:
+    await say(engine, "The key is under the mat.")
+    assert len(await texts(engine, "key", turns=True)) == 1
+    await engine.drain()
+    [hit] = (await ask(engine, "key", turns=True)).hits
+    assert not isinstance(hit.found, Turn)
+    await engine.ledger.editing.retire(engine.project.id, [hit.found.id])
+    assert await texts(engine, "key", turns=True) == []
+
+
+async def test_what_was_cancelled_or_undone_was_never_said(engine: Engine) -> None:
+    cancelled = await engine.add("I drive a Saab.")
+    await engine.ledger.recourse.cancel(engine.project.id, cancelled)
+    undone = await engine.add("I drive a Volvo.")
+    await engine.drain()
+    await engine.ledger.undo.undo(
+        engine.project.id, undone, force=False, vectors={}, embedder=engine.services.embedder.name
+    )
+    assert await texts(engine, "Saab Volvo", turns=True) == []
+
+
+async def test_a_turns_id_is_the_same_whenever_it_is_found(engine: Engine) -> None:
+    await engine.add("I am allergic to peanuts.")
+    [before] = (await ask(engine, "peanuts", turns=True)).hits
+    await engine.run_until(StageName.RELATE)
+    [after] = (await ask(engine, "peanuts", facts=False, turns=True)).hits
+    assert before.found.id == after.found.id
+
+
+async def test_filters_read_turns_as_they_read_facts(engine: Engine) -> None:
+    await engine.add("I like jazz.", options=AddOptions(metadata={"trip": "lisbon"}))
+    await engine.add("I like jazz a lot.", user_id="jon")
+
+    async def count(**where: object) -> int:
+        return len(await texts(engine, "jazz", turns=True, filter={"user_id": "maya"} | where))
+
+    assert await count(metadata={"trip": "lisbon"}) == 1
+    assert await count(metadata={"trip": "oslo"}) == 0
+    assert await count(created_at={"gte": "2020-01-01"}) == 1
+    assert await count(timestamp={"lt": "2020-01-01"}) == 0
+    assert await count(keywords={"icontains": "JAZZ"}) == 1
+    assert await count(memory_ids=["00000000-0000-0000-0000-000000000001"]) == 0
+    assert await texts(engine, "jazz", turns=True, filter={"user_id": "*"}) != []
+    other, _ = await engine.ledger.projects.create("other")
+    engine.project = other
+    assert await texts(engine, "jazz", turns=True, filter={"user_id": "maya"}) == []
+
+
+# ── ranking ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_of_two_equal_words_the_named_speakers_are_first(engine: Engine) -> None:
+    await say(engine, "I went to the lake with the boat", name="Jon", run_id="a")
+    await say(engine, "I went to the lake with the tent", name="Maya", run_id="b")
+    await engine.drain()
+    assert "tent" in (await texts(engine, "What did Maya do at the lake?"))[0]
+    assert "boat" in (await texts(engine, "What did Jon do at the lake?"))[0]
+
+
+async def test_what_was_said_in_the_month_asked_for_is_first(engine: Engine) -> None:
+    for month, what in ((3, "boat"), (5, "tent"), (9, "kayak")):
+        at = datetime(2024, month, 10, tzinfo=UTC)
+        await say(engine, f"I bought a {what} for the lake", run_id=what, at=at)
+    await engine.drain()
+    assert "tent" in (await texts(engine, "What did I buy for the lake in May 2024?"))[0]
+    asked_in_october = datetime(2024, 10, 2, tzinfo=UTC)
+    assert (
+        "kayak" in (await texts(engine, "What for the lake last month?", now=asked_in_october))[0]
+    )
+
+
+async def test_an_answer_is_found_beside_its_question_in_the_order_of_saying(
+    engine: Engine,
+) -> None:
+    began = datetime(2024, 5, 1, tzinfo=UTC)
+    said = ["Which instrument does your sister play?", "Cello, since she was six"]
+    for run_id, lines in (("a", said), ("b", ["Nice weather today", "Trumpets are loud"])):
+        # Accepted in the wrong order: only the clock tells which came first.
+        for at, line in reversed(list(enumerate(lines))):
+            await say(engine, line, run_id=run_id, at=began + timedelta(seconds=20 * at))
+    await engine.drain()
+    assert (await texts(engine, "instrument of the sister"))[:2] == said
+
+
+async def test_every_term_of_a_score_can_be_seen(engine: Engine) -> None:
+    await say(engine, "I bought a tent", name="Maya")
+    await engine.drain()
+    [hit] = (await ask(engine, "What did Maya buy?")).hits
+    assert hit.score.shares["speaker"] > 0
+    assert hit.score.shares["lexical"] > 0
+    assert hit.score.shares["date"] == hit.score.shares["recency"] == 0
+    assert sum(hit.score.shares.values()) == pytest.approx(hit.score.total)
+
+
+async def test_terms_that_are_off_by_default_count_once_they_weigh_something(
+    engine: Engine,
+) -> None:
+    old = datetime(2020, 1, 1, tzinfo=UTC)
+    await say(engine, "I like tea with milk", run_id="old", at=old)
+    await say(engine, "I like tea with lemon", run_id="new")
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    hits = (await ask(engine, "tea", weights=Weights(recency=1.0))).hits
+    new = {hit.found.text: hit.score.shares["recency"] for hit in hits}
+    assert new["I like tea with lemon"] > 0.1
+    assert new["I like tea with milk"] < 0.01
+    named = (await ask(engine, "Who knows Berlin?", weights=Weights(graph=1.0))).hits
+    assert [hit.score.shares["graph"] > 0 for hit in named] == [
+        "Berlin" in h.found.text for h in named
+    ]
+
+
+# ── what goes with the hits ──────────────────────────────────────────────────────────────────────
+
+
+async def test_the_turns_around_a_hit_come_on_request(engine: Engine) -> None:
+    began = datetime(2024, 5, 1, tzinfo=UTC)
+    lines = ["One apple", "Two pears", "Three plums", "Four figs"]
+    for at, line in enumerate(lines):
+        await say(engine, line, at=began + timedelta(minutes=at))
+    await say(engine, "Five nuts", run_id="elsewhere", at=began)
+    await engine.drain()
+    [hit] = (await ask(engine, "plums", around=1, top_k=1)).hits
+    assert [turn.text for turn in hit.around] == ["Two pears", "Four figs"]
+    [hit] = (await ask(engine, "plums", around=3, top_k=1)).hits
+    assert [turn.text for turn in hit.around] == ["One apple", "Two pears", "Four figs"]
+    assert (await ask(engine, "plums", top_k=1)).hits[0].around == ()
+
+
+async def test_what_a_person_deleted_is_told_by_no_turn(engine: Engine) -> None:
+    await engine.add("I am allergic to peanuts.")
+    await engine.add("I like walking by the river.")
+    await engine.drain()
+    [memory] = [
+        hit.found for hit in (await ask(engine, "peanuts")).hits if "peanut" in hit.found.text
+    ]
+    assert len(await texts(engine, "peanuts river", facts=False, turns=True)) == 2
+    await engine.ledger.editing.retire(engine.project.id, [memory.id])
+    left = await texts(engine, "peanuts river", facts=False, turns=True)
+    assert left == ["I like walking by the river."]
+    for hit in (await ask(engine, "river", turns=True, around=3)).hits:
+        assert all("peanut" not in turn.text for turn in hit.around)
+
+
+async def test_a_model_that_supersedes_a_fact_hides_no_turn(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    await engine.add("I moved to Munich.")
+    await engine.drain()
+    assert len(await texts(engine, "Berlin Munich", facts=False, turns=True)) == 2
+
+
+async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
+    for what in ("tea", "coffee", "cocoa"):
+        await say(engine, f"I like {what}", options=AddOptions(infer=False, metadata={"is": what}))
+    await engine.drain()
+    ids = {h.found.text: h.found.id for h in (await ask(engine, "like")).hits}
+    everybody = {"user_id": "maya"}
+
+    async def verdict(what: str, **options: Any) -> str:
+        one = ids.get(f"I like {what}", UUID(int=1))
+        [explained] = (await ask(engine, "I like tea", explain=[one], **options)).explained
+        assert (explained.rank is None) == (explained.score is None)
+        return explained.verdict
+
+    assert await verdict("tea") == "returned"
+    assert await verdict("cocoa", top_k=1) == "beyond_top_k"
+    assert await verdict("cocoa", threshold=0.99) == "below_threshold"
+    assert await verdict("cocoa", filter=everybody | {"metadata": {"is": "tea"}}) == "filtered"
+    assert await verdict("water") == "unknown"
+    cut = (await ask(engine, "I like tea", explain=None, top_k=1)).explained
+    assert [one.verdict for one in cut] == ["beyond_top_k", "beyond_top_k"]
+    assert [one.rank for one in cut] == [2, 3]
+
+
+async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+
+    async def down(*_: object, **__: object) -> None:
+        raise StoreUnavailable("down")
+
+    engine.vectors.search = down  # type: ignore[method-assign,assignment]
+    found = await ask(engine, "Saab", turns=True, threshold=0.9)
+    assert found.degraded
+    assert len(found.hits) == 2
+
+
+# ── languages ────────────────────────────────────────────────────────────────────────────────────
+
+SENTENCES = {
+    "de": [
+        "Ich wohne seit einem Jahr in Köln.",
+        "Meine Schwester spielt Geige im Orchester.",
+        "Am Wochenende repariere ich alte Fahrräder.",
+        "Mein Hund heißt Bruno und mag Käse.",
+    ],
+    "es": [
+        "Vivo en Málaga desde hace un año.",
+        "Mi hermana toca el violín en la orquesta.",
+        "Los fines de semana reparo bicicletas viejas.",
+        "Soy alérgico a los cacahuetes.",
+    ],
+    "zh": [
+        "我在杭州住了一年。",
+        "我妹妹在乐团拉小提琴。",
+        "周末我修理旧自行车。",
+        "我对花生过敏。",
+    ],
+    "en": [
+        "I have lived in Porto for a year.",
+        "My sister plays the violin in an orchestra.",
+        "At weekends I repair old bicycles.",
+        "I bought peanuts for the squirrels.",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "place"),
+    [
+        ("de", "Wer wohnt in Koeln oder KÖLN?", 0),
+        ("de", "Was spielt die Schwester im Orchester?", 1),
+        ("de", "Wer repariert Fahrräder?", 2),
+        ("de", "Wie heissen die Hunde, und mögen sie Käse?", 3),
+        ("es", "¿Quién vive en Malaga?", 0),
+        ("es", "¿Qué toca su hermana en la orquesta?", 1),
+        ("es", "¿Quién repara bicicletas?", 2),
+        ("es", "¿Es alérgico a algún cacahuete?", 3),
+        ("zh", "谁住在杭州？", 0),
+        ("zh", "妹妹拉什么琴？", 1),
+        ("zh", "谁修理自行车？", 2),
+        ("zh", "花生过敏吗", 3),
+        ("en", "Who is living in Porto?", 0),
+        ("en", "What does his sister play?", 1),
+        ("en", "Who repairs a bicycle?", 2),
+        ("en", "What did she buy for a squirrel?", 3),
+    ],
+)
+async def test_the_right_sentence_is_first(
+    engine: Engine, language: str, question: str, place: int
+) -> None:
+    for at, sentence in enumerate(SENTENCES[language]):
+        await say(engine, sentence, run_id=str(at))
+    await engine.drain()
+    assert (await texts(engine, question))[0] == SENTENCES[language][place]

@@ -1,0 +1,44 @@
+"""What was found as text for a prompt: dated, in order, within its budget."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.context import assemble, tokens
+from pipeline.domain import Role, Scope
+from pipeline.ledger.turns import Turn
+
+
+def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int = 1) -> Turn:
+    at = datetime(2024, 5, day, tzinfo=UTC)
+    scope = Scope(UUID(int=9), user_id="maya")
+    return Turn(
+        UUID(int=number), scope, Role.USER, speaker, text, {}, UUID(int=8), at, at, pending=False
+    )
+
+
+def test_lines_are_dated_named_numbered_and_in_the_order_of_saying() -> None:
+    found = [turn("I bought\na tent.", day=7), turn("Jon: Hello!", day=2, speaker="Jon", number=2)]
+    context = assemble(found, max_tokens=100)
+    assert context.text == "[1] 2024-05-02 Jon: Hello!\n[2] 2024-05-07 Maya: I bought a tent."
+    assert [source.id for source in context.sources] == [UUID(int=2), UUID(int=1)]
+
+
+def test_the_best_come_first_into_the_budget_and_what_is_too_long_is_left_out() -> None:
+    found = [turn("word " * 100, number=1), turn("short", number=2), turn("last", number=3)]
+    assert [s.id.int for s in assemble(found, max_tokens=10).sources] == [2]
+
+
+def test_a_character_without_spaces_counts_as_a_token() -> None:
+    assert tokens("绿茶") == 2
+    assert tokens("green tea") == 3
+
+
+@given(st.lists(st.text(max_size=60), max_size=12), st.integers(1, 60))
+def test_the_budget_holds(lines: list[str], budget: int) -> None:
+    found = [turn(line, number=number) for number, line in enumerate(lines)]
+    assert assemble(found, max_tokens=budget).tokens <= budget

@@ -1,0 +1,82 @@
+"""The tokenizer: in four languages, and whatever it is given."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.lexical import LONGEST_WORD, MOST_ASKED, MOST_TERMS, asked, fold, stem, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Maya's dogs loved the Köln zoo", ["maya", "dog", "love", "koln", "zoo"]),
+        ("What did she buy? She bought two bikes.", ["buy", "buy", "two", "bike"]),
+        ("Wir fahren über die Brücke nach Köln", ["fahren", "die", "bruck", "koln"]),
+        ("¿Dónde está el café de Álvaro?", ["cafe", "alvaro"]),
+        ("她喜欢绿茶。", ["她喜", "喜欢", "欢绿", "绿茶"]),
+        ("茶", ["茶"]),
+        ("GPT-4 costs 12.50 €", ["gpt", "4", "cost", "12", "50"]),
+        ("I don’t know", ["don", "know"]),
+        ("", []),
+        ("the and of", []),
+    ],
+)
+def test_a_text_is_cut_into(text: str, found: list[str]) -> None:
+    assert terms(text) == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("hiking", "hikes"),
+        ("bought", "buy"),
+        ("children", "child"),
+        ("Müller", "MULLER"),
+        ("Straße", "STRASSE"),
+        ("gatos", "gato"),
+        ("Hunde", "Hund"),
+        ("ｆｕｌｌ", "full"),
+    ],
+)
+def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
+    assert terms(one) == terms(other) != []
+
+
+@pytest.mark.parametrize("word", ["war", "die", "hat", "mit", "sin"])
+def test_what_means_something_in_another_language_is_no_stop_word(word: str) -> None:
+    assert terms(word)
+
+
+def test_long_texts_and_questions_are_bounded() -> None:
+    words = " ".join(f"word{n}x" for n in range(5_000))
+    assert len(terms(words)) == MOST_TERMS
+    assert len(asked(words)) == MOST_ASKED
+    assert terms("x" * (LONGEST_WORD + 1)) == []
+
+
+@given(st.text())
+def test_any_text_can_be_cut_and_its_terms_are_storable(text: str) -> None:
+    for term in terms(text):
+        assert term
+        assert " " not in term
+        assert "\0" not in term
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_one_text_has_the_same_terms_however_its_accents_are_written(text: str) -> None:
+    assert terms(unicodedata.normalize("NFC", text)) == terms(unicodedata.normalize("NFD", text))
+
+
+@given(st.text())
+def test_folding_twice_is_folding_once(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+@given(st.from_regex(r"[a-z]{1,20}", fullmatch=True))
+def test_a_stem_is_never_empty(word: str) -> None:
+    assert stem(word)

@@ -1,0 +1,30 @@
+"""Whom a question names."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.speakers import named
+
+
+@pytest.mark.parametrize(
+    ("question", "who"),
+    [
+        ("Where does Maya live?", "Maya"),
+        ("What is MAYA'S dog called?", "Maya"),
+        ("What did Jon Keller say?", "Jon Keller"),
+        ("What did Jon say?", "Jon Keller"),
+        ("What did Maya tell Jon?", None),
+        ("Where do they live?", None),
+        ("Who likes the Mayan ruins?", None),
+        ("¿Dónde vive José?", "Jose"),
+        ("", None),
+    ],
+)
+def test_a_question_names(question: str, who: str | None) -> None:
+    assert named(question, ["Maya", "Jon Keller", "Jose", "u-4711", "Al"]) == who
+
+
+def test_a_short_name_is_named_only_as_a_whole_word() -> None:
+    assert named("Is Al at home?", ["Al"]) == "Al"
+    assert named("Is Al at home?", ["Al Pacini"]) is None
