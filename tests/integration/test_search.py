@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import Connection
 
 from pipeline.domain import AddOptions, Message, Role, Scope, StageName
 from pipeline.errors import StoreUnavailable
@@ -324,3 +328,23 @@ async def test_the_right_sentence_is_first(
         await say(engine, sentence, run_id=str(at))
     await engine.drain()
     assert (await texts(engine, question))[0] == SENTENCES[language][place]
+
+
+# ── what was stored before ───────────────────────────────────────────────────────────────────────
+
+
+def build_words_anew(connection: Connection) -> None:
+    words = import_module("pipeline.ledger.migrations.versions.0007_words")
+    with Operations.context(MigrationContext.configure(connection)):
+        words.downgrade()
+        words.upgrade()
+
+
+async def test_texts_from_before_the_index_of_words_are_in_it(engine: Engine) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+    await engine.add("My bicycles are old.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.run_sync(build_words_anew)
+    assert len(await texts(engine, "Saab", turns=True)) == 2
+    assert (await texts(engine, "bicycle", turns=True))[0] == "My bicycles are old."
