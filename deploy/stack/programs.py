@@ -100,8 +100,15 @@ def plan(
 
 
 def own_servers(settings: Settings, layout: Layout) -> list[Server]:
-    """The servers no setting names, on ports they had last time where those are free."""
-    kinds = [kind for kind, setting in SERVERS if getattr(settings, setting) is None]
+    """The servers needed that no setting names, on the ports they had last time where those are
+    free.
+    """
+    kinds = [
+        kind
+        for kind, setting in SERVERS
+        if getattr(settings, setting) is None
+        and (kind is not Chroma or settings.vectors == "chroma")
+    ]
     names = [kind.name for kind in kinds]
     found = ports.remembered(layout.ports, names, reserved={settings.port})
     return [kind(layout.root, port=found[kind.name]) for kind in kinds]
