@@ -17,6 +17,7 @@ from pipeline.ledger.feedback import Feedback
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.histories import Histories
+from pipeline.ledger.indexes import Indexes
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.owners import Owners
@@ -41,6 +42,7 @@ class Ledger:
     feedback: Feedback
     answers: Answers
     owners: Owners
+    indexes: Indexes
     graph: Graph
     projects: Projects
     recourse: Recourse
@@ -66,6 +68,7 @@ class Ledger:
             Feedback(engine),
             Answers(engine),
             Owners(engine),
+            Indexes(engine),
             Graph(engine),
             Projects(engine),
             Recourse(engine, grace=lanes.grace),

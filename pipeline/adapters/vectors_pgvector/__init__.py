@@ -40,12 +40,6 @@ MOST_DIMENSIONS = 4_000
 # Any constant will do, as long as nothing else in the database uses it.
 SET_UP_LOCK = 0x70677663
 MISSING = ("42P01", "3F000")  # no such table, no such schema
-OLDEST = (0, 8)  # the first that walks on
-LACKING = (
-    "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
-    "PostgreSQL. Install it and run CREATE EXTENSION vector as an administrator, or choose "
-    "another backend."
-)
 
 
 class Pgvector:
@@ -66,7 +60,9 @@ class Pgvector:
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         async with self._together() as connection:
-            await set_up(connection)
+            # CREATE … IF NOT EXISTS fails where two do it at once.
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
+            await _each(connection, statement("set_up"))
             asked = {"name": name, "dimensions": dimensions, "embedder": embedder}
             built_with = await connection.scalar(statement("register"), asked)
             if built_with != embedder:
@@ -182,24 +178,6 @@ class Pgvector:
         with _our_errors():
             async with self._engine.begin() as connection:
                 yield connection
-
-
-async def set_up(connection: AsyncConnection) -> None:
-    """Make the extension and the list of collections, where they are not.
-
-    Errors: InvalidInput where this PostgreSQL has no pgvector, or an old one, or we may not.
-    """
-    # CREATE … IF NOT EXISTS fails where two do it at once.
-    await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
-    version = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-    try:
-        await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
-    except DBAPIError as error:
-        raise InvalidInput(f"{LACKING} (SQLSTATE {_state(error)})") from error
-    found = str(await connection.scalar(version))
-    if tuple(int(part) for part in found.split(".")[:2]) < OLDEST:
-        raise InvalidInput(f"{LACKING} (It has {found}.)")
-    await _each(connection, statement("set_up"))
 
 
 @cache
