@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, make_url, select, text
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.filters import parse
-from pipeline.ledger import Ledger
+from pipeline.ledger import Ledger, connect
 from pipeline.ledger.indexes import Progress
 from pipeline.ledger.migrate import add_pgvector
 from pipeline.ledger.schema import memories, rebuilt
@@ -280,5 +280,23 @@ async def test_the_first_index_needs_no_build(engine: Engine) -> None:
     await adopt(engine)
     await adopt(engine)
     assert await engine.ledger.indexes.live() == engine.services.index.name
-    async with engine.ledger.engine.begin() as connection:
-        await connection.execute(update(memories).values(projected_version=0))
+
+
+async def test_a_postgresql_that_does_not_give_us_pgvector_is_refused_by_name(
+    stocked: Engine, database_url: str
+) -> None:
+    owner = stocked.ledger.engine
+    role = f"plain_{uuid4().hex}"
+    async with owner.begin() as connection:
+        await connection.execute(text(f"CREATE ROLE {role} LOGIN PASSWORD 'plain'"))
+    url = make_url(database_url).set(username=role, password="plain")
+    plain = connect(url.render_as_string(hide_password=False), pool_size=1)
+    try:
+        with pytest.raises(InvalidInput, match="needs the extension pgvector"):
+            await add_pgvector(plain)
+        await add_pgvector(owner)
+        await add_pgvector(plain)  # an administrator has made it
+    finally:
+        await plain.dispose()
+        async with owner.begin() as connection:
+            await connection.execute(text(f"DROP ROLE {role}"))
