@@ -15,7 +15,7 @@ DEV     := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up down status logs demo test check compat bench chaos lock clean
+.PHONY: help up down status logs reindex demo test check compat bench chaos lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ status: $(RUNTIME)  ## a table of the processes
 
 logs: $(RUNTIME)  ## the end of all logs (ARGS="-f worker-1": follow one)
 	@$(PY) -m deploy.stack logs $(ARGS)
+
+reindex: $(RUNTIME)  ## build the vector index the settings ask for, or mend the one that is served
+	@$(PY) -m deploy.stack reindex
 
 demo: up  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.demo

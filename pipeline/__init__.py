@@ -18,7 +18,7 @@ stage are one commit. So any task may run twice, late, or in a process that is k
     ports         promises          adapters/    who keeps them, and their fakes
     ledger/       the only truth    vectors      the index, a projection of it
     search        queries           memories     edits by people
-    events        cancel, replay, undo
+    events        cancel, replay, undo  reindexing   a new index beside the old one
     replays       a whole scope again, in a shadow, by the models it asks for: choice, recorded
     prompts/      words for models  prompted     the three questions, and their answers read back
     bootstrap     puts it together; the only place that chooses adapters

@@ -10,6 +10,8 @@ from pydantic import SecretStr
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_pgvector import Pgvector
+from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.choice import Workshop
 from pipeline.errors import InvalidInput
 from pipeline.guarded import GuardedModel
@@ -18,7 +20,7 @@ from pipeline.ledger import Ledger, connect
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
-from pipeline.ports import Embedder, MemoryModel
+from pipeline.ports import Embedder, MemoryModel, VectorStore
 from pipeline.prompted import PromptedModel
 from pipeline.settings import MINILM, RULES, ModelSettings, Settings
 from pipeline.vectors import Projector, VectorIndex
@@ -29,7 +31,7 @@ class Stores:
     """What both edges need: the ledger, the vectors and the embedder that made them."""
 
     ledger: Ledger
-    vectors: Chroma
+    vectors: VectorStore
     embedder: Embedder
     index: VectorIndex
 
@@ -40,9 +42,9 @@ class Stores:
 
 def stores(settings: Settings) -> Stores:
     ledger = build_ledger(settings)
-    vectors = Chroma(_given(settings.chroma_url, "chroma_url"))
+    vectors = build_vectors(settings, ledger)
     embedder = build_embedder(settings.embedder)
-    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.vector_buckets)
+    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
     return Stores(ledger, vectors, embedder, index)
 
 
@@ -77,6 +79,17 @@ def build_ledger(settings: Settings) -> Ledger:
         context_messages=settings.context_messages,
     )
     return Ledger.of(engine, lanes)
+
+
+def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
+    match settings.vectors:
+        case "chroma":
+            return Chroma(_given(settings.chroma_url, "chroma_url"))
+        case "pgvector":
+            return Pgvector(ledger.engine)
+        case "qdrant":
+            url = _given(settings.qdrant_url, "qdrant_url")
+            return Qdrant(url, api_key=_secret(settings.qdrant_api_key))
 
 
 def build_retention(settings: Settings, ledger: Ledger) -> Retention:

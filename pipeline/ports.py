@@ -147,6 +147,17 @@ class VectorStore(Protocol):
     was never created, or was wiped.
     """
 
+    @property
+    def name(self) -> str:
+        """As MEMLANE_VECTORS names it."""
+        ...
+
+    async def ping(self) -> None:
+        """Return where it answers. Errors: StoreUnavailable."""
+        ...
+
+    async def close(self) -> None: ...
+
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         """Create it, or do nothing where it exists with the same model; else InvalidInput."""
         ...

@@ -67,7 +67,13 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = None
     broker_url: SecretStr | None = None
     chroma_url: str | None = None
+    qdrant_url: str | None = None
+    qdrant_api_key: SecretStr | None = None
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
+
+    # Vectors
+    vectors: Literal["chroma", "pgvector", "qdrant"] = "chroma"
+    vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
 
     # Models
     llm: ModelSettings = ModelSettings(model=RULES)
@@ -89,7 +95,6 @@ class Settings(BaseSettings):
     batch_tokens: Annotated[int, Field(ge=100)] = 6_000
     context_messages: Annotated[int, Field(ge=0, le=100)] = 10
     neighbours: Annotated[int, Field(ge=1, le=50)] = 5
-    vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
 
     # Retention
     # As long as an event may wait by default: a key outlives the event it stands for.
@@ -105,6 +110,13 @@ class Settings(BaseSettings):
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def buckets(self) -> int:
+        """Collections the index is spread over: the others find an owner's records by an index of
+        their own, only Chroma's filter looks at every record of a collection.
+        """
+        return self.vector_buckets if self.vectors == "chroma" else 1
 
 
 def known_names() -> set[str]:

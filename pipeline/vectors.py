@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -26,12 +26,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipeline.domain import Scope
 from pipeline.errors import CollectionMissing, TransientError
 from pipeline.ledger.changes import Memory
+from pipeline.ledger.indexes import family, index_name
 from pipeline.ledger.memories import Memories, Projection
 from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
 
 log = structlog.get_logger()
 
-PREFIX = "memories"
 # Ids in one call to the store.
 AT_ONCE = 500
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
@@ -50,6 +50,11 @@ class VectorIndex:
         self._buckets = buckets
         self._created: set[str] = set()
 
+    @property
+    def name(self) -> str:
+        """As the ledger knows it: see ledger.indexes."""
+        return index_name(self._store.name, self._embedder.name, self._buckets)
+
     async def catch_up(
         self, ids: Sequence[UUID] | None = None, *, owed_for_s: float = 0.0, limit: int = 500
     ) -> int:
@@ -59,15 +64,67 @@ class VectorIndex:
         delete. Errors: StoreUnavailable.
         """
         owed = await self._memories.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
+        for written in self._by_collection(owed):
+            await self._write(*written)
+            await self._memories.projected(written[1], index=self.name)
+        return len(owed)
+
+    async def write(self, projections: Sequence[Projection]) -> None:
+        """Write these, and note nothing in the ledger. Errors: StoreUnavailable."""
+        for written in self._by_collection(projections):
+            await self._write(*written)
+
+    async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
+        """Those that the store does not hold as they are. Errors: StoreUnavailable."""
+        return [
+            projection
+            for name, some in self._by_collection(projections)
+            for projection, held in zip(some, await self._held(name, some), strict=True)
+            if held != payload(projection.memory)
+        ]
+
+    async def wipe(self) -> None:
+        """Drop all collections. Errors: StoreUnavailable."""
+        for name in await self._all():
+            await self._store.delete_col(name)
+
+    async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
+        """The same in the vectors of this index's model. Errors: ModelUnavailable."""
+        foreign = [one for one in projections if one.embedder != self._embedder.name]
+        vectors = await self._embedder.embed([one.memory.text for one in foreign])
+        fitted = {
+            one.memory.id: replace(one, vector=list(vector), embedder=self._embedder.name)
+            for one, vector in zip(foreign, vectors, strict=True)
+        }
+        return [fitted.get(one.memory.id, one) for one in projections]
+
+    async def refit(self, *, limit: int = AT_ONCE) -> int:
+        """Embed anew what is owed in another model's vectors; how many there were."""
+        foreign = await self._memories.foreign(self.name, self._embedder.name, limit=limit)
+        if foreign:
+            await self._memories.fitted(await self.fitting(foreign), self._embedder.name)
+        return len(foreign)
+
+    def _by_collection(
+        self, projections: Sequence[Projection]
+    ) -> Iterable[tuple[str, list[Projection]]]:
         by_collection: dict[str, list[Projection]] = defaultdict(list)
-        for projection in owed:
+        for projection in projections:
             # Its own model's, which need not be the one that this index reads with.
             name = self._of(projection.memory.scope, projection.embedder)
             by_collection[name].append(projection)
-        for name, projections in by_collection.items():
-            await self._write(name, projections)
-            await self._memories.projected(projections)
-        return len(owed)
+        return by_collection.items()
+
+    async def _held(
+        self, name: str, projections: Sequence[Projection]
+    ) -> list[Mapping[str, str | int] | None]:
+        """The payloads the store has for these, in order; None where it has none."""
+        try:
+            records = await self._store.get(name, [one.memory.id for one in projections])
+        except CollectionMissing:
+            records = []
+        held = {record.id: dict(record.payload) for record in records}
+        return [held.get(one.memory.id) for one in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Drop a scope's vectors that the ledger is about to forget. Errors: StoreUnavailable."""
@@ -116,20 +173,18 @@ class VectorIndex:
 
     def _name(self, project_id: UUID, owner: str, embedder: str) -> str:
         bucket = zlib.crc32(f"{project_id}/{owner}".encode()) % self._buckets
-        return f"{self._family(embedder)}-{bucket:04d}"
-
-    def _family(self, embedder: str) -> str:
-        """Vectors of different models never share a collection."""
-        slug = re.sub(r"[^a-z0-9]+", "-", embedder.lower()).strip("-")
-        return f"{PREFIX}-{slug}-of{self._buckets}"
+        return f"{family(embedder, self._buckets)}-{bucket:04d}"
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
         """One where the owner is known, else all of this index."""
         if "user_id" in where:
             project_id, owner = UUID(where["project_id"]), where["user_id"]
             return [self._name(project_id, owner, self._embedder.name)]
-        family = self._family(self._embedder.name) + "-"
-        return sorted(name for name in await self._store.list_cols() if name.startswith(family))
+        return await self._all()
+
+    async def _all(self) -> list[str]:
+        ours = family(self._embedder.name, self._buckets) + "-"
+        return sorted(name for name in await self._store.list_cols() if name.startswith(ours))
 
     async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
         """What the index does not hold yet, compared here: each memory's best of the vectors."""

@@ -111,6 +111,7 @@ class Sweeper:
 
     async def repair(self) -> None:
         try:
+            await self._index.refit()
             repaired = await self._index.catch_up(owed_for_s=OWED_FOR_S)
         except TransientError as error:
             log.warning("repair_waits", code=error.code)

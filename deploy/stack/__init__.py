@@ -1,6 +1,6 @@
 """The whole of Memlane on one machine, as real processes under one supervisor.
 
-    python -m deploy.stack up | down | status | logs | run
+    python -m deploy.stack up | down | status | logs | run | reindex
 
     up ──► supervisor (detached; its lock file makes a second one impossible)
              ├── postgres ─┐ at once, in parallel
@@ -27,7 +27,7 @@ In the data directory:
 
 Where things are:
 
-    control      up, down, status, logs: what a person types
+    control      up, down, status, logs: what a person types | rebuild: reindex
     supervisor   the order of things | child: one process kept alive | journal: state.json
     programs     which processes there are, as data
     servers      Postgres, Redis, Chroma; each also usable alone, in tests: start, stop, kill, url

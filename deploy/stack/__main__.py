@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from deploy.stack import control
+from deploy.stack import control, rebuild
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
 from deploy.stack.programs import PROGRAMS, read_programs
@@ -24,6 +24,7 @@ COMMANDS = {
     "down": "stop everything",
     "status": "a table of the processes",
     "logs": "the end of the logs",
+    "reindex": "build the vector index these settings ask for, or mend the one that is served",
     "run": "like up, in the foreground: for systemd and containers",
     "supervise": argparse.SUPPRESS,  # what `up` starts
 }
@@ -76,9 +77,16 @@ def dispatch(arguments: argparse.Namespace) -> int:
             return control.down(layout)
         case "status":
             return control.status(layout)
+        case "reindex":
+            return rebuild.reindex(settings, layout)
         case "logs":
             names: list[str] = arguments.names
             return control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
+    return stay(arguments, settings, layout)
+
+
+def stay(arguments: argparse.Namespace, settings: settings_of.Settings, layout: Layout) -> int:
+    """Be the supervisor, until told to end."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )

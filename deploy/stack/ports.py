@@ -58,7 +58,7 @@ def choose(reserved: Collection[int] = ()) -> int:
 
 def remembered(book: Path, names: Collection[str], *, reserved: Collection[int]) -> dict[str, int]:
     """A port for each name: last time's from `book` where still free, else a new one."""
-    known = _read(book)
+    known = read(book)
     taken = set(reserved)
     ports: dict[str, int] = {}
     for name in names:
@@ -70,7 +70,8 @@ def remembered(book: Path, names: Collection[str], *, reserved: Collection[int])
     return ports
 
 
-def _read(book: Path) -> dict[str, int]:
+def read(book: Path) -> dict[str, int]:
+    """The ports the servers had last time."""
     try:
         known = json.loads(book.read_text())
     except (FileNotFoundError, json.JSONDecodeError):

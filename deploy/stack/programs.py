@@ -23,6 +23,7 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "api": ("-m", "api"),
     "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
     "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),
+    "reindex": ("-m", "workers.reindex"),
 }
 
 # Several workers share the cores: one thread each, or their pools fight (components.md §7).
@@ -99,9 +100,19 @@ def plan(
     )
 
 
+def own_kinds(settings: Settings) -> list[type[Server]]:
+    """The servers needed that no setting names."""
+    return [
+        kind
+        for kind, setting in SERVERS
+        if getattr(settings, setting) is None
+        and (kind is not Chroma or settings.vectors == "chroma")
+    ]
+
+
 def own_servers(settings: Settings, layout: Layout) -> list[Server]:
-    """The servers no setting names, on ports they had last time where those are free."""
-    kinds = [kind for kind, setting in SERVERS if getattr(settings, setting) is None]
+    """The stack's own servers, on the ports they had last time where those are free."""
+    kinds = own_kinds(settings)
     names = [kind.name for kind in kinds]
     found = ports.remembered(layout.ports, names, reserved={settings.port})
     return [kind(layout.root, port=found[kind.name]) for kind in kinds]

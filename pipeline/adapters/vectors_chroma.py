@@ -33,6 +33,8 @@ CONNECTIONS = 8
 class Chroma:
     """The VectorStore port on a Chroma server. Collection ids are looked up once and kept."""
 
+    name = "chroma"
+
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
         # httpx looks at every idle connection before each request, and Chroma is bound by its CPU.
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)

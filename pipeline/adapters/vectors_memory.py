@@ -15,9 +15,15 @@ Names = list[str]
 
 
 class MemoryVectors:
+    name = "memory"
+
     def __init__(self) -> None:
         self._records: dict[str, dict[UUID, VectorRecord]] = {}
         self._info: dict[str, tuple[int, str]] = {}
+
+    async def ping(self) -> None: ...
+
+    async def close(self) -> None: ...
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         built_with = self._info.setdefault(name, (dimensions, embedder))[1]

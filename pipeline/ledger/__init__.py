@@ -18,6 +18,7 @@ from pipeline.ledger.feedback import Feedback
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.histories import Histories
+from pipeline.ledger.indexes import Indexes
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.owners import Owners
@@ -44,6 +45,7 @@ class Ledger:
     answers: Answers
     owners: Owners
     passages: Passages
+    indexes: Indexes
     graph: Graph
     projects: Projects
     recourse: Recourse
@@ -70,6 +72,7 @@ class Ledger:
             Answers(engine),
             Owners(engine),
             Passages(engine),
+            Indexes(engine),
             Graph(engine),
             Projects(engine),
             Recourse(engine, grace=lanes.grace),

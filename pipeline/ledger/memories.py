@@ -28,7 +28,7 @@ from pipeline.ledger.changes import Memory, Write, text_hash
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
-from pipeline.outputs import from_bytes
+from pipeline.outputs import from_bytes, to_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class Projection:
     memory: Memory
     vector: list[float]
     embedder: str
+
+
+def as_projection(row: Row[Any]) -> Projection:
+    return Projection(as_memory(row), from_bytes(row.embedding), row.embedder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +114,48 @@ class Memories:
         if ids is not None:
             query = query.where(memories.c.id.in_(list(ids)))
         rows = await self._rows(query.order_by(memories.c.updated_at).limit(limit))
-        return [Projection(as_memory(row), from_bytes(row.embedding), row.embedder) for row in rows]
+        return [as_projection(row) for row in rows]
 
-    async def projected(self, done: Sequence[Projection]) -> None:
-        """Note that the index holds these versions. A memory that has moved on stays owed."""
+    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Current memories of everybody by id, after this one."""
+        query = select(memories).where(memories.c.id > after, memories.c.state == "ACTIVE")
+        return [
+            as_projection(row)
+            for row in await self._rows(query.order_by(memories.c.id).limit(limit))
+        ]
+
+    async def owe_foreign(self, embedder: str) -> None:
+        """Let all that is in another model's vectors be owed, and so be fitted."""
+        async with self._single.connect() as connection:
+            await connection.execute(statement("owe_foreign"), {"embedder": embedder})
+
+    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        """Owed memories in another model's vectors; none where another index is served."""
+        asked = {"index": index, "embedder": embedder, "limit": limit}
+        return [as_projection(row) for row in await self._rows(statement("foreign"), asked)]
+
+    async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
+        """Keep the vectors these memories have from this embedder."""
+        values = {
+            "ids": [one.memory.id for one in done],
+            "versions": [one.memory.version for one in done],
+            "vectors": [to_bytes(one.vector) for one in done],
+            "embedder": embedder,
+        }
+        async with self._single.connect() as connection:
+            await connection.execute(statement("fitted"), values)
+
+    async def projected(self, done: Sequence[Projection], *, index: str) -> None:
+        """Note that the index holds these versions. A memory that has moved on stays owed, and all
+        do where another index is served by now.
+        """
         if not done:
             return
         seen = {
             "ids": [p.memory.id for p in done],
             "versions": [p.memory.version for p in done],
             "lane_ids": [p.memory.lane_id for p in done],
+            "index": index,
         }
         async with self._single.connect() as connection:
             await connection.execute(statement("projected"), seen)

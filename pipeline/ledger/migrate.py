@@ -1,4 +1,5 @@
-"""Bring the database to the newest schema; the first time, make a project and its key.
+"""Bring the database to the newest schema; the first time, make a project and its key. Then serve
+the vector index the settings ask for, or refuse where it was never built.
 
     python -m pipeline.ledger.migrate [--key-file PATH] [--revise MESSAGE]
 
@@ -10,21 +11,30 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import sys
 from importlib import resources
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline import settings
 from pipeline.errors import InvalidInput
 from pipeline.ledger import connect
+from pipeline.ledger.indexes import Indexes, index_name
 from pipeline.ledger.projects import Projects
 
 # Any constant will do, as long as nothing else in the database uses it.
 MIGRATION_LOCK = 0x6D656D6C
+OLDEST_PGVECTOR = (0, 8)  # the first that walks its graph on until enough passes a filter
+NO_PGVECTOR = (
+    "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
+    "PostgreSQL. Install it and run CREATE EXTENSION vector as an administrator, or choose "
+    "another backend."
+)
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -40,6 +50,32 @@ async def migrate(engine: AsyncEngine) -> None:
     async with engine.begin() as connection:
         await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
         await connection.run_sync(lambda sync: command.upgrade(alembic_config(sync), "head"))
+
+
+async def add_pgvector(engine: AsyncEngine) -> None:
+    """Make the extension, where it is not.
+
+    Errors: InvalidInput where this PostgreSQL has none, or an old one, or we may not.
+    """
+    version = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+            await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+            found = str(await connection.scalar(version))
+    except DBAPIError as error:
+        state = getattr(error.orig, "sqlstate", None)
+        raise InvalidInput(f"{NO_PGVECTOR} (SQLSTATE {state})") from error
+    if tuple(int(part) for part in found.split(".")[:2]) < OLDEST_PGVECTOR:
+        raise InvalidInput(f"{NO_PGVECTOR} (It has {found}.)")
+
+
+async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> None:
+    """Errors: InvalidInput where the index that is asked for cannot be served."""
+    if configured.vectors == "pgvector":
+        await add_pgvector(engine)
+    name = index_name(configured.vectors, configured.embedder.model, configured.buckets)
+    await Indexes(engine).adopt(name)
 
 
 async def revise(engine: AsyncEngine, message: str) -> None:
@@ -61,7 +97,8 @@ async def first_project(engine: AsyncEngine, key_file: Path) -> None:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
-    url = settings.load().database_url
+    configured = settings.load()
+    url = configured.database_url
     if url is None:
         raise InvalidInput("MEMLANE_DATABASE_URL is not set: there is no database to migrate.")
     engine = connect(url.get_secret_value(), pool_size=2)
@@ -72,6 +109,7 @@ async def _main(arguments: argparse.Namespace) -> None:
         await migrate(engine)
         if arguments.key_file:
             await first_project(engine, arguments.key_file)
+        await serve_index(engine, configured)
     finally:
         await engine.dispose()
 
@@ -80,4 +118,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="pipeline.ledger.migrate", description=__doc__)
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--revise", metavar="MESSAGE")
-    asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry of its own
+    try:
+        asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry of its own
+    except InvalidInput as error:
+        sys.exit(str(error))

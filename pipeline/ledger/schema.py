@@ -66,10 +66,12 @@ __all__ = [
     "metadata",
     "owners",
     "projects",
+    "rebuilt",
     "receipts",
     "relations",
     "shadows",
     "stage_runs",
+    "vector_indexes",
 ]
 
 
@@ -253,6 +255,29 @@ memories = Table(
         "id",
         postgresql_where=text("projected_version <> version"),
     ),
+)
+
+# The vector index that is served (LIVE), and the one that is built to take its place. What follows
+# from a write of an index that is not LIVE is not believed.
+vector_indexes = Table(
+    "vector_indexes",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("embedder", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    now("created_at"),
+    CheckConstraint("state IN ('BUILDING', 'WHOLE', 'LIVE')", name="state"),
+    Index("uq_vector_indexes_live", "state", unique=True, postgresql_where=text("state = 'LIVE'")),
+)
+
+# What the index under construction holds: versions as in memories.projected_version, and vectors
+# where it takes another model's.
+rebuilt = Table(
+    "rebuilt",
+    metadata,
+    Column("memory_id", Uuid, primary_key=True),
+    Column("version", Integer, nullable=False),
+    Column("embedding", LargeBinary),
 )
 
 memory_history = Table(

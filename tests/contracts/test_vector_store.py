@@ -1,18 +1,27 @@
-"""What every VectorStore promises: the one in memory and a real Chroma server."""
+"""What every VectorStore promises: the one in memory, real Chroma and PostgreSQL servers, and a
+stand-in that speaks Qdrant's REST API.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from random import Random
 from uuid import UUID, uuid4
 
 import pytest
 
 from deploy.stack.servers import Chroma as ChromaServer
+from deploy.stack.servers import Postgres
+from pipeline.adapters import vectors_pgvector
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_pgvector import Pgvector
+from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.ledger import connect
 from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
+from tests.support.qdrant_server import QdrantServer
 
 EMBEDDER = "fake/hash"
 EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
@@ -29,14 +38,32 @@ async def connected(url: str) -> AsyncIterator[Chroma]:
         await client.close()
 
 
-@pytest.fixture(params=["memory", "chroma"])
+@asynccontextmanager
+async def on_postgres(url: str) -> AsyncIterator[Pgvector]:
+    engine = connect(url, pool_size=4)
+    try:
+        yield Pgvector(engine)
+    finally:
+        await engine.dispose()
+
+
+@pytest.fixture(params=["memory", "chroma", "pgvector", "qdrant"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
-    if request.param == "memory":
-        yield MemoryVectors()
-        return
-    async with connected(request.getfixturevalue("chroma").url) as client:
-        yield client
-        await client.reset()
+    match request.param:
+        case "memory":
+            yield MemoryVectors()
+        case "chroma":
+            async with connected(request.getfixturevalue("chroma").url) as client:
+                yield client
+                await client.reset()
+        case "pgvector":
+            async with on_postgres(request.getfixturevalue("postgres").url) as tables:
+                yield tables
+                await tables.reset()
+        case "qdrant":
+            qdrant = Qdrant("http://qdrant", transport=QdrantServer())
+            yield qdrant
+            await qdrant.close()
 
 
 @pytest.fixture
@@ -323,3 +350,72 @@ async def test_a_server_that_never_was_is_unavailable() -> None:
     async with connected("http://127.0.0.1:9") as client:
         with pytest.raises(StoreUnavailable, match="Chroma does not answer"):
             await client.ping()
+
+
+# ── pgvector only: the graph, and servers that do not fit ────────────────────────────────────────
+
+
+async def test_beyond_what_is_compared_exactly_the_graph_finds_the_same(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"memories-{uuid4().hex}"
+    turn = Random(7)
+    spread = [tuple(turn.gauss(0, 1) for _ in range(24)) for _ in range(600)]
+    owners = ("maya", "jon", "jon", "jon", "jon")
+    async with on_postgres(postgres.url) as store:
+        await store.create_col(name, dimensions=24, embedder=EMBEDDER)
+        await store.insert(
+            name,
+            [
+                VectorRecord(UUID(int=n), vector, {"project_id": "p", "user_id": owners[n % 5]})
+                for n, vector in enumerate(spread)
+            ],
+        )
+        for where in ({}, {"project_id": "p"}, {"project_id": "p", "user_id": "maya"}):
+            exact = await store.search(name, spread[0], limit=60, where=where)
+            monkeypatch.setattr(vectors_pgvector, "MOST_EXACT", 10)
+            walked = await store.search(name, spread[0], limit=60, where=where)
+            monkeypatch.undo()
+            assert len(walked) == len(exact) == 60
+            shared = {hit.id for hit in exact} & {hit.id for hit in walked}
+            assert len(shared) >= 57
+            assert [hit.similarity for hit in walked] == sorted(
+                (hit.similarity for hit in walked), reverse=True
+            )
+        await store.delete_col(name)
+
+
+async def test_an_embedder_of_very_many_dimensions_is_compared_exactly(postgres: Postgres) -> None:
+    name = f"memories-{uuid4().hex}"
+    long = [1.0] + [0.0] * vectors_pgvector.MOST_DIMENSIONS
+    async with on_postgres(postgres.url) as store:
+        await store.create_col(name, dimensions=len(long), embedder=EMBEDDER)
+        await store.insert(name, [VectorRecord(A, long, {"user_id": "maya"})])
+        [hit] = await store.search(name, long, limit=5, where={"user_id": "maya"})
+        assert hit.id == A
+        assert hit.similarity == pytest.approx(1.0)
+        await store.delete_col(name)
+
+
+async def test_a_postgresql_that_is_gone_is_unavailable() -> None:
+    async with on_postgres("postgresql://memlane@127.0.0.1:9/memlane") as store:
+        for use in USES.values():
+            with pytest.raises(StoreUnavailable, match="PostgreSQL does not answer") as caught:
+                await use(store, "memories")
+            assert not isinstance(caught.value, CollectionMissing)
+
+
+# ── Qdrant only ──────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_qdrant_is_given_the_key_and_told_what_to_index() -> None:
+    server = QdrantServer(api_key="secret")
+    stranger = Qdrant("http://qdrant", transport=server)
+    with pytest.raises(StoreUnavailable, match="401"):
+        await stranger.ping()
+    client = Qdrant("http://qdrant", api_key="secret", transport=server)
+    await client.create_col("memories", dimensions=3, embedder=EMBEDDER)
+    assert server.indexed["memories"] == set(INDEXED)
+    server.down = True
+    with pytest.raises(StoreUnavailable, match="Qdrant does not answer"):
+        await client.ping()

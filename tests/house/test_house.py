@@ -117,7 +117,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
 def test_every_sql_file_is_used() -> None:
     code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
     files = [path for path in kept_files() if path.suffix == ".sql"]
-    unused = [name_of(path) for path in files if f'statement("{path.stem}")' not in code]
+    unused = [name_of(path) for path in files if f'statement("{path.stem}"' not in code]
     assert files
     assert not unused, f"Nothing reads {unused}."
 

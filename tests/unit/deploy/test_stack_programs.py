@@ -55,6 +55,12 @@ def test_a_server_given_by_url_is_not_started(layout: Layout, given: str, left: 
     assert [server.name for server in own_servers(chosen, layout)] == left
 
 
+@pytest.mark.parametrize("vectors", ["pgvector", "qdrant"])
+def test_chroma_is_started_only_where_it_holds_the_vectors(layout: Layout, vectors: str) -> None:
+    names = [server.name for server in own_servers(settings(vectors=vectors), layout)]
+    assert names == ["postgres", "redis"]
+
+
 def test_workers_are_told_their_name_and_ready_file(layout: Layout) -> None:
     made = plan(settings(workers=2, **OWN), layout)
     worker = next(program for program in made.edges if program.name == "worker-2")

@@ -1,0 +1,59 @@
+"""reindex: build the index these settings ask for beside the one that is served, then serve it.
+
+The stack, if it runs, goes on with its own settings meanwhile; it is started anew with these once
+the new index is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from deploy.stack import control, ports
+from deploy.stack.failure import StackError
+from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.programs import PROGRAMS, environment, own_kinds
+from deploy.stack.server import Server
+from deploy.stack.servers import Redis
+from deploy.stack.supervisor import is_running
+from pipeline.settings import Settings
+
+# The exit code of workers.reindex where another index is whole than is served.
+WHOLE = 3
+
+
+def reindex(settings: Settings, layout: Layout) -> int:
+    """Build or mend; 0 when the index these settings ask for is served, or will be by `up`."""
+    layout.create()
+    running = is_running(layout)
+    with servers(settings, layout, running=running) as found:
+        argv = (sys.executable, *PROGRAMS["reindex"])
+        env = environment(settings, layout, found)
+        code = subprocess.run(argv, env=env, cwd=PROJECT_ROOT, check=False).returncode
+    if code != WHOLE:
+        return code
+    if not running:
+        print("`make up` with these settings serves it.")
+        return 0
+    print("Starting anew with it ...")
+    return control.down(layout) or control.up(layout)
+
+
+@contextlib.contextmanager
+def servers(settings: Settings, layout: Layout, *, running: bool) -> Iterator[list[Server]]:
+    """The stores needed: the stack's own where they run, else started for as long as this takes."""
+    known = ports.read(layout.ports)
+    with contextlib.ExitStack() as started:
+        found: list[Server] = []
+        for kind in own_kinds(settings):
+            if kind is Redis:
+                continue
+            server = kind(layout.root, port=known.get(kind.name))
+            if not server.ready():
+                if running and kind.name == "postgres":
+                    raise StackError("the stack runs, but its PostgreSQL does not answer")
+                server = started.enter_context(kind(layout.root))
+            found.append(server)
+        yield found

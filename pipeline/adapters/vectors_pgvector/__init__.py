@@ -1,0 +1,235 @@
+"""The VectorStore port on pgvector, in the ledger's own PostgreSQL: no server beside it.
+
+A collection is a table in a schema of its own. What passes a filter is compared record by record
+while it is few, found through B-trees on the ids; beyond that the HNSW graph is walked on until
+enough of what it meets passes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Row, TextClause, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+
+# The port's operation `list` hides the type of that name inside the class.
+Records = list[VectorRecord]
+Names = list[str]
+
+# Payload keys with a column of their own; what else a filter names is looked up in the payload.
+COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
+# Records compared one by one before the graph is asked: 10,000 cost 4 ms more than a walk does.
+# Source: tests/bench/search_latency.py.
+MOST_EXACT = 10_000
+# How many records a walk through the graph may look at for a filter that lets little through.
+MOST_WALKED = 100_000
+# The breadth of a walk: pgvector's default, and the most it takes.
+NARROWEST, BROADEST = 40, 1_000
+# What the graph holds at most; longer vectors are always compared one by one.
+MOST_DIMENSIONS = 4_000
+# Any constant will do, as long as nothing else in the database uses it.
+SET_UP_LOCK = 0x70677663
+MISSING = ("42P01", "3F000")  # no such table, no such schema
+
+
+class Pgvector:
+    """On the engine of the ledger, whose pool it shares."""
+
+    name = "pgvector"
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def close(self) -> None:
+        """Nothing: the engine is the ledger's."""
+
+    async def ping(self) -> None:
+        async with self._alone() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
+        async with self._together() as connection:
+            # CREATE … IF NOT EXISTS fails where two do it at once.
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
+            await _each(connection, statement("set_up"))
+            asked = {"name": name, "dimensions": dimensions, "embedder": embedder}
+            built_with = await connection.scalar(statement("register"), asked)
+            if built_with != embedder:
+                raise InvalidInput(
+                    f"Collection {name} holds vectors of {built_with}, not of {embedder}: "
+                    "vectors of two models cannot be compared."
+                )
+            parts = {"table": _table(name), "index": _digest(name), "dimensions": str(dimensions)}
+            await _each(connection, statement("make", **parts))
+            if dimensions <= MOST_DIMENSIONS:
+                await connection.execute(statement("make_graph", **parts))
+
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
+        if not records:
+            return
+        rows = [
+            {
+                "id": record.id,
+                "embedding": list(record.vector),
+                "payload": orjson.dumps(dict(record.payload)).decode(),
+            }
+            # One order for everybody: two writers of the same rows never wait for each other.
+            for record in sorted(records, key=lambda record: record.id)
+        ]
+        async with self._together() as connection:
+            await connection.execute(statement("put", table=_table(name)), rows)
+
+    async def search(
+        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
+    ) -> list[VectorHit]:
+        passes, values = _filter(where)
+        parts = {"table": _table(name), "passes": passes}
+        asked = values | {"vector": list(vector), "limit": limit}
+        async with self._alone() as connection:
+            counted = values | {"most": MOST_EXACT + 1}
+            passing: int = await connection.scalar(statement("few", **parts), counted)
+            if passing <= MOST_EXACT or len(vector) > MOST_DIMENSIONS:
+                return _hits(await connection.execute(statement("exact", **parts), asked))
+        async with self._together() as connection:
+            breadth = str(min(max(limit, NARROWEST), BROADEST))
+            walk = {"breadth": breadth, "most": str(MOST_WALKED)}
+            await connection.execute(statement("walk"), walk)
+            near = statement("near", **parts, dimensions=str(len(vector)))
+            return _hits(await connection.execute(near, asked))
+
+    async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
+        await self.insert(name, records)
+
+    async def delete(self, name: str, ids: Sequence[UUID]) -> None:
+        async with self._alone() as connection:
+            gone = text(f"DELETE FROM {_table(name)} WHERE id = ANY(:ids)")  # noqa: S608
+            await connection.execute(gone, {"ids": list(ids)})
+
+    async def get(self, name: str, ids: Sequence[UUID]) -> Records:
+        return await self._records(name, "id = ANY(:ids)", {"ids": list(ids)}, limit=len(ids))
+
+    async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
+        passes, values = _filter(where)
+        return await self._records(name, passes, values, limit=limit)
+
+    async def list_cols(self) -> Names:
+        try:
+            async with self._alone() as connection:
+                names = await connection.scalars(
+                    text("SELECT name FROM memlane_vectors.collections")
+                )
+                return list(names)
+        except CollectionMissing:  # there has never been one
+            return []
+
+    async def delete_col(self, name: str) -> None:
+        try:
+            async with self._together() as connection:
+                forget = text("DELETE FROM memlane_vectors.collections WHERE name = :name")
+                await connection.execute(forget, {"name": name})
+                await connection.execute(text(f"DROP TABLE IF EXISTS {_table(name)}"))
+        except CollectionMissing:
+            return
+
+    async def col_info(self, name: str) -> CollectionInfo | None:
+        try:
+            async with self._alone() as connection:
+                found = await connection.execute(
+                    statement("info", table=_table(name)), {"name": name}
+                )
+                row = found.one()
+        except CollectionMissing:
+            return None
+        return CollectionInfo(name, row.records, row.dimensions, row.embedder)
+
+    async def reset(self) -> None:
+        for name in await self.list_cols():
+            await self.delete_col(name)
+
+    async def _records(
+        self, name: str, passes: str, values: Mapping[str, Any], *, limit: int
+    ) -> Records:
+        query = statement("records", table=_table(name), passes=passes)
+        async with self._alone() as connection:
+            rows = (await connection.execute(query, {**values, "limit": limit})).all()
+        return [VectorRecord(row.id, row.vector, row.payload) for row in rows]
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[AsyncConnection]:
+        """Statements that are each a transaction of their own."""
+        with _our_errors():
+            async with self._single.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def _together(self) -> AsyncIterator[AsyncConnection]:
+        """Statements that are one transaction."""
+        with _our_errors():
+            async with self._engine.begin() as connection:
+                yield connection
+
+
+@cache
+def statement(name: str, **parts: str) -> TextClause:
+    """`statement("put", table=…)` is put.sql with its `{table}` filled in."""
+    words = resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
+    return text(words.format(**parts))
+
+
+async def _each(connection: AsyncConnection, statements: TextClause) -> None:
+    """PostgreSQL prepares one statement at a time."""
+    for one in statements.text.split(";\n"):
+        await connection.execute(text(one))
+
+
+def _digest(name: str) -> str:
+    """A collection's name may be longer than the 63 bytes of a table's, and hold anything."""
+    return "c_" + hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
+
+
+def _table(name: str) -> str:
+    return f"memlane_vectors.{_digest(name)}"
+
+
+def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
+    """A condition and its values: columns where there are, containment for the rest."""
+    values: dict[str, Any] = {
+        key: value for key, value in equal.items() if key in COLUMNS and isinstance(value, str)
+    }
+    conditions = [f"{key} = :{key}" for key in values]
+    if rest := {key: value for key, value in equal.items() if key not in values}:
+        conditions.append("payload @> CAST(:rest AS jsonb)")
+        values["rest"] = orjson.dumps(rest).decode()
+    return " AND ".join(conditions) or "true", values
+
+
+def _hits(rows: Iterable[Row[Any]]) -> list[VectorHit]:
+    return [VectorHit(row.id, row.similarity, row.payload) for row in rows]
+
+
+def _state(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+@contextmanager
+def _our_errors() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        if _state(error) in MISSING:
+            raise CollectionMissing("PostgreSQL knows no such collection.") from error
+        raise StoreUnavailable(f"pgvector failed: SQLSTATE {_state(error)}.") from error
+    except (SQLAlchemyError, OSError) as error:
+        raise StoreUnavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error

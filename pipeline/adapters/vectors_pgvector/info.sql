@@ -1,0 +1,3 @@
+SELECT dimensions, embedder, (SELECT count(*) FROM {table}) AS records
+FROM memlane_vectors.collections
+WHERE name = :name

@@ -1,0 +1,11 @@
+-- The graph proposes in half precision, the full vectors decide on the order.
+SELECT id, payload, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
+FROM (
+    SELECT id, payload, embedding
+    FROM {table}
+    WHERE {passes}
+    ORDER BY CAST(embedding AS halfvec({dimensions}))
+             <=> CAST(CAST(CAST(:vector AS real[]) AS vector) AS halfvec({dimensions}))
+    LIMIT :limit
+) AS near
+ORDER BY similarity DESC, id

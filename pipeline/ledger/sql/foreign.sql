@@ -1,0 +1,10 @@
+-- Owed memories in the vectors of another model than the live index's own, for one who serves it:
+-- written by processes from before a switch. A shadow's stay as they are.
+SELECT m.*
+FROM memories m
+WHERE m.projected_version <> m.version
+  AND m.state = 'ACTIVE'
+  AND m.embedder <> :embedder
+  AND NOT EXISTS (SELECT FROM shadows s WHERE s.id = m.project_id)
+  AND EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name = :index)
+LIMIT :limit

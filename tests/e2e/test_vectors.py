@@ -1,0 +1,73 @@
+"""The vector index goes away, comes back empty, and moves to another backend, on real processes."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from deploy.stack.servers import Chroma
+from tests.support.stack import Client, Stack, wait_until
+
+SAID = ("I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba.")
+ASKED = "Which instrument does the user play?"
+
+
+async def answers(client: Client) -> list[tuple[Any, Any]]:
+    """What a search finds, once it is not degraded."""
+
+    async def whole() -> bool:
+        return not (await client.search("maya", ASKED))["degraded"]
+
+    await wait_until(whole, within_s=30, what="a search that is not degraded")
+    found = (await client.search("maya", ASKED))["results"]
+    return [(hit["id"], round(hit["score"], 4)) for hit in found]
+
+
+async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_filled_again(
+    tmp_path: Path,
+) -> None:
+    with Chroma(tmp_path / "vectors") as chroma:
+        stack = Stack(tmp_path / "stack", {"MEMLANE_CHROMA_URL": chroma.url})
+        with stack:
+            async with stack.client() as client:
+                await client.ended(await client.add("maya", *SAID))
+                before = await answers(client)
+                assert len(before) == len(SAID)
+
+                chroma.kill()
+                found = await client.search("maya", "tuba")
+                assert found["degraded"]
+                assert "tuba" in found["results"][0]["memory"]
+                waiting = await client.add("jon", "I like tea.")
+
+                chroma.start()
+                assert (await client.ended(waiting))["status"] == "SUCCEEDED"
+                assert await answers(client) == before
+
+                chroma.stop()
+                shutil.rmtree(tmp_path / "vectors" / "chroma")
+                chroma.start()
+                mended = stack.command("reindex")
+                assert mended.returncode == 0, mended.stdout + mended.stderr
+                assert await answers(client) == before
+
+
+async def test_the_stack_moves_to_pgvector_and_finds_the_same(tmp_path: Path) -> None:
+    stack = Stack(tmp_path / "stack")
+    moved = replace(stack, settings={"MEMLANE_VECTORS": "pgvector"})
+    with stack:
+        async with stack.client() as client:
+            await client.ended(await client.add("maya", *SAID))
+            before = await answers(client)
+            done = moved.command("reindex")
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert "The new index is whole." in done.stdout
+            assert "chroma" not in stack.pids()
+            assert await answers(client) == before
+            await client.ended(await client.add("maya", "I moved to Oslo."))
+            assert "Oslo" in str((await client.search("maya", "Where do I live?"))["results"][0])
+    refused = stack.command("up")
+    assert refused.returncode != 0
+    assert "Run `make reindex`" in refused.stdout + refused.stderr

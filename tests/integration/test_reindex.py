@@ -1,0 +1,302 @@
+"""A new index is built beside the one that is served, and takes its place only once it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import func, make_url, select, text
+
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_pgvector import Pgvector
+from pipeline.errors import Conflict, InvalidInput, StoreUnavailable
+from pipeline.filters import parse
+from pipeline.ledger import Ledger, connect
+from pipeline.ledger.indexes import Progress
+from pipeline.ledger.migrate import add_pgvector
+from pipeline.ledger.schema import memories, rebuilt
+from pipeline.ports import Vector, VectorRecord, VectorStore
+from pipeline.reindexing import reindex
+from pipeline.search import Query, search
+from pipeline.vectors import Projector, VectorIndex
+from tests.support.engine import Engine
+
+SAID = ("I live in Berlin.", "I like jazz.", "I own a boat.", "I play the tuba.", "I drive a Saab.")
+
+
+class Another(HashEmbedder):
+    """A model of another name, whose vectors point elsewhere."""
+
+    @property
+    def name(self) -> str:
+        return "fake/another"
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return [list(reversed(vector)) for vector in await super().embed(texts)]
+
+
+class Fragile(MemoryVectors):
+    """Takes so many writes, and then none."""
+
+    def __init__(self, writes: int) -> None:
+        super().__init__()
+        self.left = writes
+
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
+        if not self.left:
+            raise StoreUnavailable("killed")
+        self.left -= 1
+        await super().insert(name, records)
+
+
+@pytest.fixture
+async def stocked(engine: Engine) -> Engine:
+    """Some memories of three users, in an index that is served and owes nothing."""
+    await engine.ledger.indexes.adopt(engine.services.index.name)
+    for user in ("maya", "jon", "lea"):
+        await engine.add(" ".join(SAID), user_id=user)
+    await engine.drain()
+    await engine.services.index.catch_up()
+    return engine
+
+
+def with_index(
+    engine: Engine, store: VectorStore, embedder: HashEmbedder | None = None, *, buckets: int = 3
+) -> Engine:
+    """A process with other settings, on the same ledger."""
+    embedder = embedder or HashEmbedder()
+    index = VectorIndex(store, engine.ledger.memories, embedder, buckets=buckets)
+    services = replace(engine.services, index=index, embedder=embedder, projector=Projector(index))
+    return replace(engine, services=services)
+
+
+async def rebuild(engine: Engine, told: list[Progress] | None = None) -> bool:
+    lines = told if told is not None else []
+    services = engine.services
+    return await reindex(engine.ledger, services.index, services.embedder, tell=lines.append)
+
+
+async def adopt(engine: Engine) -> None:
+    await engine.ledger.indexes.adopt(engine.services.index.name)
+
+
+async def nearest(engine: Engine, text: str, user: str = "maya") -> list[tuple[UUID, float]]:
+    """What the index itself finds: ids and cosines."""
+    [vector] = await engine.services.embedder.embed([text])
+    where = {"project_id": str(engine.project.id), "user_id": user}
+    hits = await engine.services.index.nearest(where, vector, limit=10)
+    return [(hit.id, round(hit.similarity, 5)) for hit in hits]
+
+
+async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
+    services = engine.services
+    query = Query(text, parse({"user_id": "maya"}), top_k=10, threshold=0.0)
+    found = await search(
+        engine.project.id,
+        query,
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+    assert not found.degraded
+    return [(hit.found.text, round(hit.score.semantic, 5)) for hit in found.hits]
+
+
+async def owed(ledger: Ledger) -> int:
+    query = select(func.count()).where(memories.c.projected_version != memories.c.version)
+    async with ledger.engine.connect() as connection:
+        return int((await connection.execute(query)).scalar_one())
+
+
+# ── mending ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) -> None:
+    before = await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")
+    assert len(before[1]) == len(SAID)
+    await stocked.vectors.reset()
+    assert await nearest(stocked, "jazz") == []
+    told: list[Progress] = []
+    assert await rebuild(stocked, told) is False
+    assert told[-1] == Progress(15, 15)
+    assert (await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")) == before
+
+
+async def test_mending_writes_only_what_is_missing_or_stale(stocked: Engine) -> None:
+    name = stocked.services.index.collection(stocked.scope("maya"))
+    [(lost, _), (stale, _), *_] = await nearest(stocked, "boat")
+    await stocked.vectors.delete(name, [lost])
+    [record] = await stocked.vectors.get(name, [stale])
+    await stocked.vectors.insert(name, [replace(record, payload={**record.payload, "version": 0})])
+    wrote: list[UUID] = []
+    insert = stocked.vectors.insert
+
+    async def counted(name: str, records: Sequence[VectorRecord]) -> None:
+        wrote.extend(record.id for record in records)
+        await insert(name, records)
+
+    stocked.vectors.insert = counted  # type: ignore[method-assign]
+    await rebuild(stocked)
+    assert sorted(wrote) == sorted([lost, stale])
+
+
+# ── another store, another number of buckets ─────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("buckets", [1, 7])
+async def test_another_store_finds_the_same_after_the_switch(stocked: Engine, buckets: int) -> None:
+    moved = with_index(stocked, MemoryVectors(), buckets=buckets)
+    before = await searched(stocked, "music"), await nearest(stocked, "jazz")
+    assert await rebuild(moved) is True
+    assert (await searched(stocked, "music"), await nearest(stocked, "jazz")) == before
+    await adopt(moved)
+    assert await owed(moved.ledger) == 0
+    assert (await searched(moved, "music"), await nearest(moved, "jazz")) == before
+
+
+async def test_pgvector_finds_what_the_store_before_it_found(stocked: Engine) -> None:
+    await add_pgvector(stocked.ledger.engine)
+    moved = with_index(stocked, Pgvector(stocked.ledger.engine), buckets=1)
+    before = await searched(stocked, "music")
+    await rebuild(moved)
+    await adopt(moved)
+    assert await searched(moved, "music") == before
+    assert len(await nearest(moved, "jazz")) == len(SAID)
+
+
+async def test_the_old_index_is_served_until_the_new_one_is_whole(stocked: Engine) -> None:
+    moved = with_index(stocked, Fragile(writes=0))
+    before = await searched(stocked, "music")
+    with pytest.raises(StoreUnavailable):
+        await rebuild(moved)
+    assert await searched(stocked, "music") == before
+    with pytest.raises(InvalidInput, match="Run `make reindex`"):
+        await adopt(moved)
+    assert await stocked.ledger.indexes.live() == stocked.services.index.name
+
+
+async def test_a_build_that_was_killed_goes_on_where_it_was(
+    stocked: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.reindexing.AT_ONCE", 2)
+    store = Fragile(writes=4)
+    moved = with_index(stocked, store, buckets=1)
+    with pytest.raises(StoreUnavailable):
+        await rebuild(moved)
+    async with stocked.ledger.engine.connect() as connection:
+        held = (await connection.execute(select(func.count()).select_from(rebuilt))).scalar_one()
+    assert held == 8
+    store.left = 99
+    told: list[Progress] = []
+    await rebuild(moved, told)
+    assert 99 - store.left == 4  # the seven that were left
+    assert told[-1] == Progress(15, 15)
+
+
+async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
+    store = MemoryVectors()
+    moved = with_index(stocked, store)
+    await rebuild(moved)
+    await stocked.add("I keep bees.")
+    await stocked.drain()
+    gone = next(key for key, _ in await nearest(stocked, "boat"))
+    await stocked.ledger.editing.retire(stocked.project.id, [gone])
+    await stocked.services.index.catch_up()
+    assert "User keeps bees" in [text for text, _ in await searched(stocked, "bees")]
+    await adopt(moved)
+    assert await owed(moved.ledger) == 2
+    assert "User keeps bees" in [text for text, _ in await searched(moved, "bees")]
+    await moved.services.index.catch_up()
+    name = moved.services.index.collection(moved.scope("maya"))
+    assert len(await store.list(name, where={"user_id": "maya"}, limit=99)) == len(SAID)
+    assert await store.get(name, [gone]) == []
+
+
+async def test_a_process_from_before_the_switch_cannot_pay_a_debt(stocked: Engine) -> None:
+    moved = with_index(stocked, MemoryVectors())
+    await rebuild(moved)
+    await adopt(moved)
+    await stocked.add("I keep bees.")
+    await stocked.drain()
+    await stocked.services.index.catch_up()  # into the index that nobody reads any more
+    assert await owed(stocked.ledger) == 1
+    assert await moved.services.index.catch_up() == 1
+    assert await owed(stocked.ledger) == 0
+
+
+# ── another embedder ─────────────────────────────────────────────────────────────────────────────
+
+
+async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) -> None:
+    moved = with_index(stocked, stocked.vectors, Another())
+    before = await nearest(stocked, "jazz")
+    await rebuild(moved)
+    assert await nearest(stocked, "jazz") == before
+    await adopt(moved)
+    assert await owed(moved.ledger) == 0
+    assert await nearest(moved, "jazz") == before  # mirrored vectors are as near to each other
+    async with stocked.ledger.engine.connect() as connection:
+        names = set(await connection.scalars(select(memories.c.embedder)))
+    assert names == {"fake/another"}
+
+
+async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocked: Engine) -> None:
+    moved = with_index(stocked, MemoryVectors(), Another())
+    await rebuild(moved)
+    await adopt(moved)
+    await stocked.add("I keep bees.")
+    await stocked.drain()
+    assert await stocked.services.index.refit() == 0  # not theirs to do
+    assert await moved.services.index.refit() == 1
+    await moved.services.index.catch_up()
+    assert len(await nearest(moved, "bees")) == len(SAID) + 1
+
+
+# ── who may ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_one_reindex_at_a_time(stocked: Engine) -> None:
+    async with stocked.ledger.indexes.alone():
+        with pytest.raises(Conflict, match="Another reindex is running"):
+            await rebuild(stocked)
+    assert await rebuild(stocked) is False
+
+
+async def test_a_build_for_other_settings_gives_up_the_one_before(stocked: Engine) -> None:
+    first, second = MemoryVectors(), MemoryVectors()
+    await rebuild(with_index(stocked, first, buckets=2))
+    moved = with_index(stocked, second, buckets=3)
+    await rebuild(moved)
+    with pytest.raises(InvalidInput):
+        await adopt(with_index(stocked, first, buckets=2))
+    await adopt(moved)
+    assert len(await nearest(moved, "jazz")) == len(SAID)
+
+
+async def test_the_first_index_needs_no_build(engine: Engine) -> None:
+    await adopt(engine)
+    await adopt(engine)
+    assert await engine.ledger.indexes.live() == engine.services.index.name
+
+
+async def test_a_postgresql_that_does_not_give_us_pgvector_is_refused_by_name(
+    stocked: Engine, database_url: str
+) -> None:
+    owner = stocked.ledger.engine
+    role = f"plain_{uuid4().hex}"
+    async with owner.begin() as connection:
+        await connection.execute(text(f"CREATE ROLE {role} LOGIN PASSWORD 'plain'"))
+    url = make_url(database_url).set(username=role, password="plain")
+    plain = connect(url.render_as_string(hide_password=False), pool_size=1)
+    try:
+        with pytest.raises(InvalidInput, match="needs the extension pgvector"):
+            await add_pgvector(plain)
+        await add_pgvector(owner)
+        await add_pgvector(plain)  # an administrator has made it
+    finally:
+        await plain.dispose()
+        async with owner.begin() as connection:
+            await connection.execute(text(f"DROP ROLE {role}"))

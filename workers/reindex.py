@@ -1,0 +1,66 @@
+"""`python -m workers.reindex`: build the vector index the settings ask for, or mend the one served.
+
+Exit code 0: the index that is served is mended. 3: another one is whole, and is served by what is
+started with these settings from now on, after `pipeline.ledger.migrate`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import uvloop
+
+from pipeline import bootstrap, settings, telemetry
+from pipeline.errors import Conflict, InvalidInput, TransientError
+from pipeline.ledger.indexes import Progress
+from pipeline.ledger.migrate import add_pgvector
+from pipeline.reindexing import reindex
+
+MENDED, WHOLE = 0, 3
+TELL_EVERY_S = 1.0
+
+
+class Teller:
+    """A line of progress each second."""
+
+    def __init__(self) -> None:
+        self._began = self._told = time.monotonic()
+        self._before: int | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._before is None:
+            self._before = progress.done
+        if now - self._told < TELL_EVERY_S and progress.done < progress.total:
+            return
+        rate = (progress.done - self._before) / max(now - self._began, 0.001)
+        print_line(f"{progress.done:,} of {progress.total:,} memories, {rate:,.0f}/s")
+        self._told = now
+
+
+def print_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+async def run() -> int:
+    configured = settings.load()
+    telemetry.configure_logs(configured.log_level, process="reindex")
+    stores = bootstrap.stores(configured)
+    try:
+        if configured.vectors == "pgvector":
+            await add_pgvector(stores.ledger.engine)
+        print_line(f"Index: {stores.index.name}")
+        another = await reindex(stores.ledger, stores.index, stores.embedder, tell=Teller())
+    finally:
+        await stores.close()
+    print_line("The new index is whole." if another else "The index holds what it has to.")
+    return WHOLE if another else MENDED
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(uvloop.run(run()))
+    except (Conflict, InvalidInput, TransientError) as error:
+        sys.exit(str(error))
