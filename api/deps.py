@@ -70,6 +70,14 @@ class Api:
         telemetry.ledger_balanced.set(books.balanced)
 
 
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """`project`: the one that is named in path, query or body, or else the key's own."""
+
+    grant: Grant
+    project: Project
+
+
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
         async with asyncio.timeout(PING_S):
@@ -123,27 +131,25 @@ async def _own(request: Request, grant: Grant) -> Project:
     return grant.project
 
 
-async def administrator(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Grant:
-    """To look at the key's organization takes any key, to change it one that administers."""
-    grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
-    if (await Named.by(request)).organizations - {str(grant.project.organization_id)}:
-        raise NotFound("Organization not found.")
-    return grant
-
-
-async def subject(
+async def administration(
     request: Request,
     api: Annotated[Api, Depends(api_of)],
-    grant: Annotated[Grant, Depends(administrator)],
-) -> Project:
-    """The project that is named, or the key's own; an admin key reaches all of its organization."""
-    named = await Named.by(request)
+    grant: Annotated[Grant, Depends(granted)],
+) -> Administration:
+    """To look takes any key, to change one that administers; and that one reaches every project of
+    its organization.
+    """
+    grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
+    named, own = await Named.by(request), grant.project
+    if named.organizations - {str(own.organization_id)}:
+        raise NotFound("Organization not found.")
     if not named.others(grant):
-        return grant.project
+        return Administration(grant, own)
     if len(named.projects) > 1 or not grant.access.allows(Access.ADMIN):
         raise NotFound(NO_SUCH_PROJECT)
     [wanted] = named.projects
-    return await api.stores.ledger.projects.of(grant.project.organization_id, as_uuid(wanted))
+    project = await api.stores.ledger.projects.of(own.organization_id, as_uuid(wanted))
+    return Administration(grant, project)
 
 
 def as_uuid(value: str) -> UUID:
@@ -157,5 +163,4 @@ def as_uuid(value: str) -> UUID:
 Given = Annotated[Api, Depends(api_of)]
 Caller = Annotated[Project, Depends(caller)]
 Reader = Annotated[Project, Depends(reader)]
-Administrator = Annotated[Grant, Depends(administrator)]
-Subject = Annotated[Project, Depends(subject)]
+Admin = Annotated[Administration, Depends(administration)]

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from api import tenants
-from api.deps import Administrator, Given, Subject, as_uuid
+from api.deps import Admin, Given, as_uuid
 from api.strict_json import StrictJson
 from api.tenants import KeyRequest
 from pipeline.domain import Access
@@ -17,19 +17,19 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 
 @router.get("/v1/keys/")
 async def list_keys(
-    api: Given, grant: Administrator, project: Subject, project_id: str | None = None
+    api: Given, admin: Admin, project_id: str | None = None
 ) -> dict[str, list[dict[str, Any]]]:
     """The keys of your project, or of another one of the organization, by prefix; newest first."""
-    grant.require(Access.ADMIN)
-    found = await api.stores.ledger.keys.of_project(project.id)
+    admin.grant.require(Access.ADMIN)
+    found = await api.stores.ledger.keys.of_project(admin.project.id)
     return {"results": [tenants.key(one) for one in found]}
 
 
 @router.post("/v1/keys/")
-async def make_key(request: KeyRequest, api: Given, project: Subject) -> dict[str, Any]:
+async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, Any]:
     """A new key. `key` is shown here and never again: only its hash is kept."""
     made, secret = await api.stores.ledger.keys.make(
-        project.id,
+        admin.project.id,
         name=request.name,
         access=request.scope,
         member=request.member,
@@ -39,8 +39,8 @@ async def make_key(request: KeyRequest, api: Given, project: Subject) -> dict[st
 
 
 @router.delete("/v1/keys/{key_id}/")
-async def revoke_key(key_id: str, api: Given, grant: Administrator) -> dict[str, str]:
+async def revoke_key(key_id: str, api: Given, admin: Admin) -> dict[str, str]:
     """End a key. API processes other than this one may accept it for five more seconds."""
-    await api.stores.ledger.keys.revoke(grant.project.organization_id, as_uuid(key_id))
+    await api.stores.ledger.keys.revoke(admin.grant.project.organization_id, as_uuid(key_id))
     api.keys.forget()
     return {"message": "Key revoked."}
