@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_validator
 
 from api.schemas import Request
+from api.schemas.adds import categories
 from pipeline.domain import Access
 from pipeline.errors import InvalidInput
 from pipeline.filters import moment
@@ -81,7 +82,7 @@ class ProjectUpdateRequest(Request):
     @field_validator("custom_categories", mode="before")
     @classmethod
     def one_mapping(cls, value: object) -> object:
-        return _merged(value) if isinstance(value, list) else value
+        return categories(value)
 
     def columns(self) -> dict[str, Any]:
         given = self.model_dump(exclude_unset=True, exclude=set(SETTINGS))
@@ -94,18 +95,6 @@ class ProjectUpdateRequest(Request):
         """Errors: InvalidInput."""
         if not self.columns() and not self.settings():
             raise InvalidInput(f"Give at least one of {', '.join(type(self).model_fields)}.")
-
-
-def _merged(items: list[object]) -> dict[str, str]:
-    merged: dict[str, Any] = {}
-    for item in items:
-        if not isinstance(item, dict):
-            kind = type(item).__name__
-            raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
-                f'Expected a dictionary of items but got type "{kind}".'
-            )
-        merged |= item
-    return merged
 
 
 class MemberRequest(Request):
@@ -151,7 +140,6 @@ def project(
     found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool
 ) -> dict[str, Any]:
     """The whole object, always; `is_default` says that it is the one the key opens."""
-    categories = found.custom_categories
     return {
         "project_id": str(found.id),
         "org_id": str(found.organization_id),
@@ -159,7 +147,8 @@ def project(
         "description": found.description,
         "custom_instructions": found.custom_instructions,
         "agent_custom_instructions": found.agent_custom_instructions,
-        "custom_categories": categories and [{name: said} for name, said in categories.items()],
+        "custom_categories": found.custom_categories
+        and [{name: said} for name, said in found.custom_categories.items()],
         "inclusion_prompt": found.includes,
         "exclusion_prompt": found.excludes,
         "multilingual": False,

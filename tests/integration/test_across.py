@@ -29,6 +29,7 @@ from tests.support.engine import build_ledger
 READ, WRITE, ADMIN = Access
 ORGS = "/api/v1/orgs/organizations/"
 PROJECT = ORGS + "{org_id}/projects/{project_id}/"
+ENTITY = "/v2/entities/{entity_type}/{entity_id:path}/"
 WORD = "Zanzibar"
 TURN = {"messages": "I moved to Lima.", "user_id": "maya"}
 
@@ -43,6 +44,7 @@ class Holding:
     event_id: str
     replay_id: str
     key_id: str
+    entity_id: str
     email: str
 
 
@@ -88,8 +90,51 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/stats/"): [Case(READ)],
     ("POST", "/v3/memories/add/"): [Case(WRITE, lambda _: TURN)],
     ("POST", "/v1/memories/"): [Case(WRITE, lambda _: TURN)],
-    ("POST", "/v3/memories/"): [Case(READ, body) for body in FOUND_BY],
-    ("POST", "/v3/memories/search/"): [Case(READ, body) for body in FOUND_BY],
+    **{
+        ("POST", path): [Case(READ, body) for body in FOUND_BY]
+        for path in (
+            "/v2/memories/",
+            "/v3/memories/",
+            "/v1/memories/search/",
+            "/v2/memories/search/",
+            "/v3/memories/search/",
+        )
+    },
+    ("GET", "/v1/memories/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
+    ("DELETE", "/v1/memories/"): [Case(WRITE, query=lambda _: MAYA)],
+    ("GET", "/v1/memories/events/"): [Case(READ)],
+    ("GET", "/v1/memories/{entity_type}/{entity_id:path}/"): [Case(READ)],
+    ("PUT", "/v1/batch/"): [
+        Case(WRITE, lambda it: {"memories": [{"memory_id": it.memory_id, "text": "Mine now."}]})
+    ],
+    ("DELETE", "/v1/batch/"): [
+        Case(WRITE, lambda it: {"memories": [{"memory_id": it.memory_id}]}),
+    ],
+    ("POST", "/v1/feedback/"): [
+        Case(WRITE, lambda it: {"memory_id": it.memory_id, "feedback": "POSITIVE"}),
+    ],
+    ("GET", "/v1/entities/"): [Case(READ)],
+    ("GET", "/v1/entities/filters/"): [Case(READ)],
+    ("GET", ENTITY): [Case(READ)],
+    ("DELETE", ENTITY): [Case(WRITE)],
+    ("DELETE", ENTITY.replace("v2", "v1")): [Case(WRITE)],
+    **{
+        ("POST", f"/v1/{kind}s/"): [Case(WRITE, lambda _, kind=kind: {f"{kind}_id": "me"})]  # type: ignore[misc]
+        for kind in ("user", "agent", "app", "run")
+    },
+    ("GET", "/v2/entities/user/{entity_id:path}/profile/"): [Case(READ)],
+    ("POST", "/v2/profiles/jobs/"): [Case(WRITE)],
+    ("GET", "/v2/profiles/jobs/{job_id}/"): [Case(READ)],
+    ("GET", "/v2/profiles/settings/"): [Case(READ)],
+    ("POST", "/v2/profiles/settings/"): [Case(WRITE)],
+    ("POST", "/v1/exports/"): [
+        Case(WRITE, lambda _: {"filters": MAYA, "schema": {"type": "object"}})
+    ],
+    ("POST", "/v1/exports/get/"): [
+        Case(READ, lambda it: {"memory_export_id": it.event_id}),
+        Case(READ, lambda _: {"filters": MAYA}),
+    ],
+    ("POST", "/v1/summary/"): [Case(WRITE, lambda _: {"filters": MAYA})],
     ("GET", "/v1/memories/{memory_id}/"): [Case(READ)],
     ("PUT", "/v1/memories/{memory_id}/"): [Case(WRITE, lambda _: {"text": "Mine now."})],
     ("DELETE", "/v1/memories/{memory_id}/"): [Case(WRITE)],
@@ -165,7 +210,7 @@ class Attack:
         sent = case.body(ids)
         return await self.client.request(
             method,
-            path.replace(":path", "").format(**asdict(ids)),
+            path.replace(":path", "").format(**asdict(ids), entity_type="agent", job_id="job"),
             json={**(sent or {}), **body} if body else sent,
             params=case.query(ids) | (query or {}),
             headers=headers,
@@ -213,12 +258,12 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         await service.engine.drain()
         return dict(answer.json())
 
-    email = f"{name}@example.org"
+    email, agent = f"{name}@example.org", f"agent of {name}"
     path = PROJECT.format(org_id=project.organization_id, project_id=project.id)
     await post(f"{path}members/", email=email, role="READER")
     keys = {access: await post("/v1/keys/", name=access, scope=access) for access in Access}
-    event = await post(ADD, messages=turn, user_id="maya")
-    replay = await post("/v1/replays/", user_id="maya")
+    event = await post(ADD, messages=turn, user_id="maya", agent_id=agent)
+    replay = await post("/v1/replays/", user_id="maya", agent_id=agent)
     listed = await client.post(LIST, json={"filters": MAYA}, headers=headers)
     [memory] = listed.json()["results"]
     holding = Holding(
@@ -228,6 +273,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         event_id=event["event_id"],
         replay_id=replay["id"],
         key_id=keys[WRITE]["id"],
+        entity_id=agent,
         email=email,
     )
     return Tenant(holding, {access: made["key"] for access, made in keys.items()})
@@ -241,7 +287,7 @@ async def attack(postgres: Postgres, template: str) -> AsyncIterator[Attack]:
     async with alone.connect() as connection:
         await connection.execute(sql(f"CREATE DATABASE {name} TEMPLATE {template}"))
     ledger = build_ledger(postgres.url.rpartition("/")[0] + "/" + name)
-    async with serving(ledger) as service:
+    async with serving(ledger, sync_wait_s=0.01) as service:
         victim = await furnish(service, "victim", f"I live in {WORD}.")
         before = await rows(ledger)
         intruder = await furnish(service, "intruder", "I live in Oslo.")
@@ -265,26 +311,32 @@ def test_every_route_has_a_case() -> None:
     assert served == set(CASES)
 
 
+def ids_of(path: str) -> bool:
+    """Does the path name something that is there or is not? (A name of somebody is only a name.)"""
+    return bool(re.search(r"{(?!entity|job)", path))
+
+
 @EACH
 async def test_nobody_reaches_what_is_anothers(
     attack: Attack, method: str, path: str, case: Case
 ) -> None:
     mine, theirs = asdict(attack.intruder.holding), asdict(attack.victim.holding)
     headers = attack.intruder.asking() | {"Idempotency-Key": ADD}
-    named = re.findall(r"{(\w+)", path)
+    named = [name for name in re.findall(r"{(\w+)", path) if name in mine]
     for chosen in itertools.product((mine, theirs), repeat=len(named)):
         if named and theirs not in chosen:
             continue  # that is no attack
         given = {name: whose[name] for name, whose in zip(named, chosen, strict=True)}
         ids = replace(attack.victim.holding, **given)
         answer = await attack.send(method, path, case, ids, headers)
-        assert answer.status_code < 500, answer.text
+        assert answer.status_code < 500 or answer.status_code == 501, answer.text
         assert not [it for it in (WORD, *theirs.values()) if it in answer.text], answer.text
         if named:
             made_up = {name: it if it == mine[name] else str(uuid4()) for name, it in given.items()}
             unknown = replace(ids, **made_up)
             nobodys = await attack.send(method, path, case, unknown, headers)
-            assert (answer.status_code, said(answer)) == (404, said(nobodys))
+            assert (answer.status_code, answer.json()) == (nobodys.status_code, nobodys.json())
+            assert answer.status_code == 404 or not ids_of(path)
     await attack.holds()
 
 
@@ -327,3 +379,14 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
         else:
             assert answer.status_code == 403
             assert f"scope {case.needs}" in said(answer)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_member_is_looked_for_in_the_project_that_is_named(
+    attack: Attack, method: str
+) -> None:
+    ids = replace(attack.intruder.holding, email=attack.victim.holding.email)
+    [case] = CASES[method, PROJECT + "members/"]
+    answer = await attack.send(method, PROJECT + "members/", case, ids, attack.intruder.asking())
+    assert answer.status_code == 404
+    await attack.holds()
