@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from api import errors
-from api.deps import Api, KeyRing
+from api.deps import Api
 from api.gate import Gate
-from api.middleware import BodyLimit, NoNul, OneSlash
+from api.keyring import KeyRing
+from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash
+from api.rate import RateLimit
 from api.routes import ROUTERS
 from api.watch import EventWatch
 from pipeline import bootstrap
@@ -31,6 +34,13 @@ def limits(settings: Settings) -> Limits:
     return Limits(settings.max_scope_events, settings.max_project_events, settings.max_lag_s)
 
 
+class Memlane(FastAPI):
+    """An app whose answers carry their headers even where the last resort made them."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return AnswerHeaders(super().build_middleware_stack())
+
+
 def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -39,7 +49,7 @@ def create_app(settings: Settings) -> FastAPI:
         gate = Gate(LoadView(stores.ledger.engine), limits(settings))
         gate.open()
         dispatcher = background_dispatcher(settings, woken=gate.woken)
-        keys = KeyRing(stores.ledger.projects)
+        keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         app.state.api = Api(settings, stores, dispatcher, keys, watch, gate)
         # What is loaded by now stays: a full collection of it stops every request for 100 ms.
         gc.collect()
@@ -50,7 +60,7 @@ def create_app(settings: Settings) -> FastAPI:
         dispatcher.close()
         await stores.close()
 
-    app = FastAPI(
+    app = Memlane(
         title="Memlane",
         version="0.1.0",
         description=ABOUT,

@@ -1,12 +1,18 @@
-"""What routes are given: the process's services and the caller's project."""
+"""What routes are given: the process's services, and what the caller's key opens.
+
+Caller          the key's project; GET takes scope read, all else write
+Reader          the key's project; scope read, whatever the method
+Administrator   the grant itself; GET takes scope read, all else admin
+Subject         the project an administrator looks at or changes
+"""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
@@ -14,17 +20,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api.errors import Unauthorized
 from api.gate import Gate
+from api.keyring import KeyRing
+from api.named import Named
 from api.watch import EventWatch
 from pipeline import telemetry
 from pipeline.bootstrap import Stores
-from pipeline.errors import TransientError
-from pipeline.ledger.projects import Project, Projects
+from pipeline.domain import Access
+from pipeline.errors import NotFound, TransientError
+from pipeline.ledger.keys import Grant
+from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher
 from pipeline.settings import Settings
 
-# How long a revoked key may still work, in exchange for a look-up a key and not a request.
-KEY_CACHE_S = 5.0
-MOST_KEYS = 10_000
 PING_S = 2.0
 TOKEN = APIKeyHeader(
     name="Authorization",
@@ -33,25 +40,6 @@ TOKEN = APIKeyHeader(
     auto_error=False,
 )
 HOW = "Send your API key as `Authorization: Token <key>`."
-
-
-@dataclass(slots=True)
-class KeyRing:
-    """Projects by API key, remembered for seconds. Wrong keys are not remembered."""
-
-    projects: Projects
-    _known: dict[str, tuple[float, Project]] = field(default_factory=dict)
-
-    async def project(self, key: str) -> Project | None:
-        known = self._known.get(key)
-        if known and known[0] > time.monotonic():
-            return known[1]
-        project = await self.projects.of_key(key)
-        if len(self._known) >= MOST_KEYS:
-            self._known.clear()
-        if project:
-            self._known[key] = (time.monotonic() + KEY_CACHE_S, project)
-        return project
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +70,14 @@ class Api:
         telemetry.ledger_balanced.set(books.balanced)
 
 
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """`project`: the one that is named in path, query or body, or else the key's own."""
+
+    grant: Grant
+    project: Project
+
+
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
         async with asyncio.timeout(PING_S):
@@ -96,22 +92,75 @@ async def api_of(request: Request) -> Api:
     return found
 
 
-async def caller(
+async def granted(
     api: Annotated[Api, Depends(api_of)],
+    request: Request,
     authorization: Annotated[str | None, Security(TOKEN)] = None,
     x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
-) -> Project:
-    """The project of the key: from `Authorization: Token` or `Bearer`, or `X-API-Key`."""
+) -> Grant:
+    """What the key opens: from `Authorization: Token` or `Bearer`, or `X-API-Key`."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() not in ("token", "bearer") or not key:
         key = x_api_key or ""
     if not key:
         raise Unauthorized(f"No API key. {HOW}")
-    project = await api.keys.project(key.strip())
-    if project is None:
+    grant = await api.keys.grant(key.strip())
+    if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
-    return project
+    if allowance := api.keys.allowance(grant):
+        request.state.headers = allowance.headers()
+        allowance.require()
+    return grant
+
+
+async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+    """The key's project. To GET takes a key that reads, anything else one that writes."""
+    grant.require(Access.READ if request.method == "GET" else Access.WRITE)
+    return await _own(request, grant)
+
+
+async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+    """The key's project, for a route that only reads whatever its method."""
+    grant.require(Access.READ)
+    return await _own(request, grant)
+
+
+async def _own(request: Request, grant: Grant) -> Project:
+    if (await Named.by(request)).others(grant):
+        raise NotFound(NO_SUCH_PROJECT)
+    return grant.project
+
+
+async def administration(
+    request: Request,
+    api: Annotated[Api, Depends(api_of)],
+    grant: Annotated[Grant, Depends(granted)],
+) -> Administration:
+    """To look takes any key, to change one that administers; and that one reaches every project of
+    its organization.
+    """
+    grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
+    named, own = await Named.by(request), grant.project
+    if named.organizations - {str(own.organization_id)}:
+        raise NotFound("Organization not found.")
+    if not named.others(grant):
+        return Administration(grant, own)
+    if len(named.projects) > 1 or not grant.access.allows(Access.ADMIN):
+        raise NotFound(NO_SUCH_PROJECT)
+    [wanted] = named.projects
+    project = await api.stores.ledger.projects.of(own.organization_id, as_uuid(wanted))
+    return Administration(grant, project)
+
+
+def as_uuid(value: str) -> UUID:
+    """Errors: NotFound, for what is no id at all is nobody's id."""
+    try:
+        return UUID(value)
+    except ValueError:
+        raise NotFound(NO_SUCH_PROJECT) from None
 
 
 Given = Annotated[Api, Depends(api_of)]
 Caller = Annotated[Project, Depends(caller)]
+Reader = Annotated[Project, Depends(reader)]
+Admin = Annotated[Administration, Depends(administration)]

@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from pipeline.domain import FailureCode
 from pipeline.errors import (
     Conflict,
+    Forbidden,
     InvalidInput,
     MemlaneError,
     NotFound,
@@ -55,6 +56,10 @@ async def invalid(_: Request, error: Exception) -> JSONResponse:
 async def unreadable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     return respond(400, "; ".join(_said(one) for one in error.errors()[:5]))
+
+
+async def forbidden(_: Request, error: Exception) -> JSONResponse:
+    return respond(403, str(error))
 
 
 async def missing(_: Request, error: Exception) -> JSONResponse:
@@ -105,6 +110,7 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     Unauthorized: unauthorized,
     InvalidInput: invalid,
     RequestValidationError: unreadable,
+    Forbidden: forbidden,
     NotFound: missing,
     Conflict: conflict,
     HTTPException: http,

@@ -1,16 +1,24 @@
-"""What happens to every request before it is routed."""
+"""What happens to every request before it is routed, and to every answer before it is sent."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import unquote
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import respond
 
 SLASHES = re.compile(rb"/{2,}")
+# Answers hold what people said: no browser may guess at them, frame, pass on or keep them.
+GUARDED = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 
 
 class OneSlash:
@@ -76,3 +84,25 @@ class BodyLimit:
                 f"The body is larger than {self._limit_bytes} bytes. Split the messages over "
                 "several adds, or raise MEMLANE_MAX_BODY_BYTES.",
             )
+
+
+class AnswerHeaders:
+    """The headers of every answer, errors too: those that guard it, and those a dependency left in
+    `request.state.headers`. What the route itself has set stays.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The routes see a copy of the scope, and in it this very dict.
+        state = scope.setdefault("state", {}) if scope["type"] == "http" else {}
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in (GUARDED | state.get("headers", {})).items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, guarded)

@@ -42,6 +42,18 @@ class Status(StrEnum):
     CANCELLED = "CANCELLED"
 
 
+class Access(StrEnum):
+    """What an API key may do; each includes the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def allows(self, needed: Access) -> bool:
+        order = list(Access)
+        return order.index(self) >= order.index(needed)
+
+
 class StageName(StrEnum):
     EXTRACT = "extract"
     RETRIEVE = "retrieve"

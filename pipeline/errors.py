@@ -12,9 +12,10 @@
     │       ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
     │       ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
     │       └── DeadlinePassed        DEADLINE: waited longer than the outage budget
-    ├── Overloaded                too much waits already: come back in `retry_after_s`
+    ├── Overloaded                too much waits, or a key asks too often: `retry_after_s` says when
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
+    ├── Forbidden                 the key is good, and may not do this
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  a good request that comes too late, or contradicts what is kept
 
@@ -107,7 +108,7 @@ class MovedOn(MemlaneError):
 
 
 class Overloaded(MemlaneError):
-    """Too much waits already; nothing was accepted.
+    """Too much waits already, or the key asks too often; nothing was accepted.
 
     `retry_after_s`: whole seconds; `everybody`: the server's limit, not this caller's.
     """
@@ -116,6 +117,10 @@ class Overloaded(MemlaneError):
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.everybody = everybody
+
+
+class Forbidden(MemlaneError):
+    """The key opens the project and may do less than was asked; the text says what it takes."""
 
 
 class NotFound(MemlaneError):

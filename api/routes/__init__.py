@@ -6,8 +6,10 @@ from api.routes import (
     entities,
     events,
     exports,
+    keys,
     lists,
     memories,
+    organizations,
     profiles,
     replays,
     search,
@@ -28,6 +30,8 @@ ROUTERS = tuple(
         exports,
         events,
         replays,
+        organizations,
+        keys,
         system,
     )
 )

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.deps import Api, Caller, Given
+from api.deps import Api, Caller, Given, Reader
 from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
 from api.strict_json import StrictJson
 from pipeline import ingest
@@ -29,7 +29,7 @@ async def create(request: ExportRequest, api: Given, project: Caller) -> dict[st
 
 @router.post("/v1/exports/get/")
 async def get(
-    request: ExportReadRequest, api: Given, project: Caller, response: Response
+    request: ExportReadRequest, api: Given, project: Reader, response: Response
 ) -> dict[str, Any]:
     """The filled object, by `memory_export_id` or as the newest of the same filters. It may wait;
     202 says that it is not ready yet.

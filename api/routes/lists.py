@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from api import shapes
-from api.deps import Api, Caller, Given
+from api.deps import Api, Caller, Given, Reader
 from api.paging import LARGEST_PAGE, Page, Paged, page_of
 from api.query import literal
 from api.schemas import ListRequest, ReadRequest
@@ -29,7 +29,7 @@ PageSize = Annotated[int | None, Query(alias="page_size")]
 async def list_memories(
     request: ListRequest,
     api: Given,
-    project: Caller,
+    project: Reader,
     http: Request,
     number: PageNumber = None,
     size: PageSize = None,
@@ -50,7 +50,7 @@ async def list_memories(
 async def list_version_2(
     request: ListRequest,
     api: Given,
-    project: Caller,
+    project: Reader,
     http: Request,
     number: PageNumber = None,
     size: PageSize = None,

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from api import shapes
-from api.deps import Api, Caller, Given
+from api.deps import Api, Given, Reader
 from api.examples import answers
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
@@ -19,7 +19,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 
 @router.post("/v3/memories/search/", responses=answers("search"))
-async def search_memories(request: SearchRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def search_memories(request: SearchRequest, api: Given, project: Reader) -> dict[str, Any]:
     """Memories that answer the query, best first, and the relations around them; `include` adds
     turns as they were said, `max_tokens` a `context` that is ready for a prompt.
 
@@ -31,7 +31,7 @@ async def search_memories(request: SearchRequest, api: Given, project: Caller) -
 
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
-async def search_older(request: OlderSearchRequest, api: Given, project: Caller) -> Any:
+async def search_older(request: OlderSearchRequest, api: Given, project: Reader) -> Any:
     """A search as older clients do: a bare list, or an object for `output_format` v1.1."""
     found = await _found(request, api, project)
     return found if request.output_format == "v1.1" else found["results"]

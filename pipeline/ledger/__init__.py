@@ -19,13 +19,16 @@ from pipeline.ledger.graph import Graph
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.histories import Histories
 from pipeline.ledger.indexes import Indexes
+from pipeline.ledger.keys import ApiKeys
 from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.members import Members
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.owners import Owners
 from pipeline.ledger.passages import Passages
 from pipeline.ledger.projects import Projects
 from pipeline.ledger.recordings import Recordings
 from pipeline.ledger.recourse import Recourse
+from pipeline.ledger.removal import Removal
 from pipeline.ledger.shadows import Shadows
 from pipeline.ledger.switch import Switch
 from pipeline.ledger.undo import Undo
@@ -48,6 +51,9 @@ class Ledger:
     indexes: Indexes
     graph: Graph
     projects: Projects
+    keys: ApiKeys
+    members: Members
+    removal: Removal
     recourse: Recourse
     undo: Undo
     shadows: Shadows
@@ -75,6 +81,9 @@ class Ledger:
             Indexes(engine),
             Graph(engine),
             Projects(engine),
+            ApiKeys(engine),
+            Members(engine),
+            Removal(engine),
             Recourse(engine, grace=lanes.grace),
             Undo(engine),
             shadows,

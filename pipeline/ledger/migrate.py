@@ -91,7 +91,7 @@ async def first_project(engine: AsyncEngine, key_file: Path) -> None:
     projects = Projects(engine)
     if await projects.any():
         return
-    _, key = await projects.create("default")
+    _, key = await projects.create("default", operator=True)
     with os.fdopen(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(key + "\n")
 

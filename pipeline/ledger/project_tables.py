@@ -43,20 +43,44 @@ def scope_ids() -> tuple[Column[str], ...]:
     return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
 
 
+organizations = Table(
+    "organizations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    # The one the server was started with: it may found others.
+    Column("operator", Boolean, nullable=False, server_default="false"),
+    now("created_at"),
+)
+
 projects = Table(
     "projects",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("organization_id", Uuid, nullable=False),
+    Column("organization_id", ForeignKey("organizations.id"), nullable=False, index=True),
     Column("name", Text, nullable=False),
+    Column("description", Text),
     # What the project asks of extraction where a call does not say otherwise.
     Column("custom_instructions", Text),
     Column("agent_custom_instructions", Text),
     Column("includes", Text),
     Column("excludes", Text),
     # {"name": "description", …}; NULL = the built-in ones.
-    Column("custom_categories", JSONB),
+    Column("custom_categories", JSONB(none_as_null=True)),
+    # What clients of other platforms set and read back; nothing acts on it.
+    Column("settings", JSONB, nullable=False, server_default="{}"),
     now("created_at"),
+    now("updated_at"),
+)
+
+members = Table(
+    "members",
+    metadata,
+    Column("project_id", ForeignKey("projects.id"), primary_key=True),
+    Column("email", Text, primary_key=True),
+    Column("role", Text, nullable=False),
+    now("created_at"),
+    CheckConstraint("role IN ('READER', 'OWNER')", name="role"),
 )
 
 api_keys = Table(
@@ -64,10 +88,18 @@ api_keys = Table(
     metadata,
     # SHA-256 of the key: the key itself is shown once and kept nowhere.
     Column("digest", LargeBinary, primary_key=True),
-    Column("project_id", ForeignKey("projects.id"), nullable=False),
+    # What it is called by where it is listed or revoked.
+    Column("id", Uuid, nullable=False, unique=True, server_default=func.gen_random_uuid()),
+    Column("project_id", ForeignKey("projects.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False, server_default=""),
     Column("prefix", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+    # Whose it is; it may do no more than the member's role and goes when the member does.
+    Column("member", Text),
     now("created_at"),
+    time("expires_at"),
     time("revoked_at"),
+    CheckConstraint("scope IN ('read', 'write', 'admin')", name="scope"),
 )
 
 idempotency_keys = Table(

@@ -1,16 +1,30 @@
-"""Projects and their API keys. A key is shown once; the ledger keeps only its SHA-256."""
+"""Organizations and their projects. A project is a tenant: what it holds, no other one sees."""
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert, select
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.ledger.schema import api_keys, projects
+from pipeline.domain import Access
+from pipeline.errors import NotFound
+from pipeline.ledger.schema import api_keys, organizations, projects
+from pipeline.ledger.secret import Secret
+
+NO_SUCH_PROJECT = "Project not found."
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    id: UUID
+    name: str
+    operator: bool
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,41 +34,96 @@ class Project:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """A project with all that can be set on it."""
+
+    id: UUID
+    organization_id: UUID
+    name: str
+    description: str | None
+    custom_instructions: str | None
+    agent_custom_instructions: str | None
+    includes: str | None
+    excludes: str | None
+    custom_categories: Mapping[str, str] | None
+    settings: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
 class Projects:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
-
-    async def of_key(self, key: str) -> Project | None:
-        """The project a key opens, or None for a key that was never made or is revoked."""
-        query = (
-            select(projects.c.id, projects.c.organization_id, projects.c.name)
-            .join(api_keys)
-            .where(api_keys.c.digest == digest(key), api_keys.c.revoked_at.is_(None))
-        )
-        async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return Project(row.id, row.organization_id, row.name) if row else None
 
     async def any(self) -> bool:
         async with self._engine.connect() as connection:
             return await connection.scalar(select(projects.c.id).limit(1)) is not None
 
-    async def create(self, name: str) -> tuple[Project, str]:
-        """A new project and its first key, in clear for the only time."""
-        project = Project(uuid4(), uuid4(), name)
-        key = f"ml_{secrets.token_urlsafe(32)}"
+    async def create(self, name: str, *, operator: bool = False) -> tuple[Project, str]:
+        """A new organization, its first project and its admin key, in clear for the only time."""
+        organization_id, secret = uuid4(), Secret()
+        key = {"name": "first", "scope": Access.ADMIN}
         async with self._engine.begin() as connection:
             await connection.execute(
-                insert(projects).values(
-                    id=project.id, organization_id=project.organization_id, name=name
+                insert(organizations).values(id=organization_id, name=name, operator=operator)
+            )
+            project = await _add(connection, organization_id, name)
+            await connection.execute(
+                insert(api_keys).values(
+                    digest=secret.digest, prefix=secret.prefix, project_id=project.id, **key
                 )
             )
+        return project, secret.key
+
+    async def organization(self, organization_id: UUID) -> Organization:
+        query = select(organizations).where(organizations.c.id == organization_id)
+        async with self._engine.connect() as connection:
+            return Organization(*(await connection.execute(query)).one())
+
+    async def add(
+        self, organization_id: UUID, name: str, description: str | None = None
+    ) -> Project:
+        """A further project of an organization; it has no key yet."""
+        async with self._engine.begin() as connection:
+            return await _add(connection, organization_id, name, description)
+
+    async def of(self, organization_id: UUID, project_id: UUID) -> Project:
+        """One of the organization's projects. Errors: NotFound."""
+        query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
+            projects.c.organization_id == organization_id, projects.c.id == project_id
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise NotFound(NO_SUCH_PROJECT)
+        return Project(*row)
+
+    async def views(self, organization_id: UUID, only: UUID | None = None) -> Sequence[ProjectView]:
+        """The organization's projects, oldest first, or only that one of them."""
+        query = select(*(projects.c[field.name] for field in fields(ProjectView))).where(
+            projects.c.organization_id == organization_id,
+            *([projects.c.id == only] if only else []),
+        )
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query.order_by(projects.c.created_at, projects.c.id))
+        return [ProjectView(*row) for row in rows]
+
+    async def change(
+        self, project_id: UUID, values: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> None:
+        """Set columns to these values; settings that are not named stay."""
+        query = update(projects).where(projects.c.id == project_id)
+        merged = projects.c.settings.op("||")(dict(settings))
+        async with self._engine.begin() as connection:
             await connection.execute(
-                insert(api_keys).values(digest=digest(key), project_id=project.id, prefix=key[:7])
+                query.values({**values, "settings": merged, "updated_at": func.now()})
             )
-        return project, key
 
 
-def digest(key: str) -> bytes:
-    # The key is 256 random bits: a slow hash would protect nothing and cost every request.
-    return hashlib.sha256(key.encode()).digest()
+async def _add(
+    connection: AsyncConnection, organization_id: UUID, name: str, description: str | None = None
+) -> Project:
+    project = Project(uuid4(), organization_id, name)
+    await connection.execute(insert(projects).values(**asdict(project), description=description))
+    return project

@@ -1,6 +1,6 @@
 """The tables. One PostgreSQL database is the only truth; broker and vectors are rebuilt from it.
 
-    projects ─< api_keys
+    organizations ─< projects ─< members ─< api_keys   who may do what; a key need not be a member's
     projects ─< idempotency_keys                   adds a client may send again, by its own key
     projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< owners                             users, agents, apps, runs: more than an id
@@ -42,8 +42,10 @@ from pipeline.ledger.project_tables import (
     api_keys,
     cooldowns,
     idempotency_keys,
+    members,
     metadata,
     now,
+    organizations,
     owners,
     projects,
     scope_ids,
@@ -60,10 +62,12 @@ __all__ = [
     "feedback",
     "idempotency_keys",
     "lanes",
+    "members",
     "memories",
     "memory_history",
     "messages",
     "metadata",
+    "organizations",
     "owners",
     "projects",
     "rebuilt",

@@ -18,9 +18,10 @@ from sqlalchemy import text as sql
 from structlog.testing import capture_logs
 
 from api.app import create_app, limits
-from api.deps import Api, KeyRing
+from api.deps import Api
 from api.errors import LEDGER_DOWN
 from api.gate import Gate
+from api.keyring import KeyRing
 from api.watch import EventWatch
 from deploy.stack.servers import Postgres
 from pipeline.adapters.model_rules import RulesModel
@@ -116,7 +117,7 @@ async def serving(
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
-    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.projects), watch, gate)
+    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.keys), watch, gate)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,
@@ -1039,7 +1040,7 @@ async def test_a_key_cannot_be_checked_without_the_ledger(ledger: Ledger) -> Non
     nowhere = build_ledger("postgresql://u@127.0.0.1:9/none")
     async with serving(ledger) as service:
         api: Api = service.api
-        service.app.state.api = replace(api, keys=KeyRing(nowhere.projects))
+        service.app.state.api = replace(api, keys=KeyRing(nowhere.keys))
         answer = await service.client.get("/v1/ping/")
         assert (answer.status_code, said(answer)) == (503, LEDGER_DOWN)
         assert "Retry-After" in answer.headers

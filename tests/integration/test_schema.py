@@ -95,7 +95,7 @@ async def test_the_first_project_is_made_once_and_its_key_is_private(
     await first_project(ledger.engine, key_file)
     key = key_file.read_text().strip()
     assert key_file.stat().st_mode & 0o777 == 0o600
-    assert await ledger.projects.of_key(key) is not None
+    assert await ledger.keys.grant(key) is not None
     key_file.unlink()
     await first_project(ledger.engine, key_file)
     assert not key_file.exists()

@@ -1,0 +1,54 @@
+"""Which organizations and projects a request names. What it works on still comes from its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from fastapi import Request
+
+from pipeline.ledger.keys import Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Ids as they were given, in path, query or body."""
+
+    organizations: frozenset[str]
+    projects: frozenset[str]
+
+    @classmethod
+    async def by(cls, request: Request) -> Named:
+        given = [
+            *request.path_params.items(),
+            *request.query_params.multi_items(),
+            *(await _body(request)).items(),
+        ]
+        return cls(frozenset(_ids(given, "org_id")), frozenset(_ids(given, "project_id")))
+
+    def others(self, grant: Grant) -> bool:
+        """Is any of them not the key's own?"""
+        own = grant.project
+        return not (
+            self.organizations <= {str(own.organization_id)} and self.projects <= {str(own.id)}
+        )
+
+
+def _ids(given: list[tuple[str, Any]], name: str) -> Iterator[str]:
+    return (str(value).lower() for key, value in given if key == name and value)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object sent, where it may name one at all: few do, and reading it twice costs."""
+    if request.method == "GET":
+        return {}
+    raw = await request.body()
+    if b'"project_id"' not in raw and b'"org_id"' not in raw:
+        return {}
+    try:
+        sent = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return {}
+    return sent if isinstance(sent, dict) else {}

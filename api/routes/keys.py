@@ -1,0 +1,46 @@
+"""API keys: made, listed and revoked by whoever administers the organization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from api import tenants
+from api.deps import Admin, Given, as_uuid
+from api.strict_json import StrictJson
+from api.tenants import KeyRequest
+from pipeline.domain import Access
+
+router = APIRouter(tags=["tenants"], route_class=StrictJson)
+
+
+@router.get("/v1/keys/")
+async def list_keys(
+    api: Given, admin: Admin, project_id: str | None = None
+) -> dict[str, list[dict[str, Any]]]:
+    """The keys of your project, or of another one of the organization, by prefix; newest first."""
+    admin.grant.require(Access.ADMIN)
+    found = await api.stores.ledger.keys.of_project(admin.project.id)
+    return {"results": [tenants.key(one) for one in found]}
+
+
+@router.post("/v1/keys/")
+async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, Any]:
+    """A new key. `key` is shown here and never again: only its hash is kept."""
+    made, secret = await api.stores.ledger.keys.make(
+        admin.project.id,
+        name=request.name,
+        access=request.scope,
+        member=request.member,
+        expires_at=request.expires_at,
+    )
+    return tenants.key(made) | {"key": secret.key}
+
+
+@router.delete("/v1/keys/{key_id}/")
+async def revoke_key(key_id: str, api: Given, admin: Admin) -> dict[str, str]:
+    """End a key. API processes other than this one may accept it for five more seconds."""
+    await api.stores.ledger.keys.revoke(admin.grant.project.organization_id, as_uuid(key_id))
+    api.keys.forget()
+    return {"message": "Key revoked."}

@@ -1,0 +1,157 @@
+"""Organizations, their projects, and who is a member: what the key's owner administers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+
+from api import tenants
+from api.deps import Admin, Administration, Api, Given
+from api.strict_json import StrictJson
+from api.tenants import (
+    Email,
+    MemberRequest,
+    OrganizationRequest,
+    ProjectRequest,
+    ProjectUpdateRequest,
+)
+from pipeline.domain import Access
+from pipeline.errors import Forbidden
+from pipeline.ledger.projects import ProjectView
+
+ORGANIZATIONS = "/api/v1/orgs/organizations/"
+ORGANIZATION = ORGANIZATIONS + "{org_id}/"
+PROJECTS = ORGANIZATION + "projects/"
+PROJECT = PROJECTS + "{project_id}/"
+MEMBERS = PROJECT + "members/"
+
+router = APIRouter(tags=["tenants"], route_class=StrictJson)
+
+
+async def in_organization(org_id: str) -> None:
+    """So that the path is described; `Admin` has looked at it."""
+
+
+async def in_project(org_id: str, project_id: str) -> None:
+    """So that the path is described; `Admin` has looked at it."""
+
+
+OF_ORGANIZATION = [Depends(in_organization)]
+OF_PROJECT = [Depends(in_project)]
+
+
+@router.get(ORGANIZATIONS)
+async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
+    """The key's organization, alone in a list."""
+    return [await organization(api, admin)]
+
+
+@router.post(ORGANIZATIONS)
+async def found_organization(
+    request: OrganizationRequest, api: Given, admin: Admin
+) -> dict[str, str]:
+    """A new organization with its first project and its admin key, shown here and never again.
+
+    Only for admin keys of the organization the server was started with.
+    """
+    projects = api.stores.ledger.projects
+    if not (await projects.organization(admin.project.organization_id)).operator:
+        raise Forbidden("Only the organization this server was started with founds others.")
+    made, key = await projects.create(request.name)
+    said = {"message": "Organization created successfully.", "key": key}
+    return said | {"org_id": str(made.organization_id), "project_id": str(made.id)}
+
+
+@router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
+async def organization(api: Given, admin: Admin) -> dict[str, Any]:
+    found = await api.stores.ledger.projects.organization(admin.project.organization_id)
+    return tenants.organization(found)
+
+
+@router.get(PROJECTS, dependencies=OF_ORGANIZATION)
+async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
+    """The organization's projects, oldest first; a key that does not administer sees its own."""
+    only = None if admin.grant.access.allows(Access.ADMIN) else admin.grant.project.id
+    views = await api.stores.ledger.projects.views(admin.project.organization_id, only)
+    return await _shown(api, admin, views)
+
+
+@router.post(PROJECTS, dependencies=OF_ORGANIZATION)
+async def create_project(request: ProjectRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """A new project in the organization. `POST /v1/keys/` with its id makes its first key."""
+    organization_id = admin.project.organization_id
+    made = await api.stores.ledger.projects.add(organization_id, request.name, request.description)
+    return {"message": "Project created successfully.", "project_id": str(made.id)}
+
+
+@router.get(PROJECT, dependencies=OF_PROJECT)
+async def get_project(
+    api: Given,
+    admin: Admin,
+    fields: Annotated[list[str] | None, Query(description="Accepted; the answer is whole.")] = None,
+) -> dict[str, Any]:
+    views = await api.stores.ledger.projects.views(admin.project.organization_id, admin.project.id)
+    [whole] = await _shown(api, admin, views)
+    return whole
+
+
+@router.patch(PROJECT, dependencies=OF_PROJECT)
+async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
+    request.something()
+    ledger = api.stores.ledger.projects
+    await ledger.change(admin.project.id, request.columns(), request.settings())
+    return {"message": "Project updated successfully"}
+
+
+@router.delete(PROJECT, dependencies=OF_PROJECT)
+async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
+    """Take away a project that is empty, with its keys, its members and what is left of its past.
+
+    409 while it holds memories or events that have not ended: delete those first.
+    """
+    await api.stores.ledger.removal.remove(admin.project)
+    api.keys.forget()
+    return {"message": "Project deleted successfully."}
+
+
+@router.get(MEMBERS, dependencies=OF_PROJECT)
+async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+    found = await api.stores.ledger.members.of([admin.project.id])
+    return {"members": [tenants.member(one) for one in found]}
+
+
+@router.post(MEMBERS, dependencies=OF_PROJECT)
+async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+    await api.stores.ledger.members.add(admin.project.id, request.email, request.role)
+    return {"message": "Member added successfully."}
+
+
+@router.put(MEMBERS, dependencies=OF_PROJECT)
+async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Another role; the member's keys follow it."""
+    await api.stores.ledger.members.change(admin.project.id, request.email, request.role)
+    api.keys.forget()
+    return {"message": "Member updated successfully."}
+
+
+@router.delete(MEMBERS, dependencies=OF_PROJECT)
+async def remove_member(
+    api: Given, admin: Admin, email: Annotated[Email, Query()]
+) -> dict[str, str]:
+    """The member's keys end with the membership."""
+    await api.stores.ledger.members.remove(admin.project.id, email)
+    api.keys.forget()
+    return {"message": "Member removed successfully."}
+
+
+async def _shown(
+    api: Api, admin: Administration, views: Sequence[ProjectView]
+) -> list[dict[str, Any]]:
+    people = await api.stores.ledger.members.of([view.id for view in views])
+    graph = api.settings.graph == "on"
+    return [
+        tenants.project(view, people, graph=graph, own=view.id == admin.grant.project.id)
+        for view in views
+    ]

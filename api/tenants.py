@@ -1,0 +1,188 @@
+"""Organizations, projects, members and keys as clients send and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_validator
+
+from api.schemas import Request
+from api.schemas.adds import categories
+from pipeline.domain import Access
+from pipeline.errors import InvalidInput
+from pipeline.filters import moment
+from pipeline.ledger.keys import ApiKey
+from pipeline.ledger.members import Member, Role
+from pipeline.ledger.projects import Organization, ProjectView
+
+# Stored and read back; nothing acts on them.
+SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
+MOST_CATEGORIES = 100
+
+
+def _plain(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a name is more than blanks")
+    return name.strip()
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]
+Wish = Annotated[str, Field(max_length=20_000)]
+Email = Annotated[
+    str,
+    Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
+    AfterValidator(str.lower),  # so that it is found however it is written
+]
+
+
+class OrganizationRequest(Request):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Harbour Clinic"}]})
+
+    name: Name
+
+
+class ProjectRequest(Request):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "support", "description": "The help desk"}]}
+    )
+
+    name: Name
+    description: Wish | None = None
+
+
+class ProjectUpdateRequest(Request):
+    """What to change; an empty text or list clears, what is left out stays."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"custom_instructions": "Leave out what is said in jest."}]}
+    )
+
+    name: Name | None = None
+    description: Wish | None = None
+    custom_instructions: Wish | None = None
+    agent_custom_instructions: Wish | None = None
+    includes: Wish | None = Field(
+        default=None, validation_alias=AliasChoices("includes", "inclusion_prompt")
+    )
+    excludes: Wish | None = Field(
+        default=None, validation_alias=AliasChoices("excludes", "exclusion_prompt")
+    )
+    custom_categories: dict[str, str] | None = Field(
+        default=None,
+        max_length=MOST_CATEGORIES,
+        description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
+    )
+    multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
+    decay: bool | None = Field(default=None, description="Kept; nothing acts on it.")
+    memory_depth: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
+    usecase_setting: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
+
+    @field_validator("custom_categories", mode="before")
+    @classmethod
+    def one_mapping(cls, value: object) -> object:
+        return categories(value)
+
+    def columns(self) -> dict[str, Any]:
+        given = self.model_dump(exclude_unset=True, exclude=set(SETTINGS))
+        return {name: value or None for name, value in given.items() if name != "name" or value}
+
+    def settings(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True, include=set(SETTINGS))
+
+    def something(self) -> None:
+        """Errors: InvalidInput."""
+        if not self.columns() and not self.settings():
+            raise InvalidInput(f"Give at least one of {', '.join(type(self).model_fields)}.")
+
+
+class MemberRequest(Request):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"email": "noor@example.org", "role": "READER"}]}
+    )
+
+    email: Email
+    role: Role = Role.READER
+
+
+class KeyRequest(Request):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"name": "chat backend", "scope": "write"}]}
+    )
+
+    name: Name
+    scope: Access = Access.WRITE
+    project_id: str | None = Field(
+        default=None, description="Another project of the organization; yours where left out."
+    )
+    member: Email | None = Field(
+        default=None,
+        description="Whose it is: ends with them, and never does more than their role.",
+    )
+    expires_at: datetime | None = None
+
+    @field_validator("expires_at", mode="before")
+    @classmethod
+    def time(cls, value: object) -> object:
+        return value if value is None else moment("expires_at", value)
+
+
+def organization(found: Organization) -> dict[str, Any]:
+    return {
+        "org_id": str(found.id),
+        "name": found.name,
+        "created_at": found.created_at,
+    }
+
+
+def project(
+    found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool
+) -> dict[str, Any]:
+    """The whole object, always; `is_default` says that it is the one the key opens."""
+    return {
+        "project_id": str(found.id),
+        "org_id": str(found.organization_id),
+        "name": found.name,
+        "description": found.description,
+        "custom_instructions": found.custom_instructions,
+        "agent_custom_instructions": found.agent_custom_instructions,
+        "custom_categories": found.custom_categories
+        and [{name: said} for name, said in found.custom_categories.items()],
+        "inclusion_prompt": found.includes,
+        "exclusion_prompt": found.excludes,
+        "multilingual": False,
+        "decay": False,
+        "memory_depth": None,
+        "usecase_setting": None,
+        **found.settings,
+        "enable_graph": graph,
+        "version": "v3",
+        "is_default": own,
+        "members": [member(one) for one in people if one.project_id == found.id],
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+    }
+
+
+def member(found: Member) -> dict[str, Any]:
+    return {
+        "username": found.email.partition("@")[0],
+        "email": found.email,
+        "role": found.role,
+        "created_at": found.created_at,
+    }
+
+
+def key(found: ApiKey) -> dict[str, Any]:
+    return {
+        "id": str(found.id),
+        "project_id": str(found.project_id),
+        "name": found.name,
+        "prefix": found.prefix,
+        "scope": found.access,
+        "member": found.member,
+        "created_at": found.created_at,
+        "expires_at": found.expires_at,
+        "revoked_at": found.revoked_at,
+    }

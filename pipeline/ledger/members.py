@@ -1,0 +1,77 @@
+"""Members of a project: people with a role. What they do, they do by keys that are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.errors import Conflict, NotFound
+from pipeline.ledger.schema import api_keys, members
+
+NO_SUCH_MEMBER = "Nobody with this email is a member of the project."
+
+
+class Role(StrEnum):
+    READER = "READER"
+    OWNER = "OWNER"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    project_id: UUID
+    email: str
+    role: Role
+    created_at: datetime
+
+
+class Members:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def of(self, project_ids: Sequence[UUID]) -> Sequence[Member]:
+        """Everybody, by project, in the order they came."""
+        query = (
+            select(members)
+            .where(members.c.project_id.in_(project_ids))
+            .order_by(members.c.created_at, members.c.email)
+        )
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query)
+        return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
+
+    async def add(self, project_id: UUID, email: str, role: Role) -> None:
+        """Errors: Conflict for a member."""
+        query = insert(members).values(project_id=project_id, email=email, role=role)
+        async with self._engine.begin() as connection:
+            added = await connection.execute(query.on_conflict_do_nothing())
+        if not added.rowcount:
+            raise Conflict("This is a member's email already; change the role with PUT.")
+
+    async def change(self, project_id: UUID, email: str, role: Role) -> None:
+        """Errors: NotFound."""
+        query = update(members).where(members.c.project_id == project_id, members.c.email == email)
+        async with self._engine.begin() as connection:
+            changed = await connection.execute(query.values(role=role))
+        if not changed.rowcount:
+            raise NotFound(NO_SUCH_MEMBER)
+
+    async def remove(self, project_id: UUID, email: str) -> None:
+        """Take the member off the list and end their keys, for good. Errors: NotFound."""
+        gone = delete(members).where(members.c.project_id == project_id, members.c.email == email)
+        keys = update(api_keys).where(
+            api_keys.c.project_id == project_id,
+            api_keys.c.member == email,
+            api_keys.c.revoked_at.is_(None),
+        )
+        async with self._engine.begin() as connection:
+            removed = await connection.execute(gone)
+            if not removed.rowcount:
+                raise NotFound(NO_SUCH_MEMBER)
+            await connection.execute(keys.values(revoked_at=func.now()))

@@ -1,0 +1,85 @@
+"""The end of a project: refused while it remembers anything, whole once it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from sqlalchemy import Delete, delete, exists, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain import Status
+from pipeline.errors import Conflict
+from pipeline.ledger.keys import hold, keep_one_admin
+from pipeline.ledger.projects import Project
+from pipeline.ledger.schema import (
+    api_keys,
+    events,
+    lanes,
+    memories,
+    metadata,
+    projects,
+    shadows,
+)
+
+NOT_EMPTY = (
+    "The project, or a replay of it, still holds memories or events that have not ended. Delete "
+    "its memories, discard its replays and wait for its events first."
+)
+
+
+class Removal:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def remove(self, project: Project) -> None:
+        """Take away a project with its keys, members, replays and all that is left of its past.
+
+        Errors: Conflict while it holds memories or open events, or while the index owes it a
+        write; and where nobody could administer the organization afterwards.
+        """
+        async with self._engine.begin() as connection:
+            await hold(connection, project.organization_id)
+            shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
+            ids = [project.id, *(await connection.scalars(shadowed)).all()]
+            await _refuse_unless_empty(connection, ids)
+            await keep_one_admin(
+                connection,
+                project.organization_id,
+                without=api_keys.c.project_id == project.id,
+            )
+            for gone in _deletes(ids):
+                await connection.execute(gone)
+
+
+async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    # With its lanes held, nothing more is accepted into them, and no worker finishes in between.
+    mine = select(lanes.c.id).where(lanes.c.project_id.in_(ids))
+    await connection.execute(mine.order_by(lanes.c.id).with_for_update())
+    held = exists().where(
+        memories.c.project_id.in_(ids),
+        or_(memories.c.state == "ACTIVE", memories.c.projected_version != memories.c.version),
+    )
+    going = exists().where(
+        events.c.project_id.in_(ids), events.c.status.in_([Status.PENDING, Status.RUNNING])
+    )
+    if await connection.scalar(select(or_(held, going))):
+        raise Conflict(NOT_EMPTY)
+
+
+def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
+    """Every table, each before those it refers to; what names no project goes by lane or event."""
+    owners = {
+        "lane_id": select(lanes.c.id).where(lanes.c.project_id.in_(ids)),
+        "event_id": select(events.c.id).where(events.c.project_id.in_(ids)),
+        "batch_id": select(events.c.batch_id).where(events.c.project_id.in_(ids)),
+    }
+    tables = list(reversed(metadata.sorted_tables))
+    for table in tables:
+        if "project_id" not in table.c:
+            owned = (name for name in owners if name in table.c)
+            yield from (delete(table).where(table.c[name].in_(owners[name])) for name in owned)
+    for table in tables:
+        if "project_id" in table.c:
+            yield delete(table).where(table.c.project_id.in_(ids))
+    yield delete(projects).where(projects.c.id.in_(ids))
