@@ -13,6 +13,7 @@ from pipeline.ledger.clearing import Clearing
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.costs import Costs
 from pipeline.ledger.editing import Editing
+from pipeline.ledger.erasure import Erasures
 from pipeline.ledger.events import Events
 from pipeline.ledger.feedback import Feedback
 from pipeline.ledger.graph import Graph
@@ -51,6 +52,7 @@ class Ledger:
     shadows: Shadows
     switch: Switch
     recordings: Recordings
+    erasures: Erasures
     cooldowns: Cooldowns
     costs: Costs
 
@@ -77,6 +79,7 @@ class Ledger:
             shadows,
             Switch(engine, shadows),
             Recordings(engine),
+            Erasures(engine),
             Cooldowns(engine),
             Costs(engine),
         )

@@ -112,17 +112,19 @@ class Memories:
         rows = await self._rows(query.order_by(memories.c.updated_at).limit(limit))
         return [Projection(as_memory(row), from_bytes(row.embedding), row.embedder) for row in rows]
 
-    async def projected(self, done: Sequence[Projection]) -> None:
-        """Note that the index holds these versions. A memory that has moved on stays owed."""
+    async def projected(self, done: Sequence[Projection]) -> list[UUID]:
+        """Note that the index holds these versions. A memory that has moved on stays owed.
+
+        Returns those that were erased meanwhile: the index must not hold them.
+        """
         if not done:
-            return
+            return []
         seen = {
             "ids": [p.memory.id for p in done],
             "versions": [p.memory.version for p in done],
             "lane_ids": [p.memory.lane_id for p in done],
         }
-        async with self._single.connect() as connection:
-            await connection.execute(statement("projected"), seen)
+        return [row.id for row in await self._rows(statement("projected"), seen)]
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
