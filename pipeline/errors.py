@@ -15,6 +15,7 @@
     ├── Overloaded                too much waits already: come back in `retry_after_s`
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
+    ├── Undeliverable             a webhook's receiver gives no answer, or may not be asked
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  a good request that comes too late, or contradicts what is kept
 
@@ -116,6 +117,10 @@ class Overloaded(MemlaneError):
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.everybody = everybody
+
+
+class Undeliverable(MemlaneError):
+    """A webhook's receiver gave no answer, or is not to be asked; the text goes to its log."""
 
 
 class NotFound(MemlaneError):

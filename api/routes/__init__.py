@@ -13,6 +13,7 @@ from api.routes import (
     replays,
     search,
     system,
+    webhooks,
 )
 
 # In order: a path with a fixed word stands before the one with a name in its place.
@@ -30,6 +31,7 @@ ROUTERS = tuple(
         erasures,
         events,
         replays,
+        webhooks,
         system,
     )
 )

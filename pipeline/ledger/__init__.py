@@ -29,6 +29,7 @@ from pipeline.ledger.recourse import Recourse
 from pipeline.ledger.shadows import Shadows
 from pipeline.ledger.switch import Switch
 from pipeline.ledger.undo import Undo
+from pipeline.ledger.webhooks import Webhooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Ledger:
     switch: Switch
     recordings: Recordings
     erasures: Erasures
+    webhooks: Webhooks
     cooldowns: Cooldowns
     costs: Costs
 
@@ -80,6 +82,7 @@ class Ledger:
             Switch(engine, shadows),
             Recordings(engine),
             Erasures(engine),
+            Webhooks(engine),
             Cooldowns(engine),
             Costs(engine),
         )

@@ -59,6 +59,7 @@ from pipeline.ledger.schema import (
 )
 from pipeline.ledger.shadows import read, sweep_out
 from pipeline.ledger.sql import statement
+from pipeline.ledger.webhook_tables import webhook_deliveries
 
 # How long one look at the index may take before another process takes it over.
 LEASE = timedelta(seconds=60)
@@ -249,6 +250,8 @@ def _all_of(
     yield "feedback", delete(feedback).where(_among(feedback.c.memory_id, memory_ids))
     yield "memories", delete(memories).where(_among(memories.c.id, memory_ids))
     yield "messages", delete(messages).where(_among(messages.c.lane_id, lane_ids))
+    bodies = _among(webhook_deliveries.c.lane_id, lane_ids)
+    yield "webhook_deliveries", delete(webhook_deliveries).where(bodies)
     yield (
         "idempotency_keys",
         delete(idempotency_keys).where(

@@ -12,6 +12,7 @@ branch_labels = None
 depends_on = None
 
 IDS = postgresql.ARRAY(sa.Uuid())
+WORDS = postgresql.ARRAY(sa.Text())
 
 
 TIME = sa.DateTime(timezone=True)
@@ -25,6 +26,8 @@ def upgrade() -> None:
     op.add_column("events", sa.Column("erased_at", TIME))
     whose_outputs()
     erasures()
+    webhooks()
+    deliveries()
 
 
 def whose_outputs() -> None:
@@ -67,7 +70,75 @@ def erasures() -> None:
 
 
 
+def webhooks() -> None:
+    op.create_table(
+        "webhooks",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("project_id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("event_types", WORDS, nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False),
+        sa.Column("is_active", sa.Boolean(), server_default="true", nullable=False),
+        sa.Column("dead_in_a_row", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.Column("disabled_reason", sa.Text()),
+        now("created_at"),
+        now("updated_at"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhooks")),
+    )
+    op.create_index("ix_webhooks_project", "webhooks", ["project_id", "created_at"])
+
+
+def deliveries() -> None:
+    op.create_table(
+        "webhook_deliveries",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("webhook_id", sa.Uuid(), nullable=False),
+        sa.Column("project_id", sa.Uuid(), nullable=False),
+        sa.Column("lane_id", sa.Uuid(), nullable=False),
+        sa.Column("event_type", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), server_default="PENDING", nullable=False),
+        sa.Column("attempts", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.Column("due_at", TIME, server_default=sa.text("now()")),
+        sa.Column("status_code", sa.SmallInteger()),
+        sa.Column("error", sa.Text()),
+        now("created_at"),
+        sa.Column("ended_at", TIME),
+        sa.CheckConstraint(
+            "state IN ('PENDING', 'DELIVERED', 'DEAD')", name=op.f("ck_webhook_deliveries_state")
+        ),
+        sa.CheckConstraint(
+            "(state = 'PENDING') = (due_at IS NOT NULL)", name=op.f("ck_webhook_deliveries_due")
+        ),
+        sa.ForeignKeyConstraint(
+            ["webhook_id"],
+            ["webhooks.id"],
+            name=op.f("fk_webhook_deliveries_webhook_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_webhook_deliveries")),
+    )
+    op.create_index(
+        "ix_webhook_deliveries_due",
+        "webhook_deliveries",
+        ["webhook_id", "due_at"],
+        postgresql_where=sa.text("due_at IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_webhook_deliveries_log", "webhook_deliveries", ["webhook_id", "created_at"]
+    )
+    op.create_index(
+        "ix_webhook_deliveries_ended",
+        "webhook_deliveries",
+        ["ended_at"],
+        postgresql_where=sa.text("ended_at IS NOT NULL"),
+    )
+
+
 def downgrade() -> None:
+    op.drop_table("webhook_deliveries")
+    op.drop_table("webhooks")
     op.drop_table("erasures")
     op.drop_column("stage_runs", "lane_id")
     op.drop_column("events", "erased_at")
