@@ -120,6 +120,8 @@ async def test_what_people_do_to_memories_is_told_as_well(
 class Mute:
     """A model that answers nothing anybody can read."""
 
+    name = "mute"
+
     async def extract(self, *_: object, **__: object) -> Answer[Any]:
         raise MalformedAnswer("not JSON")
 
