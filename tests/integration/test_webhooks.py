@@ -21,7 +21,8 @@ from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.domain import Answer, StageName
 from pipeline.errors import MalformedAnswer, Undeliverable
 from pipeline.ledger import Ledger
-from pipeline.ledger.erasure import Owner
+from pipeline.ledger.editing import Edit
+from pipeline.ledger.erasure import Whose
 from pipeline.ledger.webhook_tables import webhook_deliveries
 from pipeline.ledger.webhooks import Verdict
 from pipeline.webhooks import MOST_DEAD, Courier, create
@@ -89,8 +90,8 @@ async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
     [memory] = await engine.ledger.memories.active(
         engine.project.id, [UUID(details(receiver)[0]["id"])]
     )
-    told = [(d["event"], d["data"]["memory"]) for d in details(receiver)]
-    assert told == [("ADD", "User lives in Bern"), ("UPDATE", "User lives in Porto")]
+    told = {(d["event"], d["data"]["memory"]) for d in details(receiver)}
+    assert told == {("ADD", "User lives in Bern"), ("UPDATE", "User lives in Porto")}
     assert {d["id"] for d in details(receiver)} == {str(memory.id)}
 
 
@@ -103,17 +104,12 @@ async def test_what_people_do_to_memories_is_told_as_well(
     ledger, index, project_id = engine.ledger, engine.services.index, engine.project.id
     memory_id = (await engine.event(event_id)).receipt[0].memory_id
     assert memory_id is not None
-    await memories.edit(
-        project_id,
-        memory_id,
-        {"text": "User lives in Basel"},
-        memories=ledger.memories,
-        embedder=engine.services.embedder,
-        index=index,
-    )
-    await memories.retire(project_id, memory_id, memories=ledger.memories, index=index)
+    edit = Edit(memory_id, {"text": "User lives in Basel"})
+    embedder = engine.services.embedder
+    await memories.edit(project_id, [edit], ledger=ledger, embedder=embedder, index=index)
+    await memories.retire(project_id, [memory_id], ledger=ledger, index=index)
     await deliver(engine)
-    assert [d["event"] for d in details(receiver)] == ["UPDATE", "DELETE"]
+    assert {d["event"] for d in details(receiver)} == {"UPDATE", "DELETE"}
     assert {d["data"]["memory"] for d in details(receiver)} == {"User lives in Basel"}
 
 
@@ -125,7 +121,34 @@ class Mute:
     async def extract(self, *_: object, **__: object) -> Answer[Any]:
         raise MalformedAnswer("not JSON")
 
-    decide = relate = extract
+    decide = relate = distil = extract
+
+
+async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
+    service: Service, receiver: Receiver
+) -> None:
+    await service.add("I live in Bern.")
+    await hook(service.engine, receiver)
+    answer = await service.client.delete("/v1/memories/", params={"user_id": "maya"})
+    undone = await service.client.post(f"/v1/event/{answer.json()['event_id']}/undo/")
+    assert undone.status_code == 200, undone.text
+    await deliver(service.engine)
+    assert {d["event"] for d in details(receiver)} == {"DELETE", "ADD"}
+
+
+async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
+    engine: Engine, receiver: Receiver
+) -> None:
+    await hook(engine, receiver, ["memory_categorize"])
+    event_id = await engine.add("I like to play football.")
+    await engine.drain()
+    await deliver(engine)
+    [line] = (await engine.event(event_id)).receipt
+    assert line.memory_id is not None
+    memory = await engine.ledger.memories.get(engine.project.id, line.memory_id)
+    [told] = details(receiver)
+    assert told["categories"] == list(memory.categories) != []
+    assert (told["event"], told["memory_id"]) == ("CATEGORIZE", str(memory.id))
 
 
 async def test_a_failed_event_is_told_by_its_id_and_code(
@@ -302,7 +325,7 @@ async def test_an_erasure_takes_what_was_told_and_what_was_still_to_be(
     await engine.add("I live in Bern.", user_id="jon")
     await engine.drain()
     erasures = engine.ledger.erasures
-    event_id = await erasure.erase(engine.project.id, Owner("user", "maya"), erasures=erasures)
+    event_id = await erasure.erase(engine.project.id, Whose("user", "maya"), erasures=erasures)
     receipt = await erasures.receipt(engine.project.id, event_id)
     assert receipt.counts["webhook_deliveries"] == 1
     await deliver(engine)
