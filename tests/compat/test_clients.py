@@ -25,18 +25,10 @@ NOT_YET = {
     "project.remove_member",
     "get_project",
     "update_project",
-    "get_webhooks",
-    "create_webhook",
-    "update_webhook",
-    "delete_webhook",
 }
 NOT_YET_IN_NODE = {
     "getProject",
     "updateProject",
-    "getWebhooks",
-    "createWebhook",
-    "updateWebhook",
-    "deleteWebhook",
 }
 
 
