@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import errors
 from api.deps import Api
 from api.gate import Gate
 from api.keyring import KeyRing
+from api.mcp.endpoint import PATHS as MCP_PATHS
+from api.mcp.endpoint import McpEndpoint
 from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash
 from api.rate import RateLimit
 from api.routes import ROUTERS
@@ -55,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
         gc.collect()
         gc.freeze()
         yield
+        await app.state.mcp.close()
         await gate.close()
         await watch.close()
         dispatcher.close()
@@ -71,6 +75,9 @@ def create_app(settings: Settings) -> FastAPI:
     )
     for router in ROUTERS:
         app.include_router(router)
+    mcp = McpEndpoint(app)
+    app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
+    app.state.mcp = mcp
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)
     app.add_middleware(OneSlash)

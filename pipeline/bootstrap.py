@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
@@ -20,10 +21,12 @@ from pipeline.ledger import Ledger, connect
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
+from pipeline.ledger.webhooks import Webhooks
 from pipeline.ports import Embedder, MemoryModel, VectorStore
 from pipeline.prompted import PromptedModel
 from pipeline.settings import MINILM, RULES, ModelSettings, Settings
 from pipeline.vectors import Projector, VectorIndex
+from pipeline.webhooks import Courier
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,20 @@ def services(settings: Settings, built: Stores) -> Services:
             lambda name: build_embedder(settings.embedder.named(name, MINILM)),
         ),
     )
+
+
+def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, HttpSender]:
+    """Who delivers, and what it sends with, to be closed at the end."""
+    private = settings.webhook_private == "on"
+    sender = HttpSender(timeout_s=settings.webhook_timeout_s, private=private)
+    courier = Courier(
+        webhooks,
+        sender,
+        tries=settings.webhook_tries,
+        first_retry_s=settings.webhook_first_retry_s,
+        lease=timedelta(seconds=2 * settings.webhook_timeout_s),
+    )
+    return courier, sender
 
 
 def build_ledger(settings: Settings) -> Ledger:

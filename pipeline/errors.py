@@ -16,6 +16,7 @@
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
     ├── Forbidden                 the key is good, and may not do this
+    ├── Undeliverable             a webhook's receiver gives no answer, or may not be asked
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  a good request that comes too late, or contradicts what is kept
 
@@ -121,6 +122,10 @@ class Overloaded(MemlaneError):
 
 class Forbidden(MemlaneError):
     """The key opens the project and may do less than was asked; the text says what it takes."""
+
+
+class Undeliverable(MemlaneError):
+    """A webhook's receiver gave no answer, or is not to be asked; the text goes to its log."""
 
 
 class NotFound(MemlaneError):

@@ -191,6 +191,15 @@ class VectorStore(Protocol):
         ...
 
 
+class WebhookSender(Protocol):
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """The status of the receiver's answer, whatever it is; redirects are not followed.
+
+        Errors: Undeliverable where there is no answer in time, or the address is not allowed.
+        """
+        ...
+
+
 class Dispatcher(Protocol):
     """Hints to workers. A lost hint costs time, never an event: the ledger knows what is due."""
 

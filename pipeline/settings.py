@@ -112,6 +112,12 @@ class Settings(BaseSettings):
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
+    # Webhooks
+    webhook_private: Literal["on", "off"] = "off"
+    webhook_timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    webhook_tries: Annotated[int, Field(ge=1, le=20)] = 8
+    webhook_first_retry_s: Annotated[float, Field(gt=0)] = 5.0
+
     @property
     def buckets(self) -> int:
         """Collections the index is spread over: the others find an owner's records by an index of

@@ -42,6 +42,7 @@ fenced = Counter(
     "memlane_fenced_writes", "Writes refused because the lane had moved on.", ["stage"]
 )
 stale_hints = Counter("memlane_stale_hints", "Celery messages that had nothing left to do.")
+webhook_tries = Counter("memlane_webhook_tries", "Tries of webhook deliveries.", ["state"])
 kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be published.")
 swept = Counter("memlane_lanes_swept", "Lanes the sweeper queued again, by their state.", ["was"])
 projections_repaired = Counter("memlane_projections_repaired", "Vectors the sweeper wrote.")

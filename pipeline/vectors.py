@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -26,7 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipeline.domain import Scope
 from pipeline.errors import CollectionMissing, TransientError
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.indexes import family, index_name
+from pipeline.ledger.indexes import PREFIX, family, index_name
 from pipeline.ledger.memories import Memories, Projection
 from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
 
@@ -64,9 +64,10 @@ class VectorIndex:
         delete. Errors: StoreUnavailable.
         """
         owed = await self._memories.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
-        for written in self._by_collection(owed):
-            await self._write(*written)
-            await self._memories.projected(written[1], index=self.name)
+        for name, projections in self._by_collection(owed):
+            await self._write(name, projections)
+            if erased := await self._memories.projected(projections, index=self.name):
+                await self._store.delete(name, erased)
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
@@ -129,12 +130,30 @@ class VectorIndex:
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Drop a scope's vectors that the ledger is about to forget. Errors: StoreUnavailable."""
         with contextlib.suppress(CollectionMissing):
-            for start in range(0, len(ids), AT_ONCE):
-                await self._store.delete(self._of(scope, embedder), ids[start : start + AT_ONCE])
+            for some in _shares(ids):
+                await self._store.delete(self._of(scope, embedder), some)
 
     def read_with(self, embedder: Embedder) -> VectorIndex:
         """The same index, as a reader of another model's vectors sees it."""
         return VectorIndex(self._store, self._memories, embedder, buckets=self._buckets)
+
+    async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
+        """Which of these memories the store holds, by collection: of any model, in any bucket.
+
+        Errors: StoreUnavailable.
+        """
+        held: dict[str, list[UUID]] = defaultdict(list)
+        names = [name for name in await self._store.list_cols() if name.startswith(f"{PREFIX}-")]
+        for name in names if ids else ():
+            for some in _shares(ids):
+                held[name] += [record.id for record in await self._store.get(name, some)]
+        return {name: found for name, found in held.items() if found}
+
+    async def drop(self, held: Mapping[str, Sequence[UUID]]) -> None:
+        """Delete what `holding` found. Errors: StoreUnavailable."""
+        for name, ids in held.items():
+            for some in _shares(ids):
+                await self._store.delete(name, some)
 
     async def nearest(
         self, where: Mapping[str, str], vector: Vector, *, limit: int
@@ -228,6 +247,10 @@ class VectorIndex:
             )
         if gone:
             await self._store.delete(name, gone)
+
+
+def _shares(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
+    return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
 
 
 def payload(memory: Memory) -> dict[str, str | int]:

@@ -26,6 +26,7 @@ from pipeline.ledger.lanes import Swept
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.retention import Retention
 from pipeline.vectors import VectorIndex
+from workers import chores
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import queue_of
@@ -126,6 +127,17 @@ class Sweeper:
             log.info("retention_over", keys=keys, outputs=outputs)
 
 
+async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: float) -> None:
+    while not stopped.is_set():
+        try:
+            await sweeper.tick()
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("ledger_unreachable", error=type(error).__name__)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await stopped.wait()
+
+
 async def run(ready_file: Path | None) -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
@@ -141,14 +153,8 @@ async def run(ready_file: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     if ready_file:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
-    while not stopped.is_set():
-        try:
-            await sweeper.tick()
-        except (SQLAlchemyError, OSError) as error:
-            log.warning("ledger_unreachable", error=type(error).__name__)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(configured.sweep_s):
-                await stopped.wait()
+    async with chores.under_way(configured, stores):
+        await sweep_until(stopped, sweeper, every_s=configured.sweep_s)
     await stores.close()
 
 

@@ -4,6 +4,7 @@ from api.routes import (
     adds,
     batch,
     entities,
+    erasures,
     events,
     exports,
     keys,
@@ -14,6 +15,7 @@ from api.routes import (
     replays,
     search,
     system,
+    webhooks,
 )
 
 # In order: a path with a fixed word stands before the one with a name in its place.
@@ -28,10 +30,12 @@ ROUTERS = tuple(
         profiles,
         entities,
         exports,
+        erasures,
         events,
         replays,
         organizations,
         keys,
+        webhooks,
         system,
     )
 )

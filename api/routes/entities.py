@@ -1,4 +1,4 @@
-"""Users, agents, apps and runs: who has memories, and deleting all of somebody's."""
+"""Users, agents, apps and runs: who has memories, and erasing all of somebody's."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from api.paging import page_of
 from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
 from api.strict_json import StrictJson
-from pipeline import memories
+from pipeline import erasure
 from pipeline.domain import EventType
 from pipeline.errors import InvalidInput, NotFound
-from pipeline.filters import ENTITY_IDS, parse
-from pipeline.ledger.clearing import Asked
+from pipeline.filters import ENTITY_IDS
+from pipeline.ledger.erasure import Whose
 from pipeline.ledger.owners import KINDS, Owner
 from pipeline.ledger.projects import Project
 
@@ -66,18 +66,13 @@ async def get(
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
 async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """Delete all memories that carry the id, and what waits to become some."""
-    kind = kind_of(entity_type)
-    if not await api.stores.ledger.owners.named(project.id, kind, entity_id):
-        raise NotFound(NO_SUCH_ENTITY)
-    asked = {KINDS[kind]: {"eq": entity_id}}
-    event_id = await memories.clear(
-        project.id,
-        Asked(EventType.DELETE_USER, parse(asked), {"filters": [asked]}, (kind, entity_id)),
-        ledger=api.stores.ledger,
-        index=api.stores.index,
-        dispatcher=api.dispatcher,
-    )
+    """Erase all that carries the id: memories, history, what was said. There is no undo.
+
+    An id that nobody has is no error: it may have gone with another one a moment ago. The receipt
+    is at `/v1/erasures/{event_id}/`.
+    """
+    whose = Whose(kind_of(entity_type), entity_id)
+    event_id = await erasure.erase(project.id, whose, erasures=api.stores.ledger.erasures)
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
 

@@ -13,6 +13,7 @@ from pipeline.ledger.clearing import Clearing
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.costs import Costs
 from pipeline.ledger.editing import Editing
+from pipeline.ledger.erasure import Erasures
 from pipeline.ledger.events import Events
 from pipeline.ledger.feedback import Feedback
 from pipeline.ledger.graph import Graph
@@ -32,6 +33,7 @@ from pipeline.ledger.removal import Removal
 from pipeline.ledger.shadows import Shadows
 from pipeline.ledger.switch import Switch
 from pipeline.ledger.undo import Undo
+from pipeline.ledger.webhooks import Webhooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Ledger:
     shadows: Shadows
     switch: Switch
     recordings: Recordings
+    erasures: Erasures
+    webhooks: Webhooks
     cooldowns: Cooldowns
     costs: Costs
 
@@ -89,6 +93,8 @@ class Ledger:
             shadows,
             Switch(engine, shadows),
             Recordings(engine),
+            Erasures(engine),
+            Webhooks(engine),
             Cooldowns(engine),
             Costs(engine),
         )

@@ -15,9 +15,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ColumnElement,
-    and_,
     case,
-    delete,
     false,
     func,
     insert,
@@ -39,7 +37,6 @@ from pipeline.ledger.schema import (
     lanes,
     memories,
     memory_history,
-    owners,
     receipts,
     relations,
 )
@@ -51,12 +48,11 @@ LISTED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`options` are kept with the event; `owner` is the kind and id of whom to forget as well."""
+    """`options` are kept with the event."""
 
     kind: EventType
     tree: Filter
     options: Mapping[str, Any]
-    owner: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +88,6 @@ class Clearing:
                     memory_history.c.event_id == event_id
                 )
                 await end_unstated(connection, memories.c.id.in_(told), ended_by=event_id)
-            if asked.owner:
-                await _forget(connection, project_id, *asked.owner)
             await _record(connection, event_id, scope, asked, deleted=len(gone))
         return Cleared(event_id, gone, wakes)
 
@@ -143,11 +137,6 @@ async def _forget_scopes(
         )
         .values(expired_at=func.now(), ended_by=event_id)
     )
-
-
-async def _forget(connection: AsyncConnection, project_id: UUID, kind: str, owner_id: str) -> None:
-    this = and_(owners.c.project_id == project_id, owners.c.kind == kind, owners.c.id == owner_id)
-    await connection.execute(delete(owners).where(this))
 
 
 async def _record(

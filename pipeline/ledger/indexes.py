@@ -28,6 +28,8 @@ from pipeline.outputs import to_bytes
 # Any constant will do, as long as nothing else in the database uses it.
 REINDEX_LOCK = 0x72656978
 FIRST = UUID(int=0)
+# What every collection of any index is named by.
+PREFIX = "memories"
 
 
 def family(embedder: str, buckets: int) -> str:
@@ -35,7 +37,7 @@ def family(embedder: str, buckets: int) -> str:
     a collection, nor do different ways to spread them.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", embedder.lower()).strip("-")
-    return f"memories-{slug}-of{buckets}"
+    return f"{PREFIX}-{slug}-of{buckets}"
 
 
 def index_name(store: str, embedder: str, buckets: int) -> str:

@@ -145,20 +145,21 @@ class Memories:
         async with self._single.connect() as connection:
             await connection.execute(statement("fitted"), values)
 
-    async def projected(self, done: Sequence[Projection], *, index: str) -> None:
+    async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
         """Note that the index holds these versions. A memory that has moved on stays owed, and all
         do where another index is served by now.
+
+        Returns those that were erased meanwhile: the index must not hold them.
         """
         if not done:
-            return
+            return []
         seen = {
             "ids": [p.memory.id for p in done],
             "versions": [p.memory.version for p in done],
             "lane_ids": [p.memory.lane_id for p in done],
             "index": index,
         }
-        async with self._single.connect() as connection:
-            await connection.execute(statement("projected"), seen)
+        return [row.id for row in await self._rows(statement("projected"), seen)]
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int

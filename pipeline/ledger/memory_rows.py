@@ -17,6 +17,7 @@ from pipeline.domain import Outcome, Role, Scope
 from pipeline.errors import InvalidInput
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.schema import memories, memory_history
+from pipeline.ledger.sql import statement
 
 
 async def refuse_twin(connection: AsyncConnection, memory: Memory, digest: bytes) -> None:
@@ -33,13 +34,13 @@ async def refuse_twin(connection: AsyncConnection, memory: Memory, digest: bytes
 
 
 async def bump(connection: AsyncConnection, before: Memory, values: Mapping[str, Any]) -> Row[Any]:
-    statement = (
+    query = (
         update(memories)
         .where(memories.c.id == before.id)
         .values(**values, version=before.version + 1, updated_at=func.now())
         .returning(memories)
     )
-    row: Row[Any] = (await connection.execute(statement)).one()
+    row: Row[Any] = (await connection.execute(query)).one()
     return row
 
 
@@ -53,8 +54,9 @@ async def remember(
     event_id: UUID | None = None,
     undoes: UUID | None = None,
 ) -> None:
-    """Write a new state into the memory's history; `event_id` is None where a person did
-    it, or an undo.
+    """Write a new state into the memory's history, and tell it to the project's webhooks.
+
+    `event_id` is None where a person did it, or an undo.
     """
     await connection.execute(
         insert(memory_history).values(
@@ -73,6 +75,7 @@ async def remember(
             valid_from=after.valid_from,
         )
     )
+    await connection.execute(statement("announce"), {"memory_ids": [after.id]})
 
 
 async def retire_all(
@@ -109,8 +112,9 @@ async def retire_all(
         "valid_from": gone.c.valid_from,
     }
     told = insert(memory_history).from_select(list(state), select(*state.values()))
-    found = await connection.scalars(told.returning(memory_history.c.memory_id))
-    return list(found.all())
+    found = (await connection.scalars(told.returning(memory_history.c.memory_id))).all()
+    await connection.execute(statement("announce"), {"memory_ids": found})
+    return list(found)
 
 
 def text_columns(text: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@
                   ├──< memories ─< memory_history  current state, and every state it ever had
                   │         └─── feedback          what people think of it
                   └──< entities ─< relations       the graph, bi-temporal
+    projects ─< erasures                           what was forgotten for good: see erasure
 
 Time is the database's: leases, waits and stamps never depend on a worker's clock.
 """
@@ -146,6 +147,8 @@ events = Table(
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
     # In a shadow: the event that this one repeats.
     Column("copy_of", Uuid),
+    # Since when nothing but numbers is left of it.
+    time("erased_at"),
     UniqueConstraint("lane_id", "seq"),
     CheckConstraint(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
@@ -180,7 +183,9 @@ stage_runs = Table(
     metadata,
     Column("batch_id", Uuid, primary_key=True),
     Column("stage", Text, primary_key=True),
-    # NULL: its event ended longer ago than outputs are kept.
+    # Whose words the output holds; a batch that was taken apart has no events to tell.
+    Column("lane_id", Uuid, nullable=False),
+    # NULL: its event ended longer ago than outputs are kept, or was erased.
     Column("output", JSONB),
     Column("model", Text, nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
@@ -189,6 +194,7 @@ stage_runs = Table(
     Column("cost_usd", Float),
     Column("ms", Float, nullable=False),
     now("finished_at"),
+    Index("ix_stage_runs_lane", "lane_id"),
     Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
 )
 

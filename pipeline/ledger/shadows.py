@@ -223,8 +223,12 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
     ids = select(events.c.id).where(events.c.project_id == mine)
     taken_over = select(events.c.batch_id).where(events.c.lane_id == shadow.scope.lane_id)
     spent = batches.except_(taken_over)
+    kept = events.c.batch_id == stage_runs.c.batch_id
     for doomed in (
-        delete(stage_runs).where(stage_runs.c.batch_id.in_(spent)),
+        delete(stage_runs).where(stage_runs.c.lane_id == lane_id, ~taken_over.where(kept).exists()),
+        update(stage_runs)
+        .where(stage_runs.c.lane_id == lane_id)
+        .values(lane_id=shadow.scope.lane_id),
         delete(failed_runs).where(failed_runs.c.batch_id.in_(spent)),
         delete(receipts).where(receipts.c.event_id.in_(ids)),
         delete(messages).where(messages.c.lane_id == lane_id),

@@ -13,19 +13,6 @@ import pytest
 from tests.compat.environments import node_with, python_with
 
 CLIENTS = Path(__file__).parent / "clients"
-# What the server has no answer to yet. A method that starts to work has to leave this list.
-NOT_YET = {
-    "get_webhooks",
-    "create_webhook",
-    "update_webhook",
-    "delete_webhook",
-}
-NOT_YET_IN_NODE = {
-    "getWebhooks",
-    "createWebhook",
-    "updateWebhook",
-    "deleteWebhook",
-}
 
 
 @pytest.mark.timeout(600)
@@ -42,7 +29,7 @@ def test_the_python_client(line: str, kind: str, environment: dict[str, str]) ->
         timeout=300,
         check=False,
     )
-    judge(f"mem0ai {line} {kind}", done, NOT_YET, at_least=30)
+    judge(f"mem0ai {line} {kind}", done, at_least=30)
 
 
 @pytest.mark.timeout(600)
@@ -52,16 +39,13 @@ def test_the_node_client_newest(environment: dict[str, str]) -> None:
     done = subprocess.run(
         ["node", script], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
-    judge("mem0ai 3.3.1 for node", done, NOT_YET_IN_NODE, at_least=25)
+    judge("mem0ai 3.3.1 for node", done, at_least=25)
 
 
-def judge(
-    client: str, done: subprocess.CompletedProcess[str], not_yet: set[str], *, at_least: int
-) -> None:
+def judge(client: str, done: subprocess.CompletedProcess[str], *, at_least: int) -> None:
     rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr[-3_000:]
     failed = {row["method"]: row["said"] for row in rows if not row["works"]}
     print(f"\n{client}: {len(rows) - len(failed)} of {len(rows)} methods work")
     assert len(rows) >= at_least, rows
-    assert {name: said for name, said in failed.items() if name not in not_yet} == {}
-    assert not_yet - failed.keys() == set(), "These work now: take them off the list."
+    assert failed == {}

@@ -32,6 +32,9 @@ WITH adds AS (
     GROUP BY lane_id, project_id, user_id, agent_id, app_id, run_id
     ORDER BY lane_id
     ON CONFLICT (id) DO UPDATE SET
+        -- An erasure took them off the lane; whoever comes back brings them again.
+        user_id = excluded.user_id, agent_id = excluded.agent_id,
+        app_id = excluded.app_id, run_id = excluded.run_id,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,
         state = CASE lanes.state WHEN 'IDLE' THEN 'QUEUED' ELSE lanes.state END,
         due_at = coalesce(lanes.due_at, excluded.due_at)

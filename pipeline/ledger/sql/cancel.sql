@@ -2,13 +2,14 @@
 -- goes back to the queue as a whole, for its outputs refer to events by their place in it, and the
 -- raised fence refuses whoever works on it. A lane just about to freeze its batch starts again too.
 WITH asked AS (
-    SELECT e.id, e.lane_id, e.status, e.batch_id, EXISTS (
+    SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'
     ) AS applied
     FROM events e
     WHERE e.id = CAST(:event_id AS uuid)
 ), taken AS (
-    SELECT * FROM asked WHERE status IN ('PENDING', 'RUNNING') AND NOT applied
+    SELECT * FROM asked
+    WHERE status IN ('PENDING', 'RUNNING') AND NOT applied AND event_type <> 'DELETE_USER'
 ), cancelled AS (
     UPDATE events SET
         status = 'CANCELLED', failure_code = 'CANCELLED',

@@ -1,6 +1,7 @@
 -- What a batch does to memories, its receipts, its output and the lane's next stage: one commit, or
 -- nothing. `seen` are the memories the changes were worked out from, as they were then: where a
 -- person has changed one since, nothing is written and the changes are worked out anew.
+-- What it does to memories is also told to the project's webhooks, if it has any.
 -- The lane is locked first and the memories in the order of their ids, as everybody does it.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
@@ -55,6 +56,12 @@ WITH lane AS MATERIALIZED (
            s.valid_from, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
+), entry AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
+        memory_id uuid, version integer, outcome text, old_text text, new_text text,
+        metadata jsonb, expiration_date date, reason text, event_id uuid,
+        message_ordinal smallint, valid_from timestamptz
+    )
 ), remembered AS (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date,
@@ -62,11 +69,23 @@ WITH lane AS MATERIALIZED (
     )
     SELECT p.memory_id, p.version, h.project_id, p.outcome, p.old_text, p.new_text, p.metadata,
            p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.valid_from
-    FROM held h, jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
-        memory_id uuid, version integer, outcome text, old_text text, new_text text,
-        metadata jsonb, expiration_date date, reason text, event_id uuid,
-        message_ordinal smallint, valid_from timestamptz
-    )
+    FROM held h, entry p
+), news AS (
+    SELECT 'memory_' || lower(outcome) AS event_type, jsonb_build_object(
+        'id', memory_id, 'event', outcome,
+        'data', jsonb_build_object('memory', coalesce(new_text, old_text))) AS details
+    FROM entry
+    UNION ALL
+    SELECT 'memory_categorize', jsonb_build_object(
+        'memory_id', id, 'event', 'CATEGORIZE', 'categories', categories)
+    FROM state WHERE state = 'ACTIVE' AND cardinality(categories) > 0
+), announced AS (
+    INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
+    SELECT gen_random_uuid(), w.id, h.project_id, h.lane_id, news.event_type,
+           jsonb_build_object('event_details', news.details)::text
+    FROM held h
+    JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
+    JOIN news ON news.event_type = ANY (w.event_types)
 ), told AS (
     -- A replayed event's lines go on after those of its first run.
     INSERT INTO receipts (
@@ -82,9 +101,10 @@ WITH lane AS MATERIALIZED (
     )
 ), run AS (
     INSERT INTO stage_runs (
-        batch_id, stage, output, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
+        batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
+        ms
     )
-    SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
+    SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms
     FROM held
 )

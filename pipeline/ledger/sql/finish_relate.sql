@@ -41,9 +41,10 @@ WITH held AS (
     ON CONFLICT DO NOTHING
 ), run AS (
     INSERT INTO stage_runs (
-        batch_id, stage, output, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
+        batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
+        ms
     )
-    SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
+    SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms
     FROM held
 )

@@ -8,12 +8,13 @@ WITH held AS (
         due_at = now() + CAST(:grace AS interval),
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
-    RETURNING batch_id
+    RETURNING id AS lane_id, batch_id
 ), run AS (
     INSERT INTO stage_runs (
-        batch_id, stage, output, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
+        batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
+        ms
     )
-    SELECT batch_id, :stage, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
+    SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
            :completion_tokens, CAST(:cost_usd AS float8), :ms
     FROM held
 )

@@ -1,12 +1,18 @@
 -- The index, if it is the one that is served, holds these versions now. A memory that has moved on
 -- meanwhile, be it to another version or, by a replay that was switched on, to another lane, is owed
 -- again, even if its newest state was written already: this write may have come after that one (a
--- worker frozen between the two).
-UPDATE memories SET projected_version = CASE
-    WHEN memories.version = done.version AND memories.lane_id = done.lane_id THEN done.version
-    ELSE 0 END
-FROM unnest(
-    CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])
-) AS done (id, version, lane_id)
-WHERE memories.id = done.id
-  AND NOT EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name <> :index)
+-- worker frozen between the two). One that was erased meanwhile comes back: the index has to be rid
+-- of it.
+WITH done AS (
+    SELECT * FROM unnest(
+        CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])
+    ) AS done (id, version, lane_id)
+), kept AS (
+    UPDATE memories SET projected_version = CASE
+        WHEN memories.version = done.version AND memories.lane_id = done.lane_id THEN done.version
+        ELSE 0 END
+    FROM done
+    WHERE memories.id = done.id
+      AND NOT EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name <> :index)
+)
+SELECT id FROM done WHERE NOT EXISTS (SELECT FROM memories WHERE memories.id = done.id)

@@ -5,6 +5,7 @@ WITH again AS (
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
     FROM events e JOIN lanes l ON l.id = e.lane_id
     WHERE e.id = ANY (CAST(:event_ids AS uuid[])) AND e.status IN ('FAILED', 'CANCELLED')
+      AND e.erased_at IS NULL
 ), lane AS (
     UPDATE lanes SET
         accepted_seq = tail.seq,

@@ -1,6 +1,6 @@
 -- End a batch: its events get their last status, the lane its next batch or its rest.
 -- accepted_seq is read under the row's lock, so an event accepted meanwhile is never left behind.
--- Where there is no batch, for all that the claim took was cancelled under it, the lane goes on with
+-- A failure is told to the project's webhooks. Where there is no batch, for all that the claim took was cancelled under it, the lane goes on with
 -- the first event that still waits.
 WITH done AS (
     SELECT coalesce((
@@ -31,6 +31,14 @@ WITH done AS (
         completed_at = now()
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
-    RETURNING extract(epoch FROM now() - coalesce(events.replayed_at, events.created_at))::float8 AS age_s
+    RETURNING events.id, events.project_id, events.lane_id,
+              extract(epoch FROM now() - coalesce(events.replayed_at, events.created_at))::float8 AS age_s
+), announced AS (
+    INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
+    SELECT gen_random_uuid(), w.id, e.project_id, e.lane_id, 'event_failed',
+           jsonb_build_object('event_details', jsonb_build_object(
+               'event_id', e.id, 'event', 'FAILED', 'code', CAST(:failure_code AS text)))::text
+    FROM ended e JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
+    WHERE CAST(:status AS text) = 'FAILED' AND 'event_failed' = ANY (w.event_types)
 )
 SELECT state, (SELECT array_agg(age_s) FROM ended) AS ages_s FROM held

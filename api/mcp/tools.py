@@ -1,0 +1,203 @@
+"""The tools, by the names of Mem0's hosted MCP server: what an agent may give, what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+Arguments = Mapping[str, Any]
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request to the API."""
+
+    method: str
+    path: str
+    query: Arguments = field(default_factory=dict)
+    body: Arguments | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    about: str
+    properties: Mapping[str, Schema]
+    required: tuple[str, ...]
+    asks: Callable[[Arguments], Asked]
+
+    @property
+    def schema(self) -> Schema:
+        return {
+            "type": "object",
+            "properties": dict(self.properties),
+            "required": list(self.required),
+        }
+
+
+def _is(kind: str, about: str) -> Schema:
+    return {"type": kind, "description": about}
+
+
+IDS = ("user_id", "agent_id", "app_id", "run_id")
+WHOSE = {
+    "user_id": _is("string", "Whose memories: the user."),
+    "agent_id": _is("string", "The agent."),
+    "app_id": _is("string", "The application."),
+    "run_id": _is("string", "The session or run."),
+}
+FILTERS = {
+    "filters": _is(
+        "object",
+        'Conditions such as {"user_id": "maya"} or {"AND": [...]}; one id at least.',
+    )
+}
+PAGES = {
+    "page": _is("integer", "From 1."),
+    "page_size": _is("integer", "1 to 200."),
+}
+MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
+
+
+def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
+    return {name: arguments[name] for name in names if arguments.get(name) is not None}
+
+
+def _filters(arguments: Arguments) -> dict[str, Any]:
+    """The filters, narrowed by the ids beside them."""
+    ids, filters = _given(arguments, *IDS), arguments.get("filters") or {}
+    return {"AND": [filters, ids]} if ids and filters else {**filters, **ids}
+
+
+def _memory(arguments: Arguments) -> str:
+    return f"/v1/memories/{_quoted(arguments, 'memory_id')}/"
+
+
+def _quoted(arguments: Arguments, name: str) -> str:
+    # Never another path: an agent passes on what it was told.
+    return quote(str(arguments.get(name) or "-"), safe="")
+
+
+def _add(arguments: Arguments) -> Asked:
+    said = arguments.get("messages") or arguments.get("text")
+    options = _given(arguments, *IDS, "metadata", "infer")
+    return Asked("POST", "/v3/memories/add/", body={"messages": said, **options})
+
+
+def _search(arguments: Arguments) -> Asked:
+    body = _given(arguments, "query", "top_k", "threshold", "rerank")
+    return Asked("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
+
+
+def _list(arguments: Arguments) -> Asked:
+    pages = _given(arguments, "page", "page_size")
+    return Asked("POST", "/v3/memories/", pages, {"filters": _filters(arguments)})
+
+
+TOOLS = (
+    Tool(
+        "add_memory",
+        "Remember what was said. Returns an event_id at once; get_event_status tells what became "
+        "of it. Give at least one id.",
+        WHOSE
+        | {
+            "text": _is("string", "What to remember, in plain words."),
+            "messages": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": 'Instead of text: [{"role": "user", "content": "..."}].',
+            },
+            "metadata": _is("object", "Kept with each memory."),
+            "infer": _is("boolean", "false: store the words as they are. Default true."),
+        },
+        (),
+        _add,
+    ),
+    Tool(
+        "search_memories",
+        "Find memories that answer a question, best first.",
+        WHOSE
+        | FILTERS
+        | {
+            "query": _is("string", "The question, in plain words."),
+            "top_k": _is("integer", "How many; default 10."),
+            "threshold": _is("number", "Least similarity, 0 to 1."),
+        },
+        ("query",),
+        _search,
+    ),
+    Tool("get_memories", "List memories, newest first.", WHOSE | FILTERS | PAGES, (), _list),
+    Tool(
+        "get_memory",
+        "Read one memory.",
+        MEMORY,
+        ("memory_id",),
+        lambda given: Asked("GET", _memory(given)),
+    ),
+    Tool(
+        "update_memory",
+        "Change a memory's text or metadata; its history keeps the old state.",
+        MEMORY
+        | {
+            "text": _is("string", "The new text."),
+            "metadata": _is("object", "In place of the old metadata."),
+        },
+        ("memory_id",),
+        lambda given: Asked("PUT", _memory(given), body=_given(given, "text", "metadata")),
+    ),
+    Tool(
+        "delete_memory",
+        "Delete one memory.",
+        MEMORY,
+        ("memory_id",),
+        lambda given: Asked("DELETE", _memory(given)),
+    ),
+    Tool(
+        "delete_all_memories",
+        "Delete every memory that has all of the given ids. Give at least one.",
+        WHOSE,
+        (),
+        lambda given: Asked("DELETE", "/v1/memories/", _given(given, *IDS)),
+    ),
+    Tool(
+        "delete_entities",
+        "Erase a user, agent, app or run for good: memories, history, all that was said. Give "
+        "exactly one id. There is no undo.",
+        WHOSE,
+        (),
+        lambda given: Asked("POST", "/v1/erasures/", body=_given(given, *IDS)),
+    ),
+    Tool(
+        "list_entities",
+        "List users, agents, apps and runs that have memories.",
+        PAGES,
+        (),
+        lambda given: Asked("GET", "/v1/entities/", _given(given, "page", "page_size")),
+    ),
+    Tool(
+        "list_events",
+        "List what was asked of the memory and what became of it, newest first.",
+        WHOSE
+        | PAGES
+        | {
+            "event_type": _is("string", "Such as ADD."),
+            "status": _is("string", "PENDING, RUNNING, SUCCEEDED or FAILED."),
+        },
+        (),
+        lambda given: Asked(
+            "GET",
+            "/v1/events/",
+            _given(given, *IDS, "event_type", "status", "page", "page_size"),
+        ),
+    ),
+    Tool(
+        "get_event_status",
+        "Tell what became of an event: its status, and each fact with what was done and why.",
+        {"event_id": _is("string", "The event's UUID.")},
+        ("event_id",),
+        lambda given: Asked("GET", f"/v1/event/{_quoted(given, 'event_id')}/"),
+    ),
+)

@@ -1,0 +1,153 @@
+"""Webhooks of the project, and the log of what they were sent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+from pydantic import ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from api import schemas
+from api.deps import Caller, Given
+from api.paging import page_of
+from api.strict_json import StrictJson
+from pipeline import webhooks
+from pipeline.ledger.projects import Project
+from pipeline.ledger.webhooks import Delivery, Webhook
+
+router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=StrictJson)
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Url = Annotated[str, Field(min_length=1, max_length=2000)]
+State = Literal["PENDING", "DELIVERED", "DEAD"]
+
+
+class CreateRequest(schemas.Request):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "name": "audit",
+                "url": "https://example.com/memories",
+                "event_types": ["memory_add", "memory_delete"],
+            }
+        }
+    )
+
+    name: Name
+    url: Url
+    event_types: list[str] = Field(min_length=1, max_length=20)
+
+
+class ChangeRequest(schemas.Request):
+    """Only what is given is changed. `is_active` true switches a disabled webhook on again."""
+
+    name: Name | None = None
+    url: Url | None = None
+    event_types: list[str] | None = Field(None, max_length=20)
+    is_active: bool | None = None
+
+
+@router.get("/projects/{project_id}/")
+async def of_project(project_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
+    _refuse_other(project_id, project)
+    return [shape(one) for one in await api.stores.ledger.webhooks.of(project.id)]
+
+
+@router.post("/projects/{project_id}/", status_code=201)
+async def create(
+    project_id: str, request: CreateRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """A new webhook. The answer is the only one that shows its `secret`: deliveries are signed with
+    it, as Standard Webhooks has it.
+    """
+    _refuse_other(project_id, project)
+    made, secret = await webhooks.create(
+        project.id,
+        **request.model_dump(),
+        private=api.settings.webhook_private == "on",
+        webhooks=api.stores.ledger.webhooks,
+    )
+    return shape(made) | {"secret": secret}
+
+
+@router.put("/{webhook_id}/")
+async def change(
+    webhook_id: UUID, request: ChangeRequest, api: Given, project: Caller
+) -> dict[str, str]:
+    values = request.model_dump(exclude_none=True)
+    if "url" in values:
+        webhooks.refuse_url(values["url"], private=api.settings.webhook_private == "on")
+    if "event_types" in values:
+        webhooks.refuse_types(values["event_types"])
+    await api.stores.ledger.webhooks.change(project.id, webhook_id, values)
+    return {"message": "Webhook updated successfully"}
+
+
+@router.delete("/{webhook_id}/")
+async def remove(webhook_id: UUID, api: Given, project: Caller) -> dict[str, str]:
+    """With its log, and with what it is still owed."""
+    await api.stores.ledger.webhooks.remove(project.id, webhook_id)
+    return {"message": "Webhook deleted successfully"}
+
+
+@router.get("/{webhook_id}/deliveries/")
+async def log(
+    webhook_id: UUID,
+    api: Given,
+    project: Caller,
+    http: Request,
+    state: State | None = None,
+    number: Annotated[int | None, Query(alias="page")] = None,
+    size: Annotated[int | None, Query(alias="page_size")] = None,
+) -> dict[str, Any]:
+    """What was sent in the last week and what became of it, newest first."""
+    page = page_of(number, size)
+    found, count = await api.stores.ledger.webhooks.log(
+        project.id, webhook_id, state=state, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([line(one) for one in found], count, http)
+
+
+@router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")
+async def redeliver(
+    webhook_id: UUID, delivery_id: UUID, api: Given, project: Caller
+) -> dict[str, str]:
+    """Send it once more, under the same webhook-id."""
+    await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
+    return {"message": "Delivery is due"}
+
+
+def shape(found: Webhook) -> dict[str, Any]:
+    return {
+        "webhook_id": str(found.id),
+        "name": found.name,
+        "url": found.url,
+        "event_types": found.event_types,
+        "owner": str(found.project_id),
+        "project": str(found.project_id),
+        "is_active": found.is_active,
+        "disabled_reason": found.disabled_reason,
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+    }
+
+
+def line(found: Delivery) -> dict[str, Any]:
+    return {
+        "id": str(found.id),
+        "event_type": found.event_type,
+        "state": found.state,
+        "attempts": found.attempts,
+        "next_try_at": found.due_at,
+        "status_code": found.status_code,
+        "error": found.error,
+        "created_at": found.created_at,
+        "ended_at": found.ended_at,
+    }
+
+
+def _refuse_other(project_id: str, project: Project) -> None:
+    if project_id != str(project.id):
+        raise HTTPException(403, "This API key does not open that project.")

@@ -1,0 +1,74 @@
+"""Webhooks over HTTP, to public addresses only: resolved once, checked, and that one connected to.
+
+A name that is resolved a second time, by the HTTP client, may by then lead into our own network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import httpx
+
+from pipeline.addresses import Address, is_public
+from pipeline.errors import Undeliverable
+
+CONNECTIONS = 32
+
+
+class HttpSender:
+    """The WebhookSender port. `private` allows any address."""
+
+    def __init__(self, *, timeout_s: float, private: bool) -> None:
+        self._timeout_s = timeout_s
+        self._private = private
+        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=0)
+        # No proxy and no credentials from the environment, no redirect: what was checked is asked.
+        self._http = httpx.AsyncClient(
+            timeout=timeout_s, limits=limits, trust_env=False, follow_redirects=False
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._post(url, body, headers)
+        except TimeoutError:
+            raise Undeliverable(f"No answer within {self._timeout_s:g} s.") from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+            raise Undeliverable(f"Not reached: {type(error).__name__}.") from error
+
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        target = httpx.URL(url)
+        address = await self._checked(target)
+        request = self._http.build_request(
+            "POST",
+            target.copy_with(host=str(address)),
+            content=body,
+            headers={**headers, "Host": urlsplit(url).netloc},
+            # The certificate has to be the name's, though we connect to an address.
+            extensions={"sni_hostname": target.host},
+        )
+        response = await self._http.send(request, stream=True)
+        # What it says beside the status is of no interest, and may be without an end.
+        await response.aclose()
+        return response.status_code
+
+    async def _checked(self, target: httpx.URL) -> Address:
+        """An address of the host. All of them have to be allowed: the name is not ours."""
+        port = target.port or (443 if target.scheme == "https" else 80)
+        found = await asyncio.get_running_loop().getaddrinfo(
+            target.host, port, type=socket.SOCK_STREAM
+        )
+        # An IPv6 link-local address comes with its zone.
+        addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+        if not self._private and not all(map(is_public, addresses)):
+            raise Undeliverable(
+                "Its name leads to a private address; MEMLANE_WEBHOOK_PRIVATE=on allows that."
+            )
+        return addresses[0]

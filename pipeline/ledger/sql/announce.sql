@@ -1,0 +1,11 @@
+-- Tell the project's webhooks what a person did to these memories, from the states they have just got.
+-- Says the same as finish_apply does of what a model did.
+INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
+SELECT gen_random_uuid(), w.id, h.project_id, m.lane_id, 'memory_' || lower(h.event),
+       jsonb_build_object('event_details', jsonb_build_object(
+           'id', h.memory_id, 'event', h.event,
+           'data', jsonb_build_object('memory', coalesce(h.new_text, h.old_text))))::text
+FROM memories m
+JOIN memory_history h ON h.memory_id = m.id AND h.version = m.version
+JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
+WHERE m.id = ANY (CAST(:memory_ids AS uuid[])) AND 'memory_' || lower(h.event) = ANY (w.event_types)

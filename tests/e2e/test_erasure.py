@@ -1,0 +1,77 @@
+"""An erasure among kills, and then a raw look into PostgreSQL, Chroma and the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Any
+
+import redis
+
+from deploy.stack.layout import Layout
+from tests.e2e.test_first_minutes import database_url, in_index, server_ports
+from tests.support.engine import build_ledger
+from tests.support.raw_look import raw_look
+from tests.support.stack import Client, Stack, wait_until
+
+USER, WORDS = "zoe-erased", ("zoe-erased", "Valparaiso", "Narwhal")
+
+
+async def test_an_erasure_holds_though_workers_and_sweeper_are_killed_in_it(
+    stack: Stack, client: Client
+) -> None:
+    done = await client.add(USER, "I live in Valparaiso.", "I own a Narwhal.")
+    await client.ended(done)
+    waiting = [await client.add(USER, f"I like Narwhal number {n}.") for n in range(30)]
+    kept = await client.add("jon", "I like rye bread.")
+    stack.kill("worker-1")
+    answer = await client.http.post("/v1/erasures/", json={"user_id": USER})
+    assert answer.status_code == 200, answer.text
+    stack.kill("sweeper")
+    event = await client.ended(answer.json()["event_id"], within_s=60)
+    assert event["status"] == "SUCCEEDED"
+    for event in await asyncio.gather(*(client.event(one) for one in waiting)):
+        assert event["status"] in ("SUCCEEDED", "FAILED")
+        assert event["payload"]["messages"] == event["results"] == []
+    assert (await client.ended(kept))["status"] == "SUCCEEDED"
+    await looks_empty(stack)
+    erased = (await client.http.get(f"/v1/erasures/{answer.json()['event_id']}/")).json()["erased"]
+    assert erased["messages"] == 32
+    assert erased["memories"] >= 2
+    assert (await client.http.get("/v1/stats/")).json()["identity"] is True
+
+
+async def looks_empty(stack: Stack) -> None:
+    ledger = build_ledger(database_url(stack))
+    assert await raw_look(ledger, WORDS) == {}
+    await ledger.close()
+
+    async def no_vectors() -> bool:
+        return not await in_index(stack, [USER])
+
+    await wait_until(no_vectors, within_s=30, what="an index without her")
+    held = await asyncio.to_thread(broker, stack)
+    assert not [word for word in WORDS if word.encode() in held]
+
+
+def broker(stack: Stack) -> bytes:
+    """All the broker holds, keys and values, with the bodies of messages decoded."""
+    password = Layout(stack.data_dir).secret("redis_password")
+    port = server_ports(stack)["redis"]
+    with redis.Redis(port=port, password=password, decode_responses=True) as client:
+        held = "".join(f"{key} {value(client, key)}" for key in client.scan_iter())
+    bodies = re.findall(r'"body": "([A-Za-z0-9+/=]+)"', held)
+    return held.encode() + b"".join(map(base64.b64decode, bodies))
+
+
+def value(client: Any, key: str) -> str:
+    match client.type(key):
+        case "list":
+            return str(client.lrange(key, 0, -1))
+        case "hash":
+            return str(client.hgetall(key))
+        case "zset" | "set":
+            return ""  # kombu's own bookkeeping: tags and queue names
+        case _:
+            return str(client.get(key))

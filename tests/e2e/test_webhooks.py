@@ -1,0 +1,88 @@
+"""A hundred webhooks to a receiver that fails half the time, while what delivers them is killed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from tests.support.receiver import Received, Receiver
+from tests.support.stack import Stack, wait_until
+
+MANY = 100
+# How often a receiver that is down half of the time fails each message, in turn: once on average.
+FAILURES = (0, 1, 2, 1)
+
+
+class FailsHalfTheTime:
+    """Refuses a message so often before it takes it; every other refusal is a broken connection."""
+
+    def __init__(self) -> None:
+        self._failures = cycle(FAILURES)
+        self._due: dict[str, int] = {}
+
+    def __call__(self, message: str, nth: int) -> int | None:
+        if message not in self._due:
+            self._due[message] = next(self._failures)
+        if nth > self._due[message]:
+            return 200
+        return 500 if nth % 2 else None
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with Receiver(FailsHalfTheTime()) as running:
+        yield running
+
+
+async def test_a_hundred_webhooks_arrive_though_half_fail_and_their_couriers_are_killed(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    settings = {
+        "MEMLANE_WEBHOOK_PRIVATE": "on",
+        "MEMLANE_WEBHOOK_FIRST_RETRY_S": "0.2",
+        "MEMLANE_WEBHOOK_TIMEOUT_S": "2",
+    }
+    with Stack(tmp_path / "stack", settings) as stack:
+        async with stack.client() as client:
+            project = (await client.http.get("/v1/ping/")).json()["project_id"]
+            wish = {"name": "e2e", "url": receiver.url, "event_types": ["memory_add"]}
+            made = await client.http.post(f"/api/v1/webhooks/projects/{project}/", json=wish)
+            webhook = made.json()
+            ids = [await client.add(f"user-{n}", "I live in Bern.") for n in range(MANY)]
+            stack.kill("worker-1")
+
+            async def some_sent() -> bool:
+                return len(receiver.seen) >= MANY // 4
+
+            await wait_until(some_sent, within_s=60, what="the first deliveries")
+            stack.kill("sweeper")
+            await client.all_ended(ids, within_s=60)
+            log = f"/api/v1/webhooks/{webhook['webhook_id']}/deliveries/"
+
+            async def all_delivered() -> bool:
+                answer = await client.http.get(log, params={"state": "DELIVERED"})
+                return bool(answer.json()["count"] == MANY)
+
+            await wait_until(all_delivered, within_s=60, what="every delivery to arrive")
+            assert (await client.http.get(log)).json()["count"] == MANY
+            memories = {(await client.memories(f"user-{n}"))[0]["id"] for n in range(MANY)}
+    told = {json.loads(one.body)["event_details"]["id"] for one in receiver.arrived}
+    assert told == memories
+    assert len({one.id for one in receiver.arrived}) == MANY
+    assert all(verifies(one, webhook["secret"]) for one in receiver.seen)
+    refused = [one for one in receiver.seen if one.status != 200]
+    assert len({one.id for one in refused}) == MANY * 3 // 4
+
+
+def verifies(one: Received, secret: str) -> bool:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{one.id}.{one.headers['webhook-timestamp']}.".encode() + one.body
+    digest = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    return one.headers["webhook-signature"] == f"v1,{digest}"

@@ -1,0 +1,32 @@
+"""A raw look into PostgreSQL: every column of every table, searched for words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import text
+
+from pipeline.ledger import Ledger
+
+COLUMNS = text("""
+    SELECT table_name, column_name FROM information_schema.columns
+    WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+""")
+
+
+async def raw_look(ledger: Ledger, words: Sequence[str]) -> dict[tuple[str, str], list[str]]:
+    """Which of the words are found, by table and column. Bytes are searched as text and as hex."""
+    found: dict[tuple[str, str], list[str]] = {}
+    async with ledger.engine.connect() as connection:
+        for table, column in (await connection.execute(COLUMNS)).all():
+            for word in words:
+                # A bytea's text is its hex, so the word is looked for in both spellings.
+                query = text(f"""
+                    SELECT count(*) FROM "{table}"
+                    WHERE strpos(CAST("{column}" AS text), :word) > 0
+                       OR strpos(CAST("{column}" AS text), :hex) > 0
+                """)
+                values = {"word": word, "hex": word.encode().hex()}
+                if await connection.scalar(query, values):
+                    found.setdefault((table, column), []).append(word)
+    return found

@@ -1,0 +1,41 @@
+"""Which addresses a webhook may be delivered to."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from pipeline.addresses import is_public
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("127.0.0.1", False),
+        ("0.0.0.0", False),
+        ("10.0.0.1", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("224.0.0.1", False),
+        ("240.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::", False),
+        ("::1", False),
+        ("fe80::1", False),
+        ("fc00::1", False),
+        ("ff02::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("::ffff:93.184.216.34", True),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b::5db8:d822", True),
+        ("2002:7f00:1::1", False),
+        ("2002:a00:1::", False),
+    ],
+)
+def test_only_addresses_that_anybody_can_reach_are_public(address: str, public: bool) -> None:
+    assert is_public(ip_address(address)) is public
