@@ -27,7 +27,8 @@ log = structlog.get_logger()
 
 def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) -> None:
     for stage in StageName:
-        app.task(_task(stage, runtime, dispatcher), name=task_name(stage), bind=True)
+        run = _task(stage, runtime, dispatcher)
+        app.task(run, name=task_name(stage), bind=True, shared=False)
 
 
 def _task(

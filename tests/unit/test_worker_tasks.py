@@ -1,16 +1,26 @@
-"""What a worker reads from the broker: messages of its own release, of others, and of nobody."""
+"""What a worker reads from the broker: messages of its own release, of others, and of nobody; and
+where it puts the next one.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from pydantic import SecretStr
 
 from pipeline.domain import StageName, Wake
-from workers.tasks import read_hint
+from pipeline.settings import Settings
+from workers.app import make_app, task_name
+from workers.dispatch import BackgroundDispatcher
+from workers.queues import QUEUES
+from workers.runtime import Runtime
+from workers.tasks import read_hint, register
 
 LANE = "0d865521-65c9-4481-9813-7ad1362689c8"
+NEXT = Wake(UUID(LANE), 4, StageName.RETRIEVE)
 
 
 def test_a_hint_says_a_lane_and_a_fence() -> None:
@@ -27,3 +37,40 @@ def test_what_says_anything_else_is_no_hint(said: tuple[Any, ...]) -> None:
 
 def test_a_hint_with_names_of_a_later_release_is_no_hint() -> None:
     assert read_hint(StageName.APPLY, LANE, 7, tier="light") is None
+
+
+@dataclass
+class Worker:
+    """Runtime and dispatcher at once: what was run, and what was told to whom."""
+
+    following: Wake | None
+    ran: list[Wake] = field(default_factory=list)
+    told: list[tuple[Wake, str]] = field(default_factory=list)
+
+    def run_stage(self, wake: Wake, *, rank: int) -> Wake | None:
+        self.ran.append(wake)
+        return self.following
+
+    def kick(self, wake: Wake, queue: str) -> None:
+        self.told.append((wake, queue))
+
+
+def deliver(worker: Worker, queue: str) -> None:
+    app = make_app(Settings(broker_url=SecretStr("memory://")))
+    register(app, cast("Runtime", worker), cast("BackgroundDispatcher", worker))
+    task = app.tasks[task_name(StageName.EXTRACT)]
+    task.apply(args=(LANE, 3), routing_key=queue, throw=True)
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_the_next_hint_stands_in_the_queue_this_one_came_from(queue: str) -> None:
+    worker = Worker(NEXT)
+    deliver(worker, queue)
+    assert worker.ran == [Wake(UUID(LANE), 3, StageName.EXTRACT)]
+    assert worker.told == [(NEXT, queue)]
+
+
+def test_a_lane_that_rests_needs_no_hint() -> None:
+    worker = Worker(None)
+    deliver(worker, QUEUES[0])
+    assert worker.told == []
