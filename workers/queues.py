@@ -21,8 +21,3 @@ MOST_LANES = (10, 100, 1_000)
 def queue_of(busy_lanes: int) -> str:
     """The queue for a hint of a project that has so many lanes at work, its own included."""
     return QUEUES[bisect.bisect_left(MOST_LANES, busy_lanes)]
-
-
-def rank_of(queue: str) -> int:
-    """Smaller for less busy projects; last for a queue that is none of ours."""
-    return QUEUES.index(queue) if queue in QUEUES else len(QUEUES)

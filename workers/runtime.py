@@ -23,7 +23,6 @@ from pipeline.domain import Activation, Wake
 from pipeline.ingest import Services, run_stage
 from pipeline.ledger.lanes import Lanes
 from pipeline.settings import Settings
-from pipeline.turns import Turns
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -109,7 +108,6 @@ class Runtime:
         self._stores = bootstrap.stores(settings)
         self._services: Services = bootstrap.services(settings, self._stores)
         self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
-        self._turns = Turns()
         # Hints so far; the watchdog compares.
         self.taken = self.done = 0
         self._lock = threading.Lock()
@@ -118,23 +116,19 @@ class Runtime:
             self._loop.start(self._services.projector.run()),
         ]
 
-    def run_stage(self, wake: Wake, *, rank: int) -> Wake | None:
+    def run_stage(self, wake: Wake) -> Wake | None:
         with self._lock:
             self.taken += 1
         try:
-            return self._loop.run(self._in_turn(wake, rank))
+            return self._loop.run(
+                run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
+            )
         finally:
             with self._lock:
                 self.done += 1
 
     def turned(self) -> bool:
         return self._loop.turned()
-
-    async def _in_turn(self, wake: Wake, rank: int) -> Wake | None:
-        async with self._turns.take(rank):
-            return await run_stage(
-                wake, owner=self.owner, services=self._services, leases=self._leases
-            )
 
     def stop_within(self, seconds: float) -> None:
         """Let stages finish for so long, then have their lanes handed back."""

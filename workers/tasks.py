@@ -19,7 +19,6 @@ from celery import Celery, Task
 from pipeline.domain import StageName, Wake
 from workers.app import task_name
 from workers.dispatch import BackgroundDispatcher
-from workers.queues import rank_of
 from workers.runtime import Runtime
 
 log = structlog.get_logger()
@@ -38,10 +37,9 @@ def _task(
         if (wake := read_hint(stage, *said, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
             return
-        queue = task.request.delivery_info["routing_key"]
-        following = runtime.run_stage(wake, rank=rank_of(queue))
+        following = runtime.run_stage(wake)
         if following is not None:
-            dispatcher.kick(following, queue)
+            dispatcher.kick(following, task.request.delivery_info["routing_key"])
 
     return run
 

@@ -31,7 +31,6 @@ from tenacity.stop import stop_before_delay
 from tenacity.wait import wait_base, wait_random_exponential
 
 from pipeline.errors import ModelRejected, ModelUnavailable
-from pipeline.turns import aside
 
 log = structlog.get_logger(__name__)
 
@@ -115,11 +114,8 @@ class LiteLLMClient:
 
         Errors: ModelUnavailable, ModelRejected (FormatRefused where response_format is at fault).
         """
-        async with aside():
-            return await self._call(function, arguments)
-
-    async def _call(self, function: str, arguments: Mapping[str, Any]) -> Any:
-        ask = getattr(await self.litellm(), function)
+        litellm = await self.litellm()
+        ask = getattr(litellm, function)
         began = time.monotonic()
 
         async def once() -> Any:

@@ -47,7 +47,7 @@ class Worker:
     ran: list[Wake] = field(default_factory=list)
     told: list[tuple[Wake, str]] = field(default_factory=list)
 
-    def run_stage(self, wake: Wake, *, rank: int) -> Wake | None:
+    def run_stage(self, wake: Wake) -> Wake | None:
         self.ran.append(wake)
         return self.following
 
