@@ -8,8 +8,8 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from pipeline import lexical
 
-revision = "0007"
-down_revision = "0008"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 
