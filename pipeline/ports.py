@@ -129,7 +129,6 @@ class VectorHit:
 
     id: UUID
     similarity: float
-    payload: Mapping[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ class VectorIndex:
         stored = np.frombuffer(b"".join(packed for _, packed in owed), np.float32)
         cosines = stored.reshape(len(owed), -1) @ np.asarray(vectors, np.float32).T
         best = cosines.max(axis=1).tolist()
-        return [VectorHit(key, cosine, {}) for (key, _), cosine in zip(owed, best, strict=True)]
+        return [VectorHit(key, cosine) for (key, _), cosine in zip(owed, best, strict=True)]
 
     async def _search(
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]

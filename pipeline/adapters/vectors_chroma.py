@@ -28,6 +28,10 @@ ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 TIMEOUT_S = 20.0
 PAGE = 1000
 CONNECTIONS = 8
+# Chroma looks for the value of each condition over all collections, and then for what they share: a
+# project's id finds everything. So project and user are one key beside the two of the payload.
+OWNER = "owner"
+OWNED_BY = {"project_id", "user_id"}
 
 
 class Chroma:
@@ -75,7 +79,7 @@ class Chroma:
                 "embeddings": [
                     base64.b64encode(to_bytes(record.vector)).decode() for record in records
                 ],
-                "metadatas": [dict(record.payload) for record in records],
+                "metadatas": [_stored(record.payload) for record in records],
             },
         )
 
@@ -89,12 +93,12 @@ class Chroma:
                 "query_embeddings": [list(vector)],
                 "n_results": limit,
                 "where": _where(where),
-                "include": ["metadatas", "distances"],
+                "include": ["distances"],
             },
         )
-        rows = zip(found["ids"][0], found["distances"][0], found["metadatas"][0], strict=True)
+        rows = zip(found["ids"][0], found["distances"][0], strict=True)
         # Chroma's cosine distance is 1 - cosine.
-        return [VectorHit(UUID(key), 1.0 - distance, payload) for key, distance, payload in rows]
+        return [VectorHit(UUID(key), 1.0 - distance) for key, distance in rows]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -142,7 +146,7 @@ class Chroma:
     async def _get(self, name: str, query: dict[str, Any]) -> Records:
         found = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
         rows = zip(found["ids"], found["embeddings"], found["metadatas"], strict=True)
-        return [VectorRecord(UUID(key), vector, payload) for key, vector, payload in rows]
+        return [VectorRecord(UUID(key), vector, _given(held)) for key, vector, held in rows]
 
     async def _on(self, name: str, operation: str, body: dict[str, Any]) -> Any:
         """One operation of a collection, which the API addresses by its id."""
@@ -169,8 +173,25 @@ class Chroma:
         return orjson.loads(response.content) if response.content else None
 
 
+def _stored(payload: Mapping[str, str | int]) -> dict[str, str | int]:
+    """With its owner's key, where it has one."""
+    owner = {OWNER: _owner(payload)} if payload.keys() >= OWNED_BY else {}
+    return dict(payload) | owner
+
+
+def _given(stored: Mapping[str, str | int]) -> dict[str, str | int]:
+    return {key: value for key, value in stored.items() if key != OWNER}
+
+
+def _owner(ids: Mapping[str, str | int]) -> str:
+    return f"{ids['project_id']}/{ids['user_id']}"
+
+
 def _where(equal: Mapping[str, str | int]) -> dict[str, Any] | None:
     """Chroma's filter: a single condition bare, several under `$and`."""
+    if equal.keys() >= OWNED_BY:
+        rest = {key: value for key, value in equal.items() if key not in OWNED_BY}
+        equal = rest | {OWNER: _owner(equal)}
     conditions = [{key: {"$eq": value}} for key, value in sorted(equal.items())]
     if len(conditions) > 1:
         return {"$and": conditions}

@@ -38,7 +38,7 @@ class MemoryVectors:
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
     ) -> list[VectorHit]:
         hits = [
-            VectorHit(record.id, cosine(vector, record.vector), record.payload)
+            VectorHit(record.id, cosine(vector, record.vector))
             for record in self._matching(name, where)
         ]
         return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))[:limit]

@@ -78,9 +78,9 @@ class Qdrant:
     async def search(
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
     ) -> list[VectorHit]:
-        asked = {"query": list(vector), "limit": limit, "with_payload": True, **_filter(where)}
+        asked = {"query": list(vector), "limit": limit, "with_payload": False, **_filter(where)}
         found = await self._request("POST", f"{_of(name)}/points/query", asked)
-        return [VectorHit(UUID(p["id"]), p["score"], p["payload"]) for p in found["points"]]
+        return [VectorHit(UUID(p["id"]), p["score"]) for p in found["points"]]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)

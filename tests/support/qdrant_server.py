@@ -193,10 +193,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
         hits = await self._held.search(
             name, asked.query, limit=asked.limit, where=asked.filter.equal()
         )
-        points = [
-            {"id": str(hit.id), "version": 0, "score": hit.similarity, "payload": dict(hit.payload)}
-            for hit in hits
-        ]
+        points = [{"id": str(hit.id), "version": 0, "score": hit.similarity} for hit in hits]
         return {"points": points}
 
 

@@ -216,7 +216,7 @@ def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
 
 
 def _hits(rows: Iterable[Row[Any]]) -> list[VectorHit]:
-    return [VectorHit(row.id, row.similarity, row.payload) for row in rows]
+    return [VectorHit(row.id, row.similarity) for row in rows]
 
 
 def _state(error: DBAPIError) -> str | None:

@@ -1,4 +1,4 @@
-SELECT id, payload, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
+SELECT id, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
 FROM {table}
 WHERE {passes}
 ORDER BY similarity DESC, id

@@ -1,7 +1,7 @@
 -- The graph proposes in half precision, the full vectors decide on the order.
-SELECT id, payload, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
+SELECT id, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
 FROM (
-    SELECT id, payload, embedding
+    SELECT id, embedding
     FROM {table}
     WHERE {passes}
     ORDER BY CAST(embedding AS halfvec({dimensions}))
