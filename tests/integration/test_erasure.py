@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -164,6 +165,52 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     assert await raw_look(engine.ledger, WORDS) == {}
     assert await vectors(engine) == set()
     assert (await engine.ledger.events.accounts()).balanced
+
+
+EVERYBODY = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
+SHAPE = {"properties": {"home": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("when", ["answered", "being answered", "waiting"])
+async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
+    service: Service, when: str
+) -> None:
+    engine = service.engine
+    await service.add("I live in Zanzibar.", user_id=MAYA.id)
+    await service.add("I live in Bern.", user_id="jon")
+    body = {"filters": EVERYBODY, "schema": SHAPE}
+    asked = await service.client.post("/v1/exports/", json=body)
+    frozen = Frozen(engine.ledger.lanes)
+    if when == "answered":
+        await engine.drain()
+    elif when == "being answered":
+        services = replace(
+            engine.services, ledger=replace(engine.ledger, lanes=cast("Lanes", frozen))
+        )
+        hint = engine.hints.waiting.popleft()
+        worker = asyncio.create_task(replace(engine, services=services).run(hint))
+        await frozen.reached.wait()
+    await erase(engine)
+    if when == "being answered":
+        frozen.go_on.set()
+        assert await worker is None
+    await engine.pass_time(60)
+    await engine.sweep()
+    await engine.drain()
+    assert await raw_look(engine.ledger, WORDS) == {}
+    event = await service.event(asked.json()["id"])
+    assert event["status"] == ("SUCCEEDED" if when == "answered" else "FAILED")
+    assert (await engine.ledger.events.accounts(engine.project.id)).balanced
+
+
+async def test_the_trace_of_deleting_everybody_goes_with_it(service: Service) -> None:
+    await service.add("I live in Zanzibar.", user_id=MAYA.id)
+    await service.add("I live in Bern.", user_id="jon")
+    filters = {"filters": json.dumps(EVERYBODY)}
+    assert (await service.client.delete("/v1/memories/", params=filters)).status_code == 200
+    assert "Zanzibar" in str(await raw_look(service.engine.ledger, ("Zanzibar",)))
+    await erase(service.engine)
+    assert await raw_look(service.engine.ledger, WORDS) == {}
 
 
 async def test_the_books_balance_before_and_after(engine: Engine) -> None:
