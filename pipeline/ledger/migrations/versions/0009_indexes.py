@@ -39,6 +39,9 @@ def upgrade() -> None:
         sa.Column("embedding", sa.LargeBinary(), nullable=True),
         sa.PrimaryKeyConstraint("memory_id", name=op.f("pk_rebuilt")),
     )
+    # Records carry their owner as one key from here on: all of them are written once more, and read
+    # from the ledger until then.
+    op.execute("UPDATE memories SET projected_version = 0")
 
 
 def downgrade() -> None:
