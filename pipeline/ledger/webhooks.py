@@ -18,7 +18,7 @@ from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks
 NO_SUCH_WEBHOOK = "Webhook not found"
 NO_SUCH_DELIVERY = "Delivery not found: the log keeps them for a week."
 # Each of them costs every change of a memory a row.
-MOST_WEBHOOKS = 20
+MOST_WEBHOOKS = 100
 KEPT_FOR = timedelta(days=7)
 FORGOTTEN_AT_ONCE = 1_000
 

@@ -89,7 +89,10 @@ DELETES: dict[str, tuple[Any, set[str]]] = {
     ),
     "a dotted key": ({"user_id": "maya", "metadata.trip": "oslo"}, {"maya, trip"}),
     "nobody": ({"user_id": "ada"}, set()),
-    "with what old clients add": ({"user_id": "maya", "org_id": "x", "source": "CLI"}, MAYAS),
+    "with what old clients add": (
+        {"user_id": "maya", "output_format": "v1.1", "source": "CLI"},
+        MAYAS,
+    ),
 }
 
 

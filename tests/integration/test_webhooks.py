@@ -19,12 +19,12 @@ from sqlalchemy import func, select, update
 from pipeline import erasure, memories
 from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.domain import Answer, StageName
-from pipeline.errors import MalformedAnswer, Undeliverable
+from pipeline.errors import InvalidInput, MalformedAnswer, Undeliverable
 from pipeline.ledger import Ledger
 from pipeline.ledger.editing import Edit
 from pipeline.ledger.erasure import Whose
 from pipeline.ledger.webhook_tables import webhook_deliveries
-from pipeline.ledger.webhooks import Verdict
+from pipeline.ledger.webhooks import MOST_WEBHOOKS, Verdict
 from pipeline.webhooks import MOST_DEAD, Courier, create
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine
@@ -381,6 +381,15 @@ async def test_what_cannot_be_a_webhook_is_refused(service: Service, wrong: dict
     answer = await service.client.post(url, json=wish)
     assert (answer.status_code, bool(said(answer))) == (400, True)
     assert (await service.client.get(url)).json() == []
+
+
+async def test_a_project_has_no_more_webhooks_than_it_may(
+    engine: Engine, receiver: Receiver
+) -> None:
+    for _ in range(MOST_WEBHOOKS):
+        await hook(engine, receiver)
+    with pytest.raises(InvalidInput, match="delete one first"):
+        await hook(engine, receiver)
 
 
 async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: Receiver) -> None:
