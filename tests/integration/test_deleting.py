@@ -90,7 +90,7 @@ DELETES: dict[str, tuple[Any, set[str]]] = {
     "a dotted key": ({"user_id": "maya", "metadata.trip": "oslo"}, {"maya, trip"}),
     "nobody": ({"user_id": "ada"}, set()),
     "with what old clients add": (
-        {"user_id": "maya", "output_format": "v1.1", "source": "CLI"},
+        {"user_id": "maya", "source": "CLI"},
         MAYAS,
     ),
 }
