@@ -139,20 +139,13 @@ class Erasures:
                 store: (await connection.execute(rows)).rowcount
                 for store, rows in _all_of(project_id, whose, lane_ids, memory_ids)
             }
-            values = {
-                "project_id": project_id,
-                "lane_ids": lane_ids,
-                "own_lane_id": own.lane_id,
-                "event_id": event_id,
-                "note": ERASED,
-            }
-            emptied = (await connection.execute(statement("erase_lanes"), values)).one()
+            counts |= await _empty(connection, own, lane_ids, event_id)
             await connection.execute(
                 insert(erasures).values(
                     event_id=event_id,
                     project_id=project_id,
                     kind=whose.kind,
-                    counts=counts | dict(emptied._mapping),  # noqa: SLF001
+                    counts=counts,
                     memory_ids=[*memory_ids, *copies],
                     due_at=func.now(),
                 )
@@ -266,6 +259,21 @@ def _all_of(
             owners.c.id == whose.id,
         ),
     )
+
+
+async def _empty(
+    connection: AsyncConnection, own: Scope, lane_ids: Sequence[UUID], event_id: UUID
+) -> dict[str, int]:
+    """Leave numbers of their events, and no name on their lanes. Returns how many, by store."""
+    values = {
+        "project_id": own.project_id,
+        "lane_ids": lane_ids,
+        "own_lane_id": own.lane_id,
+        "event_id": event_id,
+        "note": ERASED,
+    }
+    row = (await connection.execute(statement("erase_lanes"), values)).one()
+    return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
 async def _withdraw(connection: AsyncConnection, project_id: UUID, whose: Whose) -> None:
