@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
 from api import shapes
 from api.deps import Api, Caller, Given, Reader
@@ -62,6 +64,15 @@ async def list_version_2(
     return page.envelope(rows, count, http) if paged else rows
 
 
+def _asked(**said: Any) -> ListRequest:
+    """The query string as a body would say it, refused in the same words."""
+    try:
+        return ListRequest(**said)
+    except ValidationError as error:
+        told = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
+        raise RequestValidationError(told) from None
+
+
 @router.get("/v1/memories/")
 async def list_version_1(
     api: Given,
@@ -86,7 +97,7 @@ async def list_version_1(
     """The project's memories, newest first, narrowed by what the query says: a bare list, or an
     envelope where page and page_size are both given.
     """
-    request = ListRequest(
+    request = _asked(
         user_id=user_id,
         agent_id=agent_id,
         app_id=app_id,

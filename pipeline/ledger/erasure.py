@@ -53,6 +53,7 @@ from pipeline.ledger.schema import (
     messages,
     metadata,
     owners,
+    rebuilt,
     receipts,
     relations,
     shadows,
@@ -241,6 +242,7 @@ def _all_of(
     yield "entities", delete(entities).where(_among(entities.c.lane_id, lane_ids))
     yield "history", delete(memory_history).where(_among(memory_history.c.memory_id, memory_ids))
     yield "feedback", delete(feedback).where(_among(feedback.c.memory_id, memory_ids))
+    yield "rebuilt_vectors", delete(rebuilt).where(_among(rebuilt.c.memory_id, memory_ids))
     yield "memories", delete(memories).where(_among(memories.c.id, memory_ids))
     yield "messages", delete(messages).where(_among(messages.c.lane_id, lane_ids))
     bodies = _among(webhook_deliveries.c.lane_id, lane_ids)

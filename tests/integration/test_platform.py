@@ -77,6 +77,13 @@ async def test_older_searches_are_bare_and_keep_only_what_is_near(service: Servi
         assert [one["id"] for one in wrapped.json()["results"]] == [found["id"]]
 
 
+async def test_a_query_string_is_refused_as_a_body_would_be(service: Service) -> None:
+    for bad in ({"metadata": "0"}, {"metadata": "[1]"}):
+        answer = await service.client.get("/v1/memories/", params=bad | {"user_id": "maya"})
+        assert answer.status_code == 400, answer.text
+        assert "metadata" in answer.json()["error"]
+
+
 async def test_lists_are_narrowed_by_what_stands_beside_the_filters(service: Service) -> None:
     await service.add("I like tea.", timestamp="2026-03-01T10:00:00Z", metadata={"a": 1})
     await service.add("I live in Bern.", timestamp="2026-03-02T10:00:00Z")

@@ -402,16 +402,16 @@ async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: R
     headers = {"Authorization": f"Token {key}"}
     one, project = f"/api/v1/webhooks/{mine.id}/", f"/api/v1/webhooks/projects/{mine.project_id}/"
     wish = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]}
-    for method, url, status in (
-        ("GET", project, 403),
-        ("POST", project, 403),
-        ("PUT", one, 404),
-        ("DELETE", one, 404),
-        ("GET", f"{one}deliveries/", 404),
-        ("POST", f"{one}deliveries/{row.id}/redeliver/", 404),
+    for method, url in (
+        ("GET", project),
+        ("POST", project),
+        ("PUT", one),
+        ("DELETE", one),
+        ("GET", f"{one}deliveries/"),
+        ("POST", f"{one}deliveries/{row.id}/redeliver/"),
     ):
         answer = await client.request(method, url, json=wish, headers=headers)
-        assert answer.status_code == status, (method, url, answer.text)
+        assert answer.status_code == 404, (method, url, answer.text)
     assert [one.name for one in await engine.ledger.webhooks.of(engine.project.id)] == ["test"]
 
 
