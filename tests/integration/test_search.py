@@ -334,7 +334,7 @@ async def test_the_right_sentence_is_first(
 
 
 def build_words_anew(connection: Connection) -> None:
-    words = import_module("pipeline.ledger.migrations.versions.0007_words")
+    words = import_module("pipeline.ledger.migrations.versions.0008_words")
     with Operations.context(MigrationContext.configure(connection)):
         words.downgrade()
         words.upgrade()
