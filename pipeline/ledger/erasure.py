@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
     CheckConstraint,
     Column,
-    ColumnElement,
     DateTime,
     Delete,
     ForeignKey,
@@ -24,12 +22,10 @@ from sqlalchemy import (
     Text,
     Uuid,
     and_,
-    any_,
     cast,
     delete,
     func,
     insert,
-    literal,
     or_,
     select,
     text,
@@ -41,6 +37,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Scope, Status
 from pipeline.errors import NotFound
+from pipeline.ledger.filtering import among
 from pipeline.ledger.owners import KINDS
 from pipeline.ledger.schema import (
     entities,
@@ -131,7 +128,7 @@ class Erasures:
             lane_ids = await _hold_lanes(connection, own, whose)
             copies = await _drop_shadows(connection, project_id, whose)
             held = select(memories.c.id).where(
-                memories.c.project_id == project_id, _among(memories.c.lane_id, lane_ids)
+                memories.c.project_id == project_id, among(memories.c.lane_id, lane_ids)
             )
             locked = held.order_by(memories.c.id).with_for_update()
             memory_ids = (await connection.scalars(locked)).all()
@@ -220,7 +217,7 @@ async def _drop_shadows(
     """Erase the replays of their scopes, which are copies. Returns the memories these held."""
     theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[whose.kind]] == whose.id)
     found = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
-    copies = select(memories.c.id).where(_among(memories.c.project_id, found))
+    copies = select(memories.c.id).where(among(memories.c.project_id, found))
     memory_ids = (await connection.scalars(copies)).all()
     for shadow_id in found:
         await sweep_out(connection, await read(connection, project_id, shadow_id))
@@ -233,19 +230,19 @@ def _all_of(
 ) -> Iterator[tuple[str, Delete]]:
     """Every row that holds a word or an id of theirs, by store; referring rows go first."""
     theirs = select(events.c.id).where(
-        events.c.project_id == project_id, _among(events.c.lane_id, lane_ids)
+        events.c.project_id == project_id, among(events.c.lane_id, lane_ids)
     )
-    told = select(memory_history.c.event_id).where(_among(memory_history.c.memory_id, memory_ids))
-    elsewhere = and_(receipts.c.event_id.in_(told), _among(receipts.c.memory_id, memory_ids))
+    told = select(memory_history.c.event_id).where(among(memory_history.c.memory_id, memory_ids))
+    elsewhere = and_(receipts.c.event_id.in_(told), among(receipts.c.memory_id, memory_ids))
     yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
-    yield "relations", delete(relations).where(_among(relations.c.lane_id, lane_ids))
-    yield "entities", delete(entities).where(_among(entities.c.lane_id, lane_ids))
-    yield "history", delete(memory_history).where(_among(memory_history.c.memory_id, memory_ids))
-    yield "feedback", delete(feedback).where(_among(feedback.c.memory_id, memory_ids))
-    yield "rebuilt_vectors", delete(rebuilt).where(_among(rebuilt.c.memory_id, memory_ids))
-    yield "memories", delete(memories).where(_among(memories.c.id, memory_ids))
-    yield "messages", delete(messages).where(_among(messages.c.lane_id, lane_ids))
-    bodies = _among(webhook_deliveries.c.lane_id, lane_ids)
+    yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
+    yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
+    yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
+    yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
+    yield "rebuilt_vectors", delete(rebuilt).where(among(rebuilt.c.memory_id, memory_ids))
+    yield "memories", delete(memories).where(among(memories.c.id, memory_ids))
+    yield "messages", delete(messages).where(among(messages.c.lane_id, lane_ids))
+    bodies = among(webhook_deliveries.c.lane_id, lane_ids)
     yield "webhook_deliveries", delete(webhook_deliveries).where(bodies)
     yield (
         "idempotency_keys",
@@ -286,8 +283,3 @@ async def _withdraw(connection: AsyncConnection, project_id: UUID, whose: Whose)
         "note": ERASED,
     }
     await connection.execute(statement("withdraw_answers"), values)
-
-
-def _among(column: ColumnElement[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """As one array: a list of parameters ends at 32,767."""
-    return column == any_(literal(list(ids), ARRAY(Uuid)))

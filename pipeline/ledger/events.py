@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
+from pipeline.ledger.filtering import among
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
 from pipeline.ledger.sql import statement
 
@@ -177,7 +178,7 @@ class Events:
                 case((waits, lanes.c.due_at)),
             )
             .join(lanes)
-            .where(events.c.id.in_(ids))
+            .where(among(events.c.id, ids))
         )
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
@@ -258,7 +259,7 @@ class Events:
             lines = (
                 await connection.execute(
                     select(receipts)
-                    .where(receipts.c.event_id.in_(ids))
+                    .where(among(receipts.c.event_id, ids))
                     .order_by(receipts.c.event_id, receipts.c.ordinal)
                 )
             ).all()
@@ -272,7 +273,7 @@ class Events:
                             events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq
                         ),
                     )
-                    .where(events.c.id.in_(ids))
+                    .where(among(events.c.id, ids))
                     .order_by(messages.c.ordinal)
                 )
             ).all()
@@ -282,7 +283,7 @@ class Events:
 def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
     """The runs of these batches' stages, those that failed too, as they ended."""
     done, failed = (
-        select(*(runs.c[name] for name in RUN), code).where(runs.c.batch_id.in_(batches))
+        select(*(runs.c[name] for name in RUN), code).where(among(runs.c.batch_id, batches))
         for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
     )
     return union_all(done, failed).order_by("finished_at")

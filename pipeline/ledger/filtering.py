@@ -5,7 +5,7 @@ A null is never equal: `ne` includes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, assert_never
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from sqlalchemy import (
     Date,
     FromClause,
     Text,
+    Uuid,
     and_,
     any_,
     cast,
@@ -40,6 +41,13 @@ def matches(
     """The tree, inside one project: no filter can reach across. None is all of the project."""
     mine = table.c.project_id == project_id
     return mine if tree is None else and_(mine, _condition(tree, table))
+
+
+def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
+    """Any of these ids, as one array: the statement is the same for any number of them, and a list
+    of parameters would end at 32,767.
+    """
+    return column == any_(literal(list(ids), ARRAY(Uuid)))
 
 
 def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain import Scope
 from pipeline.errors import NotFound
 from pipeline.ledger.changes import Memory, Write, text_hash
+from pipeline.ledger.filtering import among
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
@@ -74,7 +75,7 @@ class Memories:
             return []
         query = select(memories).where(
             memories.c.project_id == project_id,
-            memories.c.id.in_(ids),
+            among(memories.c.id, ids),
             memories.c.state == "ACTIVE",
         )
         return [as_memory(row) for row in await self._rows(query)]
@@ -97,7 +98,7 @@ class Memories:
         query = (
             select(memories.c.id)
             .join(memory_history, newest)
-            .where(memories.c.id.in_(ids), memory_history.c.event_id.in_(event_ids))
+            .where(among(memories.c.id, ids), among(memory_history.c.event_id, event_ids))
         )
         return {row.id for row in await self._rows(query)}
 
@@ -112,7 +113,7 @@ class Memories:
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
         )
         if ids is not None:
-            query = query.where(memories.c.id.in_(list(ids)))
+            query = query.where(among(memories.c.id, ids))
         rows = await self._rows(query.order_by(memories.c.updated_at).limit(limit))
         return [as_projection(row) for row in rows]
 
