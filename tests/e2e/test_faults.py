@@ -31,7 +31,7 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
         assert len(texts) == len(set(texts)) == len(said)
 
     async def restarted() -> bool:
-        return stack.pid("worker-1") != killed
+        return stack.pids().get("worker-1", killed) != killed
 
     await wait_until(restarted, within_s=30, what="a new worker")
 

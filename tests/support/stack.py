@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -80,7 +81,12 @@ class Stack:
         return int((self.data_dir / "run" / f"{name}.pid").read_text())
 
     def pids(self) -> dict[str, int]:
-        return {p.stem: int(p.read_text()) for p in (self.data_dir / "run").glob("*.pid")}
+        """Of what runs now: what is just being started anew has none."""
+        found = {}
+        for file in (self.data_dir / "run").glob("*.pid"):
+            with suppress(FileNotFoundError):  # it died between the list and the look
+                found[file.stem] = int(file.read_text())
+        return found
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> int:
         pid = self.pid(name)
