@@ -164,9 +164,11 @@ class VectorStore(Protocol):
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None: ...
 
     async def search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
-    ) -> list[VectorHit]:
-        """The nearest records whose payload equals `where` in every key, nearest first."""
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
+    ) -> Sequence[Sequence[VectorHit]]:
+        """For each vector the nearest records whose payload equals `where` in every key, nearest
+        first.
+        """
         ...
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None: ...

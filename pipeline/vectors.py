@@ -163,7 +163,7 @@ class VectorIndex:
         # First, for what is written between the two is then seen twice and not missed.
         owed = await self._owed(where, [vector])
         found = await asyncio.gather(
-            *(self._search(name, vector, limit=limit, where=where) for name in names)
+            *(self._search(name, [vector], limit=limit, where=where) for name in names)
         )
         hits = {hit.id: hit for hits in (*found, owed) for hit in hits}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
@@ -174,11 +174,8 @@ class VectorIndex:
         """The nearest memories of exactly this scope to any of the vectors, with their cosine."""
         name, where = self.collection(scope), {"lane_id": str(scope.lane_id)}
         owed = {hit.id: hit.similarity for hit in await self._owed(where, vectors)}
-        found = await asyncio.gather(
-            *(self._search(name, vector, limit=limit, where=where) for vector in vectors)
-        )
         best: dict[UUID, float] = {}
-        for hit in (hit for hits in found for hit in hits):
+        for hit in await self._search(name, vectors, limit=limit, where=where):
             best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
         nearest = sorted((best | owed).items(), key=lambda hit: -hit[1])
         return dict(nearest[: limit * len(vectors)])
@@ -216,12 +213,14 @@ class VectorIndex:
         return [VectorHit(key, cosine) for (key, _), cosine in zip(owed, best, strict=True)]
 
     async def _search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str]
     ) -> list[VectorHit]:
+        """What lies near any of the vectors: what lies near several comes as often."""
         try:
-            return await self._store.search(name, vector, limit=limit, where=where)
+            found = await self._store.search(name, vectors, limit=limit, where=where)
         except CollectionMissing:
             return []
+        return [hit for hits in found for hit in hits]
 
     async def _write(self, name: str, projections: Sequence[Projection]) -> None:
         """Upsert and delete; a collection that is missing, or went missing, is made first."""

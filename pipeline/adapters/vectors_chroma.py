@@ -1,18 +1,21 @@
-"""ChromaDB over its HTTP API (v2), straight through httpx.
+"""ChromaDB over its HTTP API (v2), straight through aiohttp.
 
 Not through `chromadb.AsyncHttpClient`: that one has no timeout, raises bare `Exception` for what
 the server could not say in its own words, and costs every process 1.7 CPU seconds and 50 MB.
-Source: chromadb 1.5.9, api/async_fastapi.py and api/base_http_client.py.
+Source: chromadb 1.5.9, api/async_fastapi.py and api/base_http_client.py. Nor through httpx, where a
+search costs 0.64 ms of CPU instead of 0.24.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-import httpx
+import aiohttp
 import orjson
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
@@ -22,12 +25,14 @@ from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
 Names = list[str]
+Hits = list[list[VectorHit]]
 
 ROOT = "/api/v2/tenants/default_tenant/databases/default_database/collections"
 # One write may wait for Chroma's compaction; a search never should.
 TIMEOUT_S = 20.0
 PAGE = 1000
 CONNECTIONS = 8
+JSON = {"content-type": "application/json"}
 # Chroma looks for the value of each condition over all collections, and then for what they share: a
 # project's id finds everything. So project and user are one key beside the two of the payload.
 OWNER = "owner"
@@ -40,13 +45,20 @@ class Chroma:
     name = "chroma"
 
     def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        # httpx looks at every idle connection before each request, and Chroma is bound by its CPU.
-        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-        self._http = httpx.AsyncClient(base_url=url, timeout=timeout_s, limits=limits)
+        self._url = url.rstrip("/")
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         self._ids: dict[str, str] = {}
 
+    @cached_property
+    def _http(self) -> aiohttp.ClientSession:
+        """Made at the first request, for it belongs to the loop that runs then."""
+        # More would not be quicker: Chroma is bound by its CPU.
+        connector = aiohttp.TCPConnector(limit=CONNECTIONS)
+        return aiohttp.ClientSession(connector=connector, timeout=self._timeout, headers=JSON)
+
     async def close(self) -> None:
-        await self._http.aclose()
+        if "_http" in vars(self):
+            await self._http.close()
 
     async def ping(self) -> None:
         await self._request("GET", "/api/v2/heartbeat")
@@ -84,21 +96,23 @@ class Chroma:
         )
 
     async def search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
-    ) -> list[VectorHit]:
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
+    ) -> Hits:
         found = await self._on(
             name,
             "query",
             {
-                "query_embeddings": [list(vector)],
+                "query_embeddings": [list(vector) for vector in vectors],
                 "n_results": limit,
                 "where": _where(where),
                 "include": ["distances"],
             },
         )
-        rows = zip(found["ids"][0], found["distances"][0], strict=True)
-        # Chroma's cosine distance is 1 - cosine.
-        return [VectorHit(UUID(key), 1.0 - distance) for key, distance in rows]
+        return [
+            # Chroma's cosine distance is 1 - cosine.
+            [VectorHit(UUID(key), 1.0 - far) for key, far in zip(ids, distances, strict=True)]
+            for ids, distances in zip(found["ids"], found["distances"], strict=True)
+        ]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -160,17 +174,17 @@ class Chroma:
             raise
 
     async def _request(self, method: str, path: str, body: object = None) -> Any:
+        data = None if body is None else orjson.dumps(body)
         try:
-            response = await self._http.request(
-                method, path, content=None if body is None else orjson.dumps(body)
-            )
-        except httpx.HTTPError as error:
+            async with self._http.request(method, self._url + path, data=data) as response:
+                content = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise StoreUnavailable(f"Chroma does not answer: {type(error).__name__}") from error
-        if response.status_code == httpx.codes.NOT_FOUND:
+        if response.status == HTTPStatus.NOT_FOUND:
             raise CollectionMissing("Chroma knows no such collection.")
-        if response.is_error:
-            raise StoreUnavailable(f"Chroma answered {response.status_code}.")
-        return orjson.loads(response.content) if response.content else None
+        if not response.ok:
+            raise StoreUnavailable(f"Chroma answered {response.status}.")
+        return orjson.loads(content) if content else None
 
 
 def _stored(payload: Mapping[str, str | int]) -> dict[str, str | int]:

@@ -12,6 +12,7 @@ from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
 Names = list[str]
+Hits = list[list[VectorHit]]
 
 
 class MemoryVectors:
@@ -35,13 +36,10 @@ class MemoryVectors:
         self._of(name).update({record.id: record for record in records})
 
     async def search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
-    ) -> list[VectorHit]:
-        hits = [
-            VectorHit(record.id, cosine(vector, record.vector))
-            for record in self._matching(name, where)
-        ]
-        return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))[:limit]
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
+    ) -> Hits:
+        matching = self._matching(name, where)
+        return [_nearest(vector, matching)[:limit] for vector in vectors]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -85,6 +83,11 @@ class MemoryVectors:
             for record in self._of(name).values()
             if all(record.payload.get(key) == value for key, value in where.items())
         ]
+
+
+def _nearest(vector: Vector, records: Records) -> list[VectorHit]:
+    hits = [VectorHit(record.id, cosine(vector, record.vector)) for record in records]
+    return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))
 
 
 def cosine(a: Vector, b: Vector) -> float:

@@ -19,6 +19,7 @@ from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
 Names = list[str]
+Hits = list[list[VectorHit]]
 
 TIMEOUT_S = 20.0
 # Ids that searches filter by. `is_tenant` lays the records of one value beside each other.
@@ -76,11 +77,14 @@ class Qdrant:
             await self._request("PUT", f"{_of(name)}/points?wait=true", {"points": points})
 
     async def search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
-    ) -> list[VectorHit]:
-        asked = {"query": list(vector), "limit": limit, "with_payload": False, **_filter(where)}
-        found = await self._request("POST", f"{_of(name)}/points/query", asked)
-        return [VectorHit(UUID(p["id"]), p["score"]) for p in found["points"]]
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
+    ) -> Hits:
+        alike = {"limit": limit, "with_payload": False, **_filter(where)}
+        asked = {"searches": [{"query": list(vector), **alike} for vector in vectors]}
+        answers = await self._request("POST", f"{_of(name)}/points/query/batch", asked)
+        return [
+            [VectorHit(UUID(p["id"]), p["score"]) for p in found["points"]] for found in answers
+        ]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)

@@ -81,7 +81,8 @@ def record(key: UUID, vector: tuple[float, ...] = EAST, **payload: str | int) ->
 async def ids_found(
     store: VectorStore, name: str, *, limit: int = 10, **where: str | int
 ) -> list[UUID]:
-    return [hit.id for hit in await store.search(name, EAST, limit=limit, where=where)]
+    [hits] = await store.search(name, [EAST], limit=limit, where=where)
+    return [hit.id for hit in hits]
 
 
 # ── records ──────────────────────────────────────────────────────────────────────────────────────
@@ -99,9 +100,17 @@ async def test_the_nearest_come_first_with_their_cosine(store: VectorStore, name
     await store.insert(
         name, [record(A, WEST), record(B, NORTH), record(C, EAST), record(D, NORTH_EAST)]
     )
-    hits = await store.search(name, EAST, limit=10, where={})
+    [hits] = await store.search(name, [EAST], limit=10, where={})
     assert [hit.id for hit in hits] == [C, D, B, A]
     assert [hit.similarity for hit in hits] == pytest.approx([1.0, 0.6, 0.0, -1.0], abs=1e-6)
+
+
+async def test_several_vectors_are_each_answered_in_their_place(
+    store: VectorStore, name: str
+) -> None:
+    await store.insert(name, [record(A, WEST), record(B, NORTH), record(C, EAST)])
+    found = await store.search(name, [NORTH, EAST, NORTH], limit=1, where={})
+    assert [[hit.id for hit in hits] for hits in found] == [[B], [C], [B]]
 
 
 async def test_a_search_brings_no_more_than_its_limit(store: VectorStore, name: str) -> None:
@@ -129,7 +138,7 @@ async def test_a_record_of_the_same_id_is_replaced(
     await store.insert(name, [record(A, WEST, version=1), record(B, NORTH)])
     again = record(A, EAST, version=2)
     await (store.insert if operation == "insert" else store.update)(name, [again])
-    [first, second] = await store.search(name, EAST, limit=10, where={})
+    [[first, second]] = await store.search(name, [EAST], limit=10, where={})
     assert (first.id, second.id) == (A, B)
     assert first.similarity == pytest.approx(1.0, abs=1e-6)
     assert await ids_found(store, name, version=1) == [B]
@@ -279,7 +288,7 @@ Use = Callable[[VectorStore, str], Awaitable[object]]
 USES: dict[str, Use] = {
     "insert": lambda store, name: store.insert(name, [record(A)]),
     "update": lambda store, name: store.update(name, [record(A)]),
-    "search": lambda store, name: store.search(name, EAST, limit=1, where={}),
+    "search": lambda store, name: store.search(name, [EAST], limit=1, where={}),
     "delete": lambda store, name: store.delete(name, [A]),
     "get": lambda store, name: store.get(name, [A]),
     "list": lambda store, name: store.list(name, where={}, limit=1),
@@ -388,9 +397,9 @@ async def test_beyond_what_is_compared_exactly_the_graph_finds_the_same(
             ],
         )
         for where in ({}, {"project_id": "p"}, {"project_id": "p", "user_id": "maya"}):
-            exact = await store.search(name, spread[0], limit=60, where=where)
+            [exact] = await store.search(name, [spread[0]], limit=60, where=where)
             monkeypatch.setattr(vectors_pgvector, "MOST_EXACT", 10)
-            walked = await store.search(name, spread[0], limit=60, where=where)
+            [walked] = await store.search(name, [spread[0]], limit=60, where=where)
             monkeypatch.undo()
             assert len(walked) == len(exact) == 60
             shared = {hit.id for hit in exact} & {hit.id for hit in walked}
@@ -407,7 +416,7 @@ async def test_an_embedder_of_very_many_dimensions_is_compared_exactly(postgres:
     async with on_postgres(postgres.url) as store:
         await store.create_col(name, dimensions=len(long), embedder=EMBEDDER)
         await store.insert(name, [VectorRecord(A, long, {"user_id": "maya"})])
-        [hit] = await store.search(name, long, limit=5, where={"user_id": "maya"})
+        [[hit]] = await store.search(name, [long], limit=5, where={"user_id": "maya"})
         assert hit.id == A
         assert hit.similarity == pytest.approx(1.0)
         await store.delete_col(name)

@@ -148,7 +148,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     await engine.drain()
     search = engine.vectors.search
 
-    async def down(*_: object, **__: object) -> list[VectorHit]:
+    async def down(*_: object, **__: object) -> list[list[VectorHit]]:
         raise StoreUnavailable("down")
 
     engine.vectors.search = down  # type: ignore[method-assign]

@@ -78,6 +78,10 @@ class Query(Body):
     with_payload: bool
 
 
+class Queries(Body):
+    searches: list[Query]
+
+
 class Get(Body):
     ids: list[str]
     with_payload: bool
@@ -171,8 +175,9 @@ class QdrantServer(httpx.AsyncBaseTransport):
             case "POST", "points/delete":
                 gone = Delete.model_validate_json(body).points
                 await self._held.delete(name, [UUID(key) for key in gone])
-            case "POST", "points/query":
-                return await self._query(name, Query.model_validate_json(body))
+            case "POST", "points/query/batch":
+                searches = Queries.model_validate_json(body).searches
+                return [await self._query(name, one) for one in searches]
             case "POST", "points":
                 ids = [UUID(key) for key in Get.model_validate_json(body).ids]
                 return [_told(record) for record in await self._held.get(name, ids)]
@@ -190,8 +195,8 @@ class QdrantServer(httpx.AsyncBaseTransport):
         return {"operation_id": 0, "status": "completed"}
 
     async def _query(self, name: str, asked: Query) -> dict[str, Any]:
-        hits = await self._held.search(
-            name, asked.query, limit=asked.limit, where=asked.filter.equal()
+        [hits] = await self._held.search(
+            name, [asked.query], limit=asked.limit, where=asked.filter.equal()
         )
         points = [{"id": str(hit.id), "version": 0, "score": hit.similarity} for hit in hits]
         return {"points": points}

@@ -26,6 +26,7 @@ from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
 Names = list[str]
+Hits = list[list[VectorHit]]
 
 # Payload keys with a column of their own; what else a filter names is looked up in the payload.
 COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
@@ -92,22 +93,24 @@ class Pgvector:
             await connection.execute(statement("put", table=_table(name)), rows)
 
     async def search(
-        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str | int]
-    ) -> list[VectorHit]:
+        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
+    ) -> Hits:
         passes, values = _filter(where)
         parts = {"table": _table(name), "passes": passes}
-        asked = values | {"vector": list(vector), "limit": limit}
+        asked = [values | {"vector": list(vector), "limit": limit} for vector in vectors]
+        dimensions = max(map(len, vectors), default=0)
         async with self._alone() as connection:
             counted = values | {"most": MOST_EXACT + 1}
             passing: int = await connection.scalar(statement("few", **parts), counted)
-            if passing <= MOST_EXACT or len(vector) > MOST_DIMENSIONS:
-                return _hits(await connection.execute(statement("exact", **parts), asked))
+            if passing <= MOST_EXACT or dimensions > MOST_DIMENSIONS:
+                exact = statement("exact", **parts)
+                return [_hits(await connection.execute(exact, one)) for one in asked]
         async with self._together() as connection:
             breadth = str(min(max(limit, NARROWEST), BROADEST))
             walk = {"breadth": breadth, "most": str(MOST_WALKED)}
             await connection.execute(statement("walk"), walk)
-            near = statement("near", **parts, dimensions=str(len(vector)))
-            return _hits(await connection.execute(near, asked))
+            near = statement("near", **parts, dimensions=str(dimensions))
+            return [_hits(await connection.execute(near, one)) for one in asked]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
