@@ -7,31 +7,14 @@ from __future__ import annotations
 
 from celery import Celery
 from kombu.entity import Queue
-from kombu.transport import redis as kombu_redis
-from kombu.transport import virtual
 
 from pipeline.domain import StageName
 from pipeline.errors import InvalidInput
 from pipeline.settings import Settings
+from workers import broker
 from workers.queues import QUEUES
 
-
-class QoS(kombu_redis.QoS):
-    """kombu's, but a message whose acknowledgement did not arrive stops taking up a place.
-
-    kombu removes it only after Redis has answered. A broker that dies while every place is taken
-    is then never listened to again: the worker lives, and does nothing until it is restarted.
-    Source: kombu 5.7.0, transport/redis.py, QoS.ack; tests/chaos/test_broker.py.
-    """
-
-    def ack(self, delivery_tag: str) -> None:
-        try:
-            super().ack(delivery_tag)  # type: ignore[no-untyped-call]
-        finally:
-            virtual.QoS.ack(self, delivery_tag)  # type: ignore[no-untyped-call]
-
-
-kombu_redis.Channel.QoS = QoS
+broker.set_up()
 
 
 def make_app(settings: Settings) -> Celery:
