@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+import orjson
 from sqlalchemy import func, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -124,4 +125,5 @@ def connect(url: str, *, pool_size: int) -> AsyncEngine:
         connect_args={"server_settings": {"idle_in_transaction_session_timeout": "5000"}},
         # Errors would repeat what users said.
         hide_parameters=True,
+        json_deserializer=orjson.loads,
     )

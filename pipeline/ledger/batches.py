@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import TypeAdapter
-from sqlalchemy import Row
 
 from pipeline.domain import (
     Activation,
@@ -27,7 +26,7 @@ OPTIONS = TypeAdapter(AddOptions)
 _OVERRIDE = TypeAdapter(Override)
 
 
-def batch_of(activation: Activation, row: Row[Any]) -> Batch | None:
+def batch_of(activation: Activation, row: Any) -> Batch | None:
     """The activation's batch; None where it has no event."""
     if activation.batch_id is None or row.events is None:
         return None

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, and_, func, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope, StoredRelation
+from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import name_key
 from pipeline.ledger.schema import entities, lanes, relations
 from pipeline.ledger.sql import statement
@@ -41,6 +42,7 @@ class RelationView:
 class Graph:
     def __init__(self, engine: AsyncEngine) -> None:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def mentioned_in(
         self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None
@@ -54,9 +56,8 @@ class Graph:
             "until": until,
             "limit": OFFERED,
         }
-        async with self._single.connect() as connection:
-            rows = await connection.execute(statement("mentioned"), values)
-            return [StoredRelation(**row._mapping) for row in rows]  # noqa: SLF001
+        rows = await self._direct.rows(statement("mentioned"), values)
+        return [StoredRelation(**row) for row in rows]
 
     async def near(
         self, where: ColumnElement[bool], query: str, found: Sequence[str], *, limit: int

@@ -22,7 +22,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import Row, TextClause
+from sqlalchemy import TextClause
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -41,6 +41,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import LaneLost, MovedOn
 from pipeline.ledger.batches import OPTIONS, batch_of
+from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
 
@@ -110,6 +111,7 @@ class Lanes:
     ) -> None:
         # One statement is one transaction: no round trips for BEGIN and COMMIT.
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
         self._lease = timedelta(seconds=lease_s)
         self.grace = timedelta(seconds=queued_grace_s)
         self._batch_events = batch_events
@@ -147,8 +149,7 @@ class Lanes:
             "terms": [" ".join(lexical.terms(message.content)) for _, _, message in said],
             "grace": self.grace,
         }
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement("accept"), values)).all()
+        rows = await self._direct.rows(statement("accept"), values)
         return [
             Accepted(
                 row.event_id,
@@ -347,9 +348,8 @@ class Lanes:
                 for r in rows
             ]
 
-    async def _one(self, query: TextClause, **values: Any) -> Row[Any] | None:
-        async with self._engine.connect() as connection:
-            return (await connection.execute(query, values)).one_or_none()
+    async def _one(self, query: TextClause, **values: Any) -> Any | None:
+        return await self._direct.row(query, values)
 
 
 def _digest(add: Add) -> bytes:

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain import Scope
 from pipeline.errors import NotFound
 from pipeline.ledger.changes import Memory, Write, text_hash
+from pipeline.ledger.direct import Direct
 from pipeline.ledger.filtering import among
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import memories, memory_history
@@ -57,13 +58,14 @@ class Memories:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     # What the stages ask
 
     async def around(self, scope: Scope, texts: Sequence[str]) -> Around:
         """What a scope holds that new facts with these texts are to be compared with."""
         values = {"lane_id": scope.lane_id, "hashes": [text_hash(text) for text in texts]}
-        rows = await self._rows(statement("around"), values)
+        rows = await self._direct.rows(statement("around"), values)
         return Around(
             empty=rows[0].empty,
             known={row.text_hash: row.id for row in rows if row.id is not None},
@@ -87,7 +89,8 @@ class Memories:
             "ids": [write.target for write in writes if write.target],
             "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact_text)],
         }
-        return [as_memory(row) for row in await self._rows(statement("touchable"), values)]
+        rows = await self._direct.rows(statement("touchable"), values)
+        return [as_memory(row) for row in rows]
 
     async def last_changed_by(self, ids: Sequence[UUID], event_ids: Sequence[UUID]) -> set[UUID]:
         """Those of the memories whose newest state one of the events brought about."""
@@ -160,7 +163,7 @@ class Memories:
             "lane_ids": [p.memory.lane_id for p in done],
             "index": index,
         }
-        return [row.id for row in await self._rows(statement("projected"), seen)]
+        return [row.id for row in await self._direct.rows(statement("projected"), seen)]
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int

@@ -1,0 +1,88 @@
+"""Statements of the hot path, straight through the driver on a connection of the engine's pool.
+
+SQLAlchemy takes 150 µs of CPU to execute a statement that the driver alone sends in 30, and an
+event is a dozen of them. What is lost is what text statements never had: SQLAlchemy's own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from typing import Any, cast
+
+import asyncpg
+from sqlalchemy import Dialect, TextClause
+from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
+
+
+class Record(asyncpg.Record):
+    """A row, its columns by name: `row.fence`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Direct:
+    """Each statement is a transaction of its own, and its values are by name as for SQLAlchemy.
+
+    Errors are SQLAlchemy's too: IntegrityError, else DBAPIError; OSError where nobody listens.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def rows(self, query: TextClause, values: Mapping[str, Any]) -> Sequence[Any]:
+        words, names = _numbered(query)
+        async with self._connected() as connection:
+            return await connection.fetch(
+                words, *(values[name] for name in names), record_class=Record
+            )
+
+    async def row(self, query: TextClause, values: Mapping[str, Any]) -> Any | None:
+        """The only row, if there is one."""
+        rows = await self.rows(query, values)
+        return rows[0] if rows else None
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[asyncpg.Connection[Record]]:
+        pooled = await self._engine.raw_connection()
+        while (driver := cast("asyncpg.Connection[Record]", pooled.driver_connection)).is_closed():
+            # The server went away meanwhile; SQLAlchemy would only learn of it from an error.
+            pooled.invalidate()
+            pooled.close()
+            pooled = await self._engine.raw_connection()
+        try:
+            with _errors_as_sqlalchemys(driver):
+                yield driver
+        except DBAPIError:
+            raise
+        except BaseException as error:  # cut off in the middle: nobody knows what comes back next
+            pooled.invalidate(error)
+            raise
+        finally:
+            pooled.close()
+
+
+@cache
+def _numbered(query: TextClause) -> tuple[str, Sequence[str]]:
+    """The statement with `$1` for its first value, and the values' names in order."""
+    compiled = query.compile(dialect=DIALECT)
+    return compiled.string, tuple(compiled.positiontup or ())
+
+
+@contextmanager
+def _errors_as_sqlalchemys(driver: asyncpg.Connection[Record]) -> Iterator[None]:
+    try:
+        yield
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise IntegrityError(None, None, error) from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+        raise DBAPIError(None, None, error, connection_invalidated=driver.is_closed()) from error

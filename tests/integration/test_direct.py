@@ -1,0 +1,75 @@
+"""Statements straight through the driver: values, rows and errors are as through SQLAlchemy."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+import asyncpg
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from pipeline.ledger import Ledger
+from pipeline.ledger.direct import Direct
+
+
+@pytest.fixture
+def direct(ledger: Ledger) -> Direct:
+    return Direct(ledger.engine)
+
+
+async def test_values_go_by_name_and_columns_come_by_name(direct: Direct) -> None:
+    query = text("SELECT CAST(:b AS uuid) AS b, CAST(:a AS text) AS a, CAST(:b AS uuid) AS again")
+    row = await direct.row(query, {"a": "x", "b": UUID(int=1), "unused": None})
+    assert row is not None
+    assert (row.a, row.b, row.again) == ("x", UUID(int=1), UUID(int=1))
+    with pytest.raises(AttributeError):
+        row.c  # noqa: B018
+
+
+async def test_no_row_is_none(direct: Direct) -> None:
+    assert await direct.row(text("SELECT 1 AS one WHERE false"), {}) is None
+
+
+async def test_json_comes_as_values(direct: Direct) -> None:
+    row = await direct.row(text("SELECT jsonb_build_object('a', 1) AS told"), {})
+    assert row is not None
+    assert row.told == {"a": 1}
+
+
+async def test_a_broken_constraint_is_told_apart_and_spoils_no_connection(direct: Direct) -> None:
+    await direct.rows(text("CREATE TABLE twins (id integer PRIMARY KEY)"), {})
+    one = text("INSERT INTO twins VALUES (1)")
+    await direct.rows(one, {})
+    with pytest.raises(IntegrityError):
+        await direct.rows(one, {})
+    with pytest.raises(DBAPIError) as refused:
+        await direct.rows(text("SELECT 1 / 0"), {})
+    assert not refused.value.connection_invalidated
+    assert (await direct.rows(text("SELECT count(*) AS held FROM twins"), {}))[0].held == 1
+
+
+async def test_a_connection_the_server_closed_is_not_used_again(
+    direct: Direct, database_url: str
+) -> None:
+    before = await pid(direct)
+    other = await asyncpg.connect(database_url)
+    assert await other.fetchval("SELECT pg_terminate_backend($1, 10000)", before)
+    await other.close()
+    assert await pid(direct) != before
+
+
+async def test_a_connection_left_in_the_middle_is_not_used_again(direct: Direct) -> None:
+    before = await pid(direct)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(direct.rows(text("SELECT pg_sleep(60)"), {}), timeout=0.1)
+    assert await pid(direct) != before
+
+
+async def pid(direct: Direct) -> int:
+    """The server process that answers: each connection has its own."""
+    row = await direct.row(text("SELECT pg_backend_pid() AS pid"), {})
+    assert row is not None
+    found: int = row.pid
+    return found
