@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID, uuid5
 
@@ -89,15 +90,20 @@ class Scope:
     @property
     def lane_id(self) -> UUID:
         """The same scope is the same lane in every process, without a look-up."""
-        ids = (self.user_id, self.agent_id, self.app_id, self.run_id)
-        # Length-prefixed, so no choice of ids can collide with another one.
-        key = "".join("-" if part is None else f"{len(part)}:{part}" for part in ids)
-        return uuid5(self.project_id, key)
+        return _lane_id(self)
 
     @property
     def owner(self) -> str:
         """The widest id given: it picks the vector bucket, so an owner's memories lie together."""
         return self.user_id or self.agent_id or self.app_id or self.run_id or ""
+
+
+@lru_cache(maxsize=1_000)  # an event asks a dozen times
+def _lane_id(scope: Scope) -> UUID:
+    ids = (scope.user_id, scope.agent_id, scope.app_id, scope.run_id)
+    # Length-prefixed, so no choice of ids can collide with another one.
+    key = "".join("-" if part is None else f"{len(part)}:{part}" for part in ids)
+    return uuid5(scope.project_id, key)
 
 
 @dataclass(frozen=True, slots=True)
