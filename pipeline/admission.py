@@ -32,6 +32,8 @@ class Load:
 
     `ready` leaves out what is parked by an outage: that is no work for anybody yet.
     `deep` names the lanes over the scope limit; `lanes` counts each project's that are not idle.
+    `backlogged`: there was ready work all the time that `drained_per_s` was measured over, so it
+    tells what the workers can do and not only what they were asked for.
     """
 
     projects: Mapping[UUID, int] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Load:
     lanes: Mapping[UUID, int] = field(default_factory=dict)
     ready: int = 0
     drained_per_s: float = 0.0
+    backlogged: bool = False
 
     @property
     def busy_lanes(self) -> int:
@@ -46,8 +49,11 @@ class Load:
 
     @property
     def lag_s(self) -> float:
-        """Seconds until what is ready now is done; 0 where nothing has been measured yet."""
-        return self.ready / self.drained_per_s if self.drained_per_s else 0.0
+        """Seconds until what is ready now is done; 0 where nobody knows: a burst is not slow work
+        because little was asked for before it.
+        """
+        known = self.backlogged and self.drained_per_s
+        return self.ready / self.drained_per_s if known else 0.0
 
 
 def admit(scope: Scope, load: Load, limits: Limits) -> None:

@@ -6,6 +6,7 @@ event is a dozen of them. What is lost is what text statements never had: SQLAlc
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
@@ -62,10 +63,8 @@ class Direct:
         try:
             with _errors_as_sqlalchemys(driver):
                 yield driver
-        except DBAPIError:
-            raise
-        except BaseException as error:  # cut off in the middle: nobody knows what comes back next
-            pooled.invalidate(error)
+        except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
+            pooled.invalidate()
             raise
         finally:
             pooled.close()

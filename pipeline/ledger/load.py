@@ -10,6 +10,7 @@ from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.admission import Load
+from pipeline.ledger.events import SINCE
 from pipeline.ledger.schema import events, lanes, shadows
 
 # Long enough to even out batches, short enough to follow a change.
@@ -46,6 +47,15 @@ class LoadView:
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
         ended = select(func.count()).where(events.c.completed_at > since)
+        overdue = select(
+            exists().where(
+                events.c.status == "PENDING",
+                since >= SINCE,
+                events.c.lane_id == lanes.c.id,
+                busy,
+                lanes.c.state != "WAITING",
+            )
+        )
         async with self._engine.connect() as connection:
             projects = (await connection.execute(by_project)).all()
             return Load(
@@ -54,4 +64,5 @@ class LoadView:
                 lanes={row[0]: row[1] for row in projects},
                 ready=sum(int(row[3]) for row in projects),
                 drained_per_s=(await connection.scalar(ended) or 0) / MEASURED_OVER_S,
+                backlogged=await connection.scalar(overdue) or False,
             )

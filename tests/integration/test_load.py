@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.ledger.load import LoadView
+from pipeline.errors import ModelUnavailable
+from pipeline.ledger.load import MEASURED_OVER_S, LoadView
+from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 
 
@@ -20,3 +22,22 @@ async def test_the_load_counts_what_waits_and_what_was_done(engine: Engine) -> N
     load = await view.look(scope_events=3)
     assert (load.projects, load.deep, load.ready) == ({}, {}, 0)
     assert load.drained_per_s == 0.4  # 4 in the last 10 s
+
+
+async def test_a_backlog_is_work_that_was_ready_all_the_while(engine: Engine) -> None:
+    view = LoadView(engine.ledger.engine)
+    await engine.add("I like jazz.")
+    assert not (await view.look(scope_events=9)).backlogged
+    await engine.age(MEASURED_OVER_S)
+    assert (await view.look(scope_events=9)).backlogged
+    await engine.drain()
+    assert not (await view.look(scope_events=9)).backlogged
+
+
+async def test_what_waits_for_a_model_is_no_backlog(engine: Engine) -> None:
+    engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503")))
+    await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.add("I like bossa.")
+    await engine.age(MEASURED_OVER_S)
+    assert not (await LoadView(engine.ledger.engine).look(scope_events=9)).backlogged

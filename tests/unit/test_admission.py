@@ -43,9 +43,13 @@ def test_a_project_at_its_limit_stops_that_project_only() -> None:
 
 
 def test_a_server_that_is_behind_says_so_to_everybody() -> None:
-    error = refused(Load(ready=700, drained_per_s=10))
+    error = refused(Load(ready=700, drained_per_s=10, backlogged=True))
     assert error.everybody
     assert error.retry_after_s == 11
+
+
+def test_a_burst_after_a_quiet_spell_is_taken_in() -> None:
+    admit(MAYA, Load(ready=70_000, drained_per_s=0.1), LIMITS)
 
 
 def test_what_an_outage_has_parked_is_no_lag() -> None:
