@@ -53,7 +53,8 @@ def create_app(settings: Settings) -> FastAPI:
         gate.open()
         dispatcher = background_dispatcher(settings, woken=gate.woken)
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
-        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate)
+        reranker = bootstrap.build_reranker(settings.reranker)
+        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, reranker)
         # What is loaded by now stays: a full collection of it stops every request for 100 ms.
         gc.collect()
         gc.freeze()

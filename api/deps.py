@@ -29,7 +29,7 @@ from pipeline.domain import Access
 from pipeline.errors import NotFound, TransientError
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
-from pipeline.ports import Dispatcher
+from pipeline.ports import Dispatcher, Reranker
 from pipeline.settings import Settings
 
 PING_S = 2.0
@@ -52,6 +52,7 @@ class Api:
     keys: KeyRing
     watch: EventWatch
     gate: Gate
+    reranker: Reranker | None = None
 
     async def health(self) -> dict[str, str]:
         """Each store by name: ok, or what it raised."""

@@ -67,8 +67,15 @@ def attributes(at: datetime) -> dict[str, Any]:
 
 
 def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
-    """The fields asked for, and always the id."""
-    return {key: row[key] for key in row if key in ("id", *fields)} if fields else row
+    """The fields asked for, and always the id; of metadata, the keys that are named after a dot."""
+    if not fields:
+        return row
+    kept = {key: row[key] for key in row if key in ("id", *fields)}
+    inside = [name.removeprefix("metadata.") for name in fields if name.startswith("metadata.")]
+    if inside and "metadata" not in kept:
+        held = row["metadata"] or {}
+        kept["metadata"] = {key: held[key] for key in inside if key in held} or None
+    return kept
 
 
 def owner(found: Owner, project: Project) -> dict[str, Any]:
@@ -123,13 +130,18 @@ def hit(found: Hit) -> dict[str, Any]:
     return passage | scored(found.score)
 
 
-def search(found: Found, *, max_tokens: int | None = None) -> dict[str, Any]:
-    answer = {
-        "results": [hit(one) for one in found.hits],
+def search(
+    found: Found, *, max_tokens: int | None = None, fields: list[str] | None = None
+) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "results": [only(hit(one), fields) for one in found.hits],
         "relations": [relation(one) for one in found.relations],
         "degraded": found.degraded,
         "pending": found.pending,
+        "reranked": found.reranked,
     }
+    if found.not_reranked:
+        answer["not_reranked"] = found.not_reranked
     if found.explained:
         answer["explanation"] = [explained(one) for one in found.explained]
     if max_tokens is not None:
@@ -153,15 +165,15 @@ def explained(found: Explained) -> dict[str, Any]:
 
 
 def scored(score: Score) -> dict[str, Any]:
-    """A score; `terms` are what each part of the fusion adds to it."""
-    return {
-        "score": round(score.total, 4),
-        "score_breakdown": {
-            "semantic": round(score.semantic, 4),
-            "lexical": round(score.lexical, 4),
-            "terms": {name: round(share, 4) for name, share in score.shares.items()},
-        },
+    """A score; `terms` are what each part of the fusion adds to it, `rerank` stands beside it."""
+    breakdown = {
+        "semantic": round(score.semantic, 4),
+        "lexical": round(score.lexical, 4),
+        "terms": {name: round(share, 4) for name, share in score.shares.items()},
     }
+    if score.reranked is not None:
+        breakdown["rerank"] = round(score.reranked, 4)
+    return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 
 def relation(found: RelationView) -> dict[str, Any]:

@@ -17,7 +17,8 @@ stage are one commit. So any task may run twice, late, or in a process that is k
     domain        values            errors       what went wrong, by what helps
     ports         promises          adapters/    who keeps them, and their fakes
     ledger/       the only truth    vectors      the index, a projection of it
-    search        queries           memories     edits by people
+    search        queries           selection, reranking   what comes back, and in which order
+    memories      edits by people
     events        cancel, replay, undo  reindexing   a new index beside the old one
     replays       a whole scope again, in a shadow, by the models it asks for: choice, recorded
     prompts/      words for models  prompted     the three questions, and their answers read back

@@ -22,9 +22,9 @@ from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
 from pipeline.ledger.webhooks import Webhooks
-from pipeline.ports import Embedder, MemoryModel, VectorStore
+from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.prompted import PromptedModel
-from pipeline.settings import MINILM, RULES, ModelSettings, Settings
+from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
 from pipeline.vectors import Projector, VectorIndex
 from pipeline.webhooks import Courier
 
@@ -143,6 +143,22 @@ def build_embedder(settings: ModelSettings) -> Embedder:
     from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
 
     return LiteLLMEmbedder(
+        settings.model,
+        api_base=settings.api_base,
+        api_key=_secret(settings.api_key),
+        timeout_s=settings.timeout_s,
+    )
+
+
+def build_reranker(settings: ModelSettings) -> Reranker | None:
+    """None where no model is named: the fusion's order is all there is."""
+    if settings.model == NO_MODEL:
+        return None
+    if settings.model.startswith("local/"):
+        raise InvalidInput(f"{settings.model}: there is no local reranker.")
+    from pipeline.adapters.reranker_litellm import LiteLLMReranker  # noqa: PLC0415
+
+    return LiteLLMReranker(
         settings.model,
         api_base=settings.api_base,
         api_key=_secret(settings.api_key),

@@ -49,8 +49,12 @@ def tokens(text: str) -> int:
     return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
 
 
-def _line(number: int, passage: Memory | Turn) -> str:
+def told(passage: Memory | Turn) -> str:
+    """Its text on one line, after the name of who said it where that is known."""
     text = " ".join(passage.text.split())
     speaker = passage.speaker if isinstance(passage, Turn) else None
-    told = speaker and not text.startswith(f"{speaker}:")
-    return f"[{number}] {passage.said_at:%Y-%m-%d} {f'{speaker}: ' if told else ''}{text}"
+    return f"{speaker}: {text}" if speaker and not text.startswith(f"{speaker}:") else text
+
+
+def _line(number: int, passage: Memory | Turn) -> str:
+    return f"[{number}] {passage.said_at:%Y-%m-%d} {told(passage)}"

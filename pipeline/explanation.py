@@ -11,12 +11,14 @@ from pipeline.fusion import Score
 from pipeline.ledger import Ledger
 from pipeline.ledger.passages import Where
 from pipeline.ledger.turns import PassageKey
+from pipeline.selection import Selection
 
 
 class Verdict(StrEnum):
     RETURNED = "returned"
     BEYOND_TOP_K = "beyond_top_k"
     BELOW_THRESHOLD = "below_threshold"
+    FAR_BEHIND = "far_behind"
     NOT_A_CANDIDATE = "not_a_candidate"
     FILTERED = "filtered"
     UNKNOWN = "unknown"
@@ -27,6 +29,7 @@ MEANING = {
     Verdict.RETURNED: "It is among the results.",
     Verdict.BEYOND_TOP_K: "It ranks below the last result; ask for more with top_k.",
     Verdict.BELOW_THRESHOLD: "Its semantic score is below the threshold.",
+    Verdict.FAR_BEHIND: "It is clearly less relevant than the best; filter_memories cuts it.",
     Verdict.NOT_A_CANDIDATE: (
         "Other memories hold more of the query's words, and others lie nearer in meaning."
     ),
@@ -47,13 +50,24 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates, best first; `best` of them came back."""
+    """All candidates, best first, and which of them may come back."""
 
     where: Where
     scores: Mapping[PassageKey, Score]
     order: Sequence[PassageKey]
-    best: Sequence[PassageKey]
-    threshold: float
+    selection: Selection
+
+    def best(self) -> list[PassageKey]:
+        return self.selection.best(self.order, self.scores)
+
+    def verdict(self, key: PassageKey) -> Verdict:
+        """What became of a candidate."""
+        if key in self.best():
+            return Verdict.RETURNED
+        if not self.selection.is_near(key, self.scores[key]):
+            return Verdict.BELOW_THRESHOLD
+        kept = self.selection.kept(self.order, self.scores)
+        return Verdict.BEYOND_TOP_K if key in kept else Verdict.FAR_BEHIND
 
 
 # How many of those that were cut are told of where nobody names one.
@@ -65,7 +79,8 @@ async def explain(
 ) -> list[Explained]:
     """What became of these memories or turns; without ids, of the best that did not come back."""
     if ids is None:
-        cut = [key for key in ranking.order if key not in ranking.best]
+        best = set(ranking.best())
+        cut = [key for key in ranking.order if key not in best]
         ids = [key.public_id for key in cut[:NEXT]]
     return [await _explain(project_id, one, ranking, ledger) for one in ids]
 
@@ -74,14 +89,8 @@ async def _explain(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger
     key = next((key for key in ranking.order if key.public_id == one), None)
     if key is None:
         return Explained(one, await _why_none(project_id, one, ranking, ledger))
-    score = ranking.scores[key]
-    if key in ranking.best:
-        verdict = Verdict.RETURNED
-    elif not key.is_turn and score.semantic < ranking.threshold:
-        verdict = Verdict.BELOW_THRESHOLD
-    else:
-        verdict = Verdict.BEYOND_TOP_K
-    return Explained(one, verdict, ranking.order.index(key) + 1, score)
+    rank = ranking.order.index(key) + 1
+    return Explained(one, ranking.verdict(key), rank, ranking.scores[key])
 
 
 async def _why_none(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger) -> Verdict:

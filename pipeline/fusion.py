@@ -76,13 +76,17 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`total` is 0..1. `beside` and `session`: what the turns beside it and its session add."""
+    """`total` is 0..1. `beside` and `session`: what the turns beside it and its session add.
+
+    `reranked`, 0..1, is what a reranker said of it where one was asked: no part of the total.
+    """
 
     total: float
     signals: Signals
     weights: Weights
     beside: float
     session: float
+    reranked: float | None = None
 
     @property
     def semantic(self) -> float:

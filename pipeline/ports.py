@@ -114,6 +114,19 @@ class Embedder(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers the question, 0..1, in the texts' order.
+
+        Within a few seconds, for somebody waits. Errors: ModelUnavailable, ModelRejected,
+        MalformedAnswer.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
     """`payload` holds flat ids and numbers to filter by, never text."""

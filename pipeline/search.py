@@ -4,6 +4,7 @@
     vector ──► by meaning (the index) ─┴─► candidates ─► placed: who, when, beside what (the ledger)
                                                             │
     answer ◄── read (the ledger) ◄── the best ◄── fused ◄───┘
+                                       └─ reranked, on request
 
 Both indexes only propose; the ledger decides what exists, what it says and who may see it.
 """
@@ -31,7 +32,9 @@ from pipeline.ledger.graph import RelationView
 from pipeline.ledger.passages import Placed, Where
 from pipeline.ledger.turns import PassageKey, Turn
 from pipeline.places import places
-from pipeline.ports import Embedder, Vector
+from pipeline.ports import Embedder, Reranker, Vector
+from pipeline.reranking import Outcome, rerank
+from pipeline.selection import Selection
 from pipeline.speakers import named
 from pipeline.vectors import VectorIndex
 
@@ -50,6 +53,9 @@ ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 class Query:
     """`threshold` is compared with the semantic score of facts (0..1); 0 lets everything through.
 
+    `keyword_search` lets pass what holds a word of the question, `filter_memories` cuts what is far
+    behind the best (see pipeline/selection), `rerank` asks the reranker.
+
     `now`: when the question is asked, for "last week"; None is this moment. `around`: how many
     turns before and after each hit. `explain`: ids to say of what became of them; None
     means the best that were cut.
@@ -65,6 +71,9 @@ class Query:
     now: datetime | None = None
     around: int = 0
     explain: Sequence[UUID] | None = ()
+    keyword_search: bool = False
+    filter_memories: bool = False
+    rerank: bool = False
     weights: Weights = field(default_factory=Weights)
 
 
@@ -82,7 +91,7 @@ class Found:
     """`degraded`: the dense channel could not be asked, so only words were compared.
 
     `pending`: how many events of the ids that the filter pins had not ended; None where it pins
-    none.
+    none. `reranked`, and where that was asked for in vain, `not_reranked`: why.
     """
 
     hits: Sequence[Hit]
@@ -90,21 +99,33 @@ class Found:
     degraded: bool
     pending: int | None
     explained: Sequence[Explained] = ()
+    reranked: bool = False
+    not_reranked: str | None = None
 
 
 async def search(
-    project_id: UUID, query: Query, *, ledger: Ledger, embedder: Embedder, index: VectorIndex
+    project_id: UUID,
+    query: Query,
+    *,
+    ledger: Ledger,
+    embedder: Embedder,
+    index: VectorIndex,
+    reranker: Reranker | None = None,
 ) -> Found:
     ids = pinned(query.filter)
     near_lanes = lanes_of(project_id, ids)
     # Counted before anything is read: none pending means that nothing is missing below.
     pending = await ledger.events.unsettled(near_lanes) if ids else None
-    ranking, degraded = await _rank(project_id, query, ids, ledger, embedder, index)
+    fused, degraded = await _rank(project_id, query, ids, ledger, embedder, index)
+    outcome = Outcome(fused)
+    if query.rerank:
+        outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
+    ranking = outcome.ranking
     hits = await _read(query, ranking, ledger)
     told = [hit.found.text for hit in hits]
     near = await ledger.graph.near(near_lanes, query.text, told, limit=RELATIONS)
     explained = await explain(project_id, query.explain, ranking, ledger)
-    return Found(hits, near, degraded, pending, explained)
+    return Found(hits, near, degraded, pending, explained, outcome.reranked, outcome.reason)
 
 
 async def _rank(
@@ -126,21 +147,20 @@ async def _rank(
     candidates = await _candidates(query, where, words, meaning, ledger, embedder)
     now = await _now(query, ledger)
     scores = fuse(_signals(query, candidates, words, meaning, now), query.weights)
-    order = ranked(scores)
-    threshold = 0.0 if meaning.degraded else query.threshold
-    # Turns have no vectors: of them nothing is known but their words, and these they have.
-    best = [key for key in order if key.is_turn or scores[key].semantic >= threshold]
-    return Ranking(where, scores, order, best[: query.top_k], threshold), meaning.degraded
+    selection = Selection(
+        query.top_k,
+        threshold=0.0 if meaning.degraded else query.threshold,
+        by_words=query.keyword_search,
+        strict=query.filter_memories,
+    )
+    return Ranking(where, scores, ranked(scores), selection), meaning.degraded
 
 
 async def _read(query: Query, ranking: Ranking, ledger: Ledger) -> list[Hit]:
-    read = await ledger.passages.read(ranking.best)
-    around = await ledger.passages.around(ranking.best, turns=query.around)
-    return [
-        Hit(read[key], ranking.scores[key], around.get(key, ()))
-        for key in ranking.best
-        if key in read
-    ]
+    best = ranking.best()
+    read = await ledger.passages.read(best)
+    around = await ledger.passages.around(best, turns=query.around)
+    return [Hit(read[key], ranking.scores[key], around.get(key, ())) for key in best if key in read]
 
 
 async def _now(query: Query, ledger: Ledger) -> datetime:

@@ -24,6 +24,7 @@ PREFIX = "MEMLANE_"
 
 # The built-in models: no key, no network.
 RULES, MINILM = "local/rules", "local/minilm"
+NO_MODEL = "none"
 
 
 class ModelSettings(BaseModel):
@@ -78,6 +79,8 @@ class Settings(BaseSettings):
     # Models
     llm: ModelSettings = ModelSettings(model=RULES)
     embedder: ModelSettings = ModelSettings(model=MINILM)
+    # Somebody waits for a search: its model has seconds, not a minute.
+    reranker: ModelSettings = ModelSettings(model=NO_MODEL, timeout_s=5.0)
     graph: Literal["on", "off"] = "on"
 
     # What each term of a search score counts for

@@ -59,6 +59,20 @@ PAGES = {
     "page": _is("integer", "From 1."),
     "page_size": _is("integer", "1 to 200."),
 }
+OPTIONS = {
+    "rerank": _is("boolean", "Order the best by a reranker, where one is configured."),
+    "keyword_search": _is(
+        "boolean", "Also what holds a word of the question, below the threshold."
+    ),
+    "filter_memories": _is("boolean", "Only the clearly better ones of what is found."),
+    "fields": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": 'Keys to answer with, such as ["memory", "metadata.trip"].',
+    },
+    "reference_date": _is("string", 'When the question is asked, for "last week"; default: now.'),
+    "show_expired": _is("boolean", "Expired memories too."),
+}
 MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
 
 
@@ -88,7 +102,7 @@ def _add(arguments: Arguments) -> Asked:
 
 
 def _search(arguments: Arguments) -> Asked:
-    body = _given(arguments, "query", "top_k", "threshold", "rerank")
+    body = _given(arguments, "query", "top_k", "threshold", *OPTIONS)
     return Asked("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
 
 
@@ -125,7 +139,8 @@ TOOLS = (
             "query": _is("string", "The question, in plain words."),
             "top_k": _is("integer", "How many; default 10."),
             "threshold": _is("number", "Least similarity, 0 to 1."),
-        },
+        }
+        | OPTIONS,
         ("query",),
         _search,
     ),

@@ -90,6 +90,7 @@ async def list_version_1(
     start_date: str | None = None,
     end_date: str | None = None,
     show_expired: bool = False,
+    latest_only: bool = False,
     limit: int | None = None,
     number: PageNumber = None,
     size: PageSize = None,
@@ -110,6 +111,7 @@ async def list_version_1(
         start_date=start_date,
         end_date=end_date,
         show_expired=show_expired,
+        latest_only=latest_only,
     )
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")

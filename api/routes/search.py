@@ -49,11 +49,19 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         now=request.reference_date,
         around=request.context_turns,
         explain=request.named(),
+        keyword_search=request.keyword_search,
+        filter_memories=request.filter_memories,
+        rerank=request.rerank,
         weights=api.settings.search,
     )
     token = await caught_up(request, api, project)
     stores = api.stores
     found = await search.search(
-        project.id, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
+        project.id,
+        query,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        reranker=api.reranker,
     )
-    return shapes.search(found, max_tokens=request.max_tokens) | token
+    return shapes.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

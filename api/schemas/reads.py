@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from api.schemas.body import EntityId, Request
+from api.schemas.fields import MemoryFields
 from api.schemas.search_options import SearchOptions
 from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
@@ -28,6 +29,10 @@ class ReadRequest(Request):
     start_date: str | None = None
     end_date: str | None = Field(default=None, description="A bare date includes its day.")
     show_expired: bool = False
+    latest_only: bool = Field(
+        default=False,
+        description="Changes nothing: a memory keeps its id, and only its newest text.",
+    )
     after_event: UUID | None = Field(
         default=None, description="Answer once this event of yours has ended, or `wait` is over."
     )
@@ -54,7 +59,9 @@ class ListRequest(ReadRequest):
 
     page: int | None = None
     page_size: int | None = None
-    fields: list[str] | None = Field(default=None, description="Keys of a memory to answer with.")
+    fields: MemoryFields = Field(
+        default=None, description="Keys of a memory to answer with; `metadata.x` is one key of it."
+    )
 
 
 class SearchRequest(ReadRequest, SearchOptions):

@@ -1,4 +1,4 @@
-"""What a search may ask for beyond its query: turns, neighbours, a context, an explanation."""
+"""What a search may ask for beyond its query: how to choose, what to add, what to leave out."""
 
 from __future__ import annotations
 
@@ -8,10 +8,28 @@ from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
 
+from api.schemas.fields import ResultFields
 from pipeline.filters import moment
 
 
 class SearchOptions(BaseModel):
+    rerank: bool = Field(
+        default=False,
+        description=(
+            "Let the configured reranker order the best candidates; `reranked` says whether it "
+            "did, `not_reranked` why not."
+        ),
+    )
+    keyword_search: bool = Field(
+        default=False,
+        description="Also what holds a word of the query, however far below the threshold.",
+    )
+    filter_memories: bool = Field(
+        default=False, description="Only the clearly better ones of what is found."
+    )
+    fields: ResultFields = Field(
+        default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."
+    )
     reference_date: datetime | None = Field(
         default=None, description='When the question is asked, for "last week"; default: now.'
     )

@@ -1,6 +1,6 @@
 """One network call through LiteLLM, with its import, in-call retries and error names.
 
-Shared by llm_litellm and embedder_litellm; nothing else imports litellm.
+Shared by the adapters named *_litellm; nothing else imports litellm.
 
 - litellm is imported on first use, in a thread: 1.5 to 7 CPU seconds that must not stop the loop.
 - LiteLLM's errors carry prompts, answers and headers in their text: none of it leaves this module.
@@ -50,8 +50,13 @@ _PASSING = frozenset({408, 409, 425})
 _ABOUT_FORMAT = re.compile(
     r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar", re.IGNORECASE
 )
-# LiteLLM reports a key that was never given as HTTP 500, which no retry mends.
-_NO_KEY = re.compile(r"missing (credentials|\w+ api key)|api_key.{0,40}must be set", re.IGNORECASE)
+# LiteLLM reports as HTTP 500 what no retry mends: a key that was never given, and a provider that
+# does not do what it is asked for.
+_NO_KEY = re.compile(
+    r"missing (credentials|\w+ api key)|api_key.{0,40}must be set|api[ _]key is required",
+    re.IGNORECASE,
+)
+_CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
 
 
 class FormatRefused(ModelRejected):
@@ -178,6 +183,8 @@ def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected
     told = f"{model}: {type(error).__name__}" + (f" (HTTP {status})" if status else "")
     if _NO_KEY.search(str(error)):
         return ModelRejected(f"{model}: no API key is set")
+    if status == 500 and _CANNOT.search(str(error)):
+        return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
     if status == 429:
         return Throttled(told, retry_after_s=retry_after_s(_headers(error)))
     if status is None or status >= 500 or status in _PASSING:

@@ -95,6 +95,20 @@ async def test_an_agent_remembers_finds_changes_and_deletes(service: Service) ->
         assert await refusal(opened, "get_memory", memory_id=memory_id) == "Memory not found!"
 
 
+async def test_an_agent_chooses_what_a_search_brings(service: Service) -> None:
+    await service.add("I live in Bern. I like jazz.")
+    options = {"rerank": True, "keyword_search": True, "filter_memories": True, "threshold": 0.99}
+    async with session(service) as opened:
+        found = await call(
+            opened, "search_memories", query="jazz", fields=["memory"], **options, **MAYA
+        )
+        assert found["not_reranked"] == "NOT_CONFIGURED"
+        [row] = found["results"]
+        assert row == {"id": row["id"], "memory": "User likes jazz"}
+        said = await refusal(opened, "search_memories", query="x", fields=["memo"], **MAYA)
+        assert said.startswith("fields: 'memo' is no field")
+
+
 async def test_ids_beside_filters_narrow_them(service: Service) -> None:
     await service.add("I live in Bern.")
     async with session(service) as opened:

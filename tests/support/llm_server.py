@@ -2,6 +2,7 @@
 
 It reads our own prompts back into values and answers them through a MemoryModel (local/rules), so
 the same conversation flows end to end through LiteLLM, HTTP and the parsers, with no real model.
+It embeds and reranks too, by words.
 
     async with LLMServer() as server:
         server.on("extract", "429", times=1, retry_after_s=0)
@@ -26,10 +27,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.ports import MemoryModel
+from pipeline.adapters.reranker_overlap import OverlapReranker
+from pipeline.ports import MemoryModel, Reranker
 from tests.support.llm_answers import Answers, kind_of
 
-On = Literal["any", "extract", "decide", "relate", "repair", "embed", "other"]
+On = Literal["any", "extract", "decide", "relate", "repair", "embed", "rerank", "other"]
 Do = Literal[
     "delay",
     "401",
@@ -101,7 +103,12 @@ class LLMServer:
     """The server inside a test's event loop; `calls` holds the latest CALLS_KEPT requests."""
 
     def __init__(
-        self, memory: MemoryModel | None = None, *, latency_ms: float = 0.0, seed: int = 0
+        self,
+        memory: MemoryModel | None = None,
+        *,
+        reranker: Reranker | None = None,
+        latency_ms: float = 0.0,
+        seed: int = 0,
     ) -> None:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
         # Tokens of the answers given, as they were told.
@@ -111,6 +118,7 @@ class LLMServer:
         self._latency_ms = latency_ms
         self._random = random.Random(seed)
         self._embedder = HashEmbedder()
+        self._reranker = reranker or OverlapReranker()
         self._answers = Answers(memory)
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -167,6 +175,8 @@ class LLMServer:
             return await self._model(request, reader, self._chat)
         if request.path.endswith("/embeddings"):
             return await self._model(request, reader, self._embed)
+        if request.path.endswith("/rerank"):
+            return await self._model(request, reader, self._rerank)
         return _error(404, f"no such path: {request.path}")
 
     def _admin(self, request: Request) -> Reply:
@@ -224,6 +234,14 @@ class LLMServer:
         used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
         return Reply({"object": "list", "data": rows, "model": call.model, "usage": used})
 
+    async def _rerank(self, body: Any, call: Call) -> Reply:
+        """As Cohere answers, and those who follow it: best first, each by its index."""
+        scores = await self._reranker.rerank(body["query"], body["documents"])
+        rows = [{"index": at, "relevance_score": score} for at, score in enumerate(scores)]
+        rows.sort(key=lambda row: -row["relevance_score"])
+        used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
+        return Reply({"id": "stand-in", "results": rows[: body.get("top_n")], "usage": used})
+
 
 async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Reply | None:
     """The reply that ends the request here; None where it goes on to an answer."""
@@ -245,6 +263,8 @@ async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Re
 
 
 def _spoiled(reply: Reply, done: set[Do]) -> Reply:
+    if "malformed" in done and "results" in reply.body:
+        return Reply(reply.body | {"results": reply.body["results"][1:]})
     if not isinstance(reply.body, dict) or "choices" not in reply.body:
         return reply
     choice = reply.body["choices"][0]
@@ -262,16 +282,25 @@ def _spoiled(reply: Reply, done: set[Do]) -> Reply:
 
 def _call(request: Request) -> Call:
     body = request.body
-    given = body.get("messages")
-    prompt = json.dumps(body.get("input")) if given is None else "\n".join(map(_said, given))
+    kind, prompt = _asked(body)
     return Call(
-        kind="embed" if given is None else kind_of(prompt),
+        kind=kind,
         repair="\n## Correction\n" in prompt,
         model=body.get("model", ""),
         prompt=prompt,
         response_format=(body.get("response_format") or {}).get("type"),
         headers=request.headers,
     )
+
+
+def _asked(body: Mapping[str, Any]) -> tuple[str, str]:
+    """The kind of a request, and what it says."""
+    if "documents" in body:
+        return "rerank", "\n".join([body["query"], *body["documents"]])
+    if (given := body.get("messages")) is None:
+        return "embed", json.dumps(body.get("input"))
+    prompt = "\n".join(map(_said, given))
+    return kind_of(prompt), prompt
 
 
 def _said(message: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from api import shapes
 from api.schemas import (
     LONGEST_ID,
     MOST_MESSAGES,
@@ -20,11 +21,16 @@ from api.schemas import (
     SearchRequest,
     UpdateRequest,
 )
+from api.schemas.fields import OF_A_MEMORY, OF_A_RESULT
 from pipeline import filters
 from pipeline.domain import Instructions, Message, Role, Scope
 from pipeline.errors import InvalidInput
 from pipeline.filters import ENTITY_IDS, AllOf
+from pipeline.fusion import Score, Signals, Weights
+from pipeline.ledger.changes import Memory
 from pipeline.ledger.projects import Project
+from pipeline.ledger.turns import Turn
+from pipeline.search import Hit
 
 PROJECT = Project(UUID(int=1), UUID(int=2), "test")
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -270,6 +276,39 @@ def test_a_search_has_defaults_and_bounds() -> None:
     request = SearchRequest.model_validate({"query": "  tea?  "})
     assert (request.query, request.top_k, request.threshold) == ("tea?", 10, 0.1)
     assert not request.show_expired
+    asked = (request.rerank, request.keyword_search, request.filter_memories)
+    assert not any(asked)
+
+
+def test_the_fields_that_are_known_are_those_that_rows_have() -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    scope = Scope(PROJECT.id, user_id="maya")
+    stored = Memory(
+        id=UUID(int=3), lane_id=UUID(int=4), scope=scope, text="User likes tea", metadata={},
+        attributed_to=Role.USER, state="ACTIVE", immutable=False, expiration_date=None, version=1,
+        event_id=None, message_ordinal=None, valid_from=at,
+    )  # fmt: skip
+    said = Turn(UUID(int=5), scope, Role.USER, "Maya", "Tea!", {}, UUID(int=6), at, at, False)
+    score = Score(0.5, Signals(), Weights(), 0.0, 0.0)
+    assert tuple(shapes.memory(stored)) == OF_A_MEMORY
+    rows = [shapes.hit(Hit(stored, score, [said])), shapes.hit(Hit(said, score, [said]))]
+    assert {*rows[0], *rows[1]} == set(OF_A_RESULT)
+
+
+def test_a_list_knows_the_fields_of_a_memory_only() -> None:
+    assert ListRequest.model_validate({"fields": ["memory", "metadata.a.b"]}).fields
+    with pytest.raises(ValidationError, match="'score' is no field"):
+        ListRequest.model_validate({"fields": ["score"]})
+
+
+def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
+    row = {"id": "1", "memory": "x", "metadata": {"a": 1, "b": {"c": 2}}}
+    assert shapes.only(row, None) == shapes.only(row, []) == row
+    assert shapes.only(row, ["memory"]) == {"id": "1", "memory": "x"}
+    assert shapes.only(row, ["metadata.a"]) == {"id": "1", "metadata": {"a": 1}}
+    assert shapes.only(row, ["metadata.a", "metadata"]) == {"id": "1", "metadata": row["metadata"]}
+    assert shapes.only(row, ["metadata.x"]) == {"id": "1", "metadata": None}
+    assert shapes.only(row | {"metadata": None}, ["metadata.a"]) == {"id": "1", "metadata": None}
 
 
 @pytest.mark.parametrize(
@@ -282,6 +321,14 @@ def test_a_search_has_defaults_and_bounds() -> None:
         ({"query": "x", "top_k": 0}, "top_k"),
         ({"query": "x", "top_k": 1_001}, "top_k"),
         ({"query": "x", "threshold": 1.1}, "threshold"),
+        ({"query": "x", "rerank": "perhaps"}, "rerank"),
+        ({"query": "x", "keyword_search": 2}, "keyword_search"),
+        ({"query": "x", "filter_memories": {}}, "filter_memories"),
+        ({"query": "x", "latest_only": "newest"}, "latest_only"),
+        ({"query": "x", "fields": "memory"}, "fields"),
+        ({"query": "x", "fields": [7]}, "fields.0"),
+        ({"query": "x", "fields": ["id", "memo"]}, "'memo' is no field; use type, id, memory, "),
+        ({"query": "x", "fields": [""]}, "'' is no field"),
     ],
 )
 def test_a_search_out_of_bounds_is_refused_by_name(body: dict[str, Any], said: str) -> None:

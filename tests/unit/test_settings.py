@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from pipeline import settings
+from pipeline.bootstrap import build_reranker
 from pipeline.errors import InvalidInput
 from pipeline.settings import RULES, ModelSettings, Settings, known_names, load
 
@@ -41,6 +42,7 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     assert (found.database_url, found.broker_url, found.chroma_url) == (None, None, None)
     assert found.llm.model == "local/rules"
     assert found.embedder.model == "local/minilm"
+    assert (found.reranker.model, found.reranker.timeout_s) == ("none", 5.0)
     assert found.graph == "on"
 
 
@@ -63,7 +65,7 @@ def test_each_documented_handle_is_read(
     assert getattr(given({name: value}), field) == read
 
 
-@pytest.mark.parametrize("part", ["LLM", "EMBEDDER"])
+@pytest.mark.parametrize("part", ["LLM", "EMBEDDER", "RERANKER"])
 def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
     found = given(
         {
@@ -78,11 +80,22 @@ def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
     assert (model.api_key.get_secret_value(), model.timeout_s) == ("k", 5.0)
 
 
-@pytest.mark.parametrize("part", ["LLM", "EMBEDDER"])
+@pytest.mark.parametrize("part", ["LLM", "EMBEDDER", "RERANKER"])
 def test_one_nested_name_alone_leaves_the_others_at_their_defaults(given: Any, part: str) -> None:
     found = given({f"MEMLANE_{part}__TIMEOUT_S": "5"})
     model = getattr(found, part.lower())
     assert (model.model, model.timeout_s) == (getattr(Settings(), part.lower()).model, 5.0)
+
+
+def test_a_reranker_alone_keeps_the_seconds_that_a_search_can_wait(given: Any) -> None:
+    found = given({"MEMLANE_RERANKER__MODEL": "cohere/rerank-v3.5"})
+    assert (found.reranker.model, found.reranker.timeout_s) == ("cohere/rerank-v3.5", 5.0)
+
+
+def test_a_reranker_is_built_only_where_one_is_named() -> None:
+    assert build_reranker(Settings().reranker) is None
+    with pytest.raises(InvalidInput, match="there is no local reranker"):
+        build_reranker(ModelSettings(model="local/rules"))
 
 
 def test_an_empty_variable_is_as_good_as_none(given: Any) -> None:

@@ -76,6 +76,11 @@ const checks = {
     const { results } = await client.search("jazz", { filters: { user_id: user }, topK: 1 });
     assert.deepEqual(results.map((one) => one.memory), ["User likes jazz"]);
     assert.ok(results[0].score > 0 && results[0].score <= 1);
+    const chosen = await client.search("jazz", {
+      filters: { user_id: user }, threshold: 1, rerank: true, keywordSearch: true, latestOnly: true, fields: ["memory"],
+    });
+    assert.deepEqual(chosen.results, [{ id: results[0].id, memory: "User likes jazz" }]);
+    await assert.rejects(client.search("jazz", { filters: { user_id: user }, fields: ["memo"] }), /is no field/);
   },
   async update() {
     const id = await stored("I like tea.", somebody());

@@ -191,6 +191,22 @@ async def search(client: Client) -> None:
     if SINCE_2:
         one = await client.call("search", "jazz", filters={"user_id": user}, top_k=1, threshold=0.0)
         assert len(one["results"]) == 1
+    await search_options(client, user)
+
+
+async def search_options(client: Client, user: str) -> None:
+    whose: dict[str, Any] = {"filters": {"user_id": user}} if SINCE_1 else {"user_id": user}
+    options = {"rerank": True, "keyword_search": True, "filter_memories": True}
+    fields = {"fields": ["memory", "score"], "threshold": 1.0}
+    found = await client.call("search", "jazz", **whose, **options, **fields)
+    [row] = found["results"] if SINCE_1 else found
+    assert (set(row), row["memory"]) == ({"id", "memory", "score"}, "User likes jazz")
+    refused = ""
+    try:
+        await client.call("search", "jazz", **whose, fields=["memo"])
+    except Exception as error:
+        refused = str(error)
+    assert "'memo' is no field" in refused, refused
 
 
 @check("update")

@@ -1,0 +1,24 @@
+"""A fake reranker for tests: how many of the question's words a text holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_WORD = re.compile(r"\w+")
+
+
+class OverlapReranker:
+    """Deterministic, without a model; knows words, not meanings."""
+
+    @property
+    def name(self) -> str:
+        return "fake/overlap"
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        asked = _words(question)
+        return [len(asked & _words(text)) / (len(asked) or 1) for text in texts]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))

@@ -1,0 +1,59 @@
+"""A reranker behind HTTP on real processes: it orders the best, and nobody waits for a dead one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.llm_server import LLMServer
+from tests.support.stack import Stack
+
+SAID = ("I live in Bergen.", "I own a boat.", "I play the tuba.")
+ASKED = "Which instrument does the user play?"
+TIMEOUT_S = 2.0
+
+
+class LongestFirst:
+    """A reranker of another mind than the fusion."""
+
+    name = "fake/longest"
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [1 - 1 / (1 + len(text)) for text in texts]
+
+
+async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: Path) -> None:
+    async with LLMServer(reranker=LongestFirst()) as server:
+        settings = {
+            "MEMLANE_RERANKER__MODEL": "infinity/stand-in",
+            "MEMLANE_RERANKER__API_BASE": server.base_url,
+            "MEMLANE_RERANKER__API_KEY": "sk-rerank",
+            "MEMLANE_RERANKER__TIMEOUT_S": str(TIMEOUT_S),
+        }
+        with Stack(tmp_path / "stack", settings) as stack:
+            async with stack.client() as client:
+                await client.ended(await client.add("maya", *SAID))
+                fused = [hit["memory"] for hit in (await client.search("maya", ASKED))["results"]]
+                assert "tuba" in fused[0]
+
+                found = await client.search("maya", ASKED, rerank=True, threshold=0)
+                assert found["reranked"] is True
+                memories = [hit["memory"] for hit in found["results"]]
+                assert memories == sorted(memories, key=len, reverse=True)
+                assert server.calls[-1].headers["authorization"] == "Bearer sk-rerank"
+
+                server.on("rerank", "hang")
+                began = time.monotonic()
+                found = await client.search("maya", ASKED, rerank=True)
+                assert time.monotonic() - began < 2 * TIMEOUT_S
+                assert (found["reranked"], found["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+                assert [hit["memory"] for hit in found["results"]] == fused
+
+                await server.stop()
+                found = await client.search("maya", ASKED, rerank=True)
+                assert (found["reranked"], found["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+
+                server.rules.clear()
+                await server.start(server.port)
+                assert (await client.search("maya", ASKED, rerank=True))["reranked"] is True
