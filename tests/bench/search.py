@@ -16,6 +16,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -38,6 +39,7 @@ from tests.support.stack import Stack
 SIZES = (1_000, 10_000, 100_000)
 USERS = 1_000
 WORDS, TEXT_WORDS, QUERY_WORDS = 20_000, 12, 6
+SYLLABLES = [one + two for one in "bdfgklmnprtvz" for two in ("a", "i", "o", "un", "ar")]
 QUERIES, WARM = 300, 30
 PAGE = 2_000
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,15 +66,27 @@ class RandomVectors:
 
 
 class Speech:
-    """Sentences whose words are as unequal as those of people."""
+    """Sentences whose words are as unequal as those of people, a fifth of them compounds."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._words = [f"word{number}q" for number in range(WORDS)]
-        self._weights = [1 / (rank + 1) for rank in range(WORDS)]
+        self._words = [_word(number) for number in range(WORDS)]
+        self._weights = list(accumulate(1 / (rank + 1) for rank in range(WORDS)))
 
     def sentence(self, length: int) -> str:
-        return " ".join(self._chance.choices(self._words, self._weights, k=length))
+        chosen = self._chance.choices(self._words, cum_weights=self._weights, k=length)
+        return " ".join(chosen)
+
+
+def _word(number: int) -> str:
+    whole, compound = divmod(number, 5)
+    return _sound(number) if compound else _sound(whole) + _sound(number)
+
+
+def _sound(number: int) -> str:
+    """Syllables, more of them for a rarer word."""
+    rest, last = divmod(number, len(SYLLABLES))
+    return (_sound(rest) if rest else "") + SYLLABLES[last]
 
 
 async def fill(

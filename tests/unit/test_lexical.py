@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lexical import LONGEST_WORD, MOST_ASKED, MOST_TERMS, asked, fold, stem, terms
+from pipeline.lexical import LONGEST_WORD, MOST_ASKED, MOST_TERMS, asked, fold, root, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,19 @@ def test_a_text_is_cut_into(text: str, found: list[str]) -> None:
 )
 def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
     assert terms(one) == terms(other) != []
+
+
+@pytest.mark.parametrize(
+    ("word", "compound"),
+    [
+        ("Versicherungen", "Krankenversicherungskarte"),
+        ("Katze", "Katzenfutter"),
+        ("Räder", "Fahrradschlauch"),
+        ("Hunde", "Hundeschule"),
+    ],
+)
+def test_a_word_keeps_its_root_inside_a_compound(word: str, compound: str) -> None:
+    assert root(terms(word)[0]) in terms(compound)[0]
 
 
 @pytest.mark.parametrize("word", ["war", "die", "hat", "mit", "sin"])
