@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lexical import LONGEST_WORD, MOST_ASKED, MOST_TERMS, asked, fold, root, stem, terms
+from pipeline.lexical import (
+    LONGEST_WORD,
+    MOST_ASKED,
+    MOST_AT_ONCE,
+    MOST_TERMS,
+    asked,
+    cut,
+    fold,
+    root,
+    stem,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,17 @@ def test_long_texts_and_questions_are_bounded() -> None:
     assert len(terms(words)) == MOST_TERMS
     assert len(asked(words)) == MOST_ASKED
     assert terms("x" * (LONGEST_WORD + 1)) == []
+
+
+async def test_nobody_waits_while_long_texts_are_cut() -> None:
+    texts = [" ".join(f"word{n}x" for n in range(1_000))] * (MOST_AT_ONCE // 5_000)
+    cutting = asyncio.create_task(cut(texts))
+    turns = 0
+    while not cutting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 2
+    assert cutting.result() == [terms(text) for text in texts]
 
 
 @given(st.text())
