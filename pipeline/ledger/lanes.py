@@ -127,6 +127,7 @@ class Lanes:
             for place, add in enumerate(adds, start=1)
             for ordinal, message in enumerate(add.messages)
         ]
+        cut = await lexical.cut([message.content for _, _, message in said])
         values = {
             "event_ids": [add.event_id for add in adds],
             "lane_ids": [add.scope.lane_id for add in adds],
@@ -146,7 +147,7 @@ class Lanes:
             "names": [message.name for _, _, message in said],
             "contents": [message.content for _, _, message in said],
             # An array of arrays would have to be a rectangle.
-            "terms": [" ".join(lexical.terms(message.content)) for _, _, message in said],
+            "terms": [" ".join(terms) for terms in cut],
             "grace": self.grace,
         }
         rows = await self._direct.rows(statement("accept"), values)

@@ -111,7 +111,7 @@ class Passages:
         """
         if not asked:
             return {}
-        rows = await self._rows(ranking(_scope(where), asked).limit(limit))
+        rows = await self._rows(ranking(_scope(where), asked, limit=limit))
         return {PassageKey(row.id, row.ordinal): min(1.0, row.share) for row in rows}
 
     async def placed(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, ClassVar
 from uuid import UUID, uuid5
 
@@ -121,6 +122,7 @@ heard = _turns("heard")
 said = _turns("said", ~_verbatim)
 
 
+@cache
 def forgotten(turn: FromClause) -> ColumnElement[bool]:
     """A person deleted a memory that was read from this turn."""
     source, last = memory_history.alias("source"), memory_history.alias("last")
@@ -150,6 +152,7 @@ def among(turn: FromClause, keys: Sequence[PassageKey]) -> ColumnElement[bool]:
     return place.in_(select(listed.c.id, listed.c.ordinal))
 
 
+@cache
 def just_before(turn: FromClause) -> FromClause:
     """The turn said just before, in the same lane."""
     earlier = messages.alias()

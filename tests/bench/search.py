@@ -1,7 +1,11 @@
-"""What a search costs at 1,000 to 100,000 memories of 1,000 users: `python -m tests.bench.search`.
+"""What a whole search costs at 1,000 to 100,000 memories: `python -m tests.bench.search`.
 
-Everything but the query's embedding: the memories are synthetic, with random vectors and words by
-Zipf's law, written straight into ledger and index. JSON on stdout and in bench-results/.
+Everything but the query's embedding, in a process beside the servers: the memories are synthetic,
+with random vectors and words by Zipf's law, written straight into ledger and index. One user's
+search never walks pgvector's graph, so none is built. JSON on stdout and in bench-results/.
+
+    python -m tests.bench.search --vectors pgvector chroma --sizes 1000 10000 100000 1000000
+    python -m tests.bench.search --vectors pgvector --sizes 10000 --users 1
 """
 
 from __future__ import annotations
@@ -9,35 +13,42 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import statistics
 import tempfile
 import time
-from array import array
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import numpy as np
 import uvloop
-from sqlalchemy import insert, select, text
+from sqlalchemy import Table, text
 
-from deploy.stack.layout import Layout
+from deploy.stack.servers import Chroma, Postgres
 from pipeline import bootstrap, lexical, search
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
 from pipeline.filters import parse
 from pipeline.ledger.changes import text_hash
-from pipeline.ledger.schema import events, lanes, memories, messages, projects
+from pipeline.ledger.migrate import migrate
+from pipeline.ledger.schema import events, lanes, memories, messages
 from pipeline.ports import Vector
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex
-from tests.support.stack import Stack
+from tests.bench.search_latency import Tables
 
 SIZES = (1_000, 10_000, 100_000)
+BACKENDS = ("pgvector", "chroma")
 USERS = 1_000
 WORDS, TEXT_WORDS, QUERY_WORDS = 20_000, 12, 6
+SYLLABLES = [one + two for one in "bdfgklmnprtvz" for two in ("a", "i", "o", "un", "ar")]
+CLIENTS = (1, 16)
 QUERIES, WARM = 300, 30
 PAGE = 2_000
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,8 +59,8 @@ class RandomVectors:
 
     name = "local/minilm"
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self) -> None:
+        self._chance = np.random.default_rng(7)
 
     async def dimensions(self) -> int:
         return DIMENSIONS
@@ -58,21 +69,35 @@ class RandomVectors:
         return [self.one() for _ in texts]
 
     def one(self) -> Vector:
-        values = [self._chance.gauss(0, 1) for _ in range(DIMENSIONS)]
-        length = sum(value * value for value in values) ** 0.5
-        return [value / length for value in values]
+        return list(self.array().tolist())
+
+    def array(self) -> np.ndarray:
+        values = self._chance.standard_normal(DIMENSIONS, dtype=np.float32)
+        return values / np.linalg.norm(values)
 
 
 class Speech:
-    """Sentences whose words are as unequal as those of people."""
+    """Sentences whose words are as unequal as those of people, a fifth of them compounds."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._words = [f"word{number}q" for number in range(WORDS)]
-        self._weights = [1 / (rank + 1) for rank in range(WORDS)]
+        self._words = [_word(number) for number in range(WORDS)]
+        self._weights = list(accumulate(1 / (rank + 1) for rank in range(WORDS)))
 
     def sentence(self, length: int) -> str:
-        return " ".join(self._chance.choices(self._words, self._weights, k=length))
+        chosen = self._chance.choices(self._words, cum_weights=self._weights, k=length)
+        return " ".join(chosen)
+
+
+def _word(number: int) -> str:
+    whole, compound = divmod(number, 5)
+    return _sound(number) if compound else _sound(whole) + _sound(number)
+
+
+def _sound(number: int) -> str:
+    """Syllables, more of them for a rarer word."""
+    rest, last = divmod(number, len(SYLLABLES))
+    return (_sound(rest) if rest else "") + SYLLABLES[last]
 
 
 async def fill(
@@ -82,11 +107,18 @@ async def fill(
     for start in range(0, count, PAGE):
         size = min(PAGE, count - start)
         rows = [_row(project, (start + at) % users, speech, vectors) for at in range(size)]
-        async with stores.ledger.engine.begin() as connection:
-            for table in (events, messages, memories):
-                await connection.execute(insert(table), [row[table.name] for row in rows])
-        while await stores.index.catch_up(limit=500):
+        for table in (events, messages, memories):
+            await _copy(stores, table, [row[table.name] for row in rows])
+        while await stores.index.catch_up(limit=PAGE):
             pass
+
+
+async def _copy(stores: Stores, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    async with stores.ledger.engine.begin() as connection:
+        raw = (await connection.get_raw_connection()).driver_connection
+        assert raw is not None
+        records = [tuple(row.values()) for row in rows]
+        await raw.copy_records_to_table(table.name, records=records, columns=list(rows[0]))
 
 
 def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> dict[str, Any]:
@@ -100,7 +132,7 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
             "lane_id": lane_id,
             "seq": seq,
             "status": "SUCCEEDED",
-            "options": {"infer": True, "metadata": {}},
+            "options": '{"infer": true, "metadata": {}}',
             "tokens": TEXT_WORDS,
         },
         "messages": {
@@ -121,7 +153,7 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
             "text_hash": text_hash(sentence),
             "terms": terms,
             "attributed_to": "user",
-            "embedding": array("f", vectors.one()).tobytes(),
+            "embedding": vectors.array().tobytes(),
             "embedder": vectors.name,
             "event_id": event_id,
             "message_ordinal": 0,
@@ -133,7 +165,7 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
 async def measure(
     stores: Stores, project: UUID, users: int, speech: Speech, *, clients: int, turns: bool
 ) -> dict[str, float]:
-    """Milliseconds of a search as its caller sees it."""
+    """Milliseconds of a search as its caller sees it; `cpu_ms` is of this process alone."""
     took: list[float] = []
     left = iter(range(QUERIES + WARM))
 
@@ -147,67 +179,79 @@ async def measure(
             )
             took.append(1000 * (time.perf_counter() - began))
 
+    began, cpu_began = time.perf_counter(), time.process_time()
     await asyncio.gather(*(client() for _ in range(clients)))
+    passed_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
     ordered = sorted(took[WARM:])
     return {
         "p50_ms": round(statistics.median(ordered), 1),
         "p95_ms": round(ordered[int(0.95 * len(ordered))], 1),
+        "per_s": round(len(took) / passed_s),
+        "cpu_ms": round(1000 * cpu_s / len(took), 1),
     }
 
 
-async def run(stack: Stack, sizes: Sequence[int], users: int) -> dict[str, Any]:
-    chance = random.Random(7)
-    speech, vectors = Speech(chance), RandomVectors(chance)
-    built = bootstrap.stores(_settings(stack))
-    index = VectorIndex(built.vectors, built.ledger.memories, vectors, buckets=64)
-    stores = Stores(built.ledger, built.vectors, vectors, index)
-    async with stores.ledger.engine.begin() as connection:
-        project = (await connection.execute(select(projects.c.id))).scalars().first()
-        assert project is not None
-        mine = [
-            {"id": UUID(int=n + 1), "project_id": project, "user_id": str(n), "state": "IDLE"}
-            for n in range(users)
-        ]
-        await connection.execute(insert(lanes), mine)
+async def run(stores: Stores, sizes: Sequence[int], users: int) -> dict[str, Any]:
+    speech, vectors = Speech(random.Random(7)), RandomVectors()
+    project, _ = await stores.ledger.projects.create("bench")
+    mine = [
+        {"id": UUID(int=n + 1), "project_id": project.id, "user_id": str(n), "state": "IDLE"}
+        for n in range(users)
+    ]
+    await _copy(stores, lanes, mine)
     report: dict[str, Any] = {}
     held = 0
     for size in sizes:
-        await fill(stores, project, users, size - held, speech, vectors)
+        await fill(stores, project.id, users, size - held, speech, vectors)
         held = size
-        async with stores.ledger.engine.connect() as connection:
-            await connection.execution_options(isolation_level="AUTOCOMMIT")
-            await connection.execute(text("VACUUM ANALYZE memories, messages, events, lanes"))
+        await _vacuum(stores)
         report[str(size)] = {
             f"{clients}_clients{'_with_turns' if turns else ''}": await measure(
-                stores, project, users, speech, clients=clients, turns=turns
+                stores, project.id, users, speech, clients=clients, turns=turns
             )
-            for clients in (1, 16)
+            for clients in CLIENTS
             for turns in (False, True)
         }
-        print(size, report[str(size)], flush=True)
-    await built.close()
+        print(size, json.dumps(report[str(size)]), flush=True)
     return report
 
 
-def _settings(stack: Stack) -> Settings:
-    layout = Layout(stack.data_dir)
-    at = json.loads(layout.ports.read_text())
-    password = layout.secret("postgres_password")
-    return Settings.model_validate(
-        {
-            "database_url": f"postgresql://memlane:{password}@127.0.0.1:{at['postgres']}/memlane",
-            "chroma_url": f"http://127.0.0.1:{at['chroma']}",
-        }
-    )
+async def _vacuum(stores: Stores) -> None:
+    """As autovacuum leaves it in time."""
+    async with stores.ledger.engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")
+        await connection.execute(text("VACUUM ANALYZE"))
+
+
+@asynccontextmanager
+async def servers(folder: Path, backend: str) -> AsyncIterator[Stores]:
+    """An empty ledger and index, in servers of their own."""
+    async with AsyncExitStack() as stack:
+        at = {"database_url": stack.enter_context(Postgres(folder / "postgres")).url}
+        if backend == "chroma":
+            at["chroma_url"] = stack.enter_context(Chroma(folder / "chroma")).url
+        settings = Settings.model_validate(at | {"vectors": backend})
+        built = bootstrap.stores(settings)
+        stack.push_async_callback(built.close)
+        ledger, embedder = built.ledger, RandomVectors()
+        await migrate(ledger.engine)
+        vectors = Tables(ledger.engine) if backend == "pgvector" else built.vectors
+        index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
+        yield Stores(ledger, vectors, embedder, index)
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--vectors", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--users", type=int, default=USERS)
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
-        report = await run(stack, asked.sizes, asked.users)
+    report: dict[str, Any] = {"cores": os.cpu_count(), "users": asked.users}
+    for backend in asked.vectors:
+        print(backend, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            async with servers(Path(folder), backend) as stores:
+                report[backend] = await run(stores, asked.sizes, asked.users)
     results = Path("bench-results")
     results.mkdir(exist_ok=True)
     (results / "search.json").write_text(json.dumps(report, indent=2) + "\n")

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lexical import LONGEST_WORD, MOST_ASKED, MOST_TERMS, asked, fold, stem, terms
+from pipeline.lexical import (
+    LONGEST_WORD,
+    MOST_ASKED,
+    MOST_AT_ONCE,
+    MOST_TERMS,
+    asked,
+    cut,
+    fold,
+    root,
+    stem,
+    terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +59,19 @@ def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
     assert terms(one) == terms(other) != []
 
 
+@pytest.mark.parametrize(
+    ("word", "compound"),
+    [
+        ("Versicherungen", "Krankenversicherungskarte"),
+        ("Katze", "Katzenfutter"),
+        ("Räder", "Fahrradschlauch"),
+        ("Hunde", "Hundeschule"),
+    ],
+)
+def test_a_word_keeps_its_root_inside_a_compound(word: str, compound: str) -> None:
+    assert root(terms(word)[0]) in terms(compound)[0]
+
+
 @pytest.mark.parametrize("word", ["war", "die", "hat", "mit", "sin"])
 def test_what_means_something_in_another_language_is_no_stop_word(word: str) -> None:
     assert terms(word)
@@ -57,6 +82,17 @@ def test_long_texts_and_questions_are_bounded() -> None:
     assert len(terms(words)) == MOST_TERMS
     assert len(asked(words)) == MOST_ASKED
     assert terms("x" * (LONGEST_WORD + 1)) == []
+
+
+async def test_nobody_waits_while_long_texts_are_cut() -> None:
+    texts = [" ".join(f"word{n}x" for n in range(1_000))] * (MOST_AT_ONCE // 5_000)
+    cutting = asyncio.create_task(cut(texts))
+    turns = 0
+    while not cutting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 2
+    assert cutting.result() == [terms(text) for text in texts]
 
 
 @given(st.text())

@@ -1,0 +1,27 @@
+"""owed: what the vector index owes, found by when it was changed"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0013"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+NAME = "ix_memories_unprojected"
+
+
+def upgrade() -> None:
+    _lead_with("updated_at")
+
+
+def downgrade() -> None:
+    _lead_with("id")
+
+
+def _lead_with(column: str) -> None:
+    op.drop_index(NAME, "memories")
+    owed = sa.text("projected_version <> version")
+    op.create_index(NAME, "memories", [column], postgresql_where=owed)

@@ -1,0 +1,188 @@
+"""Search by words: BM25 over a scope as a book has it, and the words that others are made of."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pytest
+
+from pipeline import lexical
+from pipeline.domain import AddOptions, Message, Role, Scope
+from pipeline.filters import parse
+from pipeline.ingest import accept
+from pipeline.ledger.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
+from pipeline.ledger.passages import Where
+from tests.support.engine import Engine
+
+
+async def say(engine: Engine, texts: Sequence[str]) -> None:
+    messages = [Message(Role.USER, text) for text in texts]
+    scope = Scope(engine.project.id, user_id="maya")
+    await accept(
+        scope,
+        messages,
+        AddOptions(),
+        said_at=None,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+
+
+async def shares(engine: Engine, question: str) -> dict[int, float]:
+    """Of each text that has anything of the question, by its place, best first."""
+    tree = parse({"user_id": "maya"})
+    where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
+    found = await engine.ledger.passages.by_words(where, lexical.asked(question), limit=200)
+    return {key.ordinal: share for key, share in found.items()}
+
+
+# ── German ───────────────────────────────────────────────────────────────────────────────────────
+
+TEXTS = [
+    "Meine Haftpflichtversicherung läuft im Mai aus.",
+    "Die Krankenversicherungskarte liegt im Auto.",
+    "Unser Hund geht samstags in die Hundeschule.",
+    "Die Hundeleine hängt im Flur.",
+    "Der Zahnarzttermin ist am Montag um neun.",
+    "Den Mietvertrag habe ich gestern unterschrieben.",
+    "Ich trinke am liebsten Kräutertee ohne Zucker.",
+    "Wir haben eine Ferienwohnung an der Ostsee gebucht.",
+    "Mein Lieblingsbuch ist ein Kriminalroman.",
+    "Die Katzen fressen nur Trockenfutter.",
+    "Ich brauche neue Winterreifen.",
+    "Meine Nussallergie ist seit der Kindheit bekannt.",
+    "Die Heizungsrechnung war dieses Jahr sehr hoch.",
+    "Im Kleiderschrank hängt noch der alte Mantel.",
+    "Ich fahre mit dem Fahrrad zur Arbeit.",
+    "Die Tabletten gegen Kopfschmerzen nehme ich abends.",
+    "Unsere Bergwanderung führte zur Zugspitze.",
+    "Wir wohnen in einem Mehrfamilienhaus am Stadtrand.",
+    "Mein Vater repariert Armbanduhren.",
+    "Im Gemüsegarten wachsen Tomaten.",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        # The question has a part of the text's word: its end, its beginning, its middle.
+        ("Welche Versicherung habe ich?", {0, 1}),
+        ("Versicherungen", {0, 1}),
+        ("Hund", {2, 3}),
+        ("Wo ist die Leine?", {3}),
+        ("Wann ist mein Termin beim Zahnarzt?", {4}),
+        ("Welche Verträge habe ich unterschrieben?", {5}),
+        ("Wo liegt die Wohnung für die Ferien?", {7}),
+        ("Welchen Roman mag ich?", {8}),
+        ("Was frisst die Katze?", {9}),
+        ("Welche Reifen brauche ich im Winter?", {10}),
+        ("Welche Allergie habe ich?", {11}),
+        ("Wie hoch war die Rechnung für die Heizung?", {12}),
+        ("Was ist im Schrank?", {13}),
+        ("Habe ich Schmerzen?", {15}),
+        ("Wohin ging die Wanderung?", {16}),
+        ("In welchem Haus wohnen wir?", {17}),
+        ("Was repariert er, Uhren?", {18}),
+        ("Wächst im Garten Gemüse?", {19}),
+        # The text has a part of the question's word.
+        ("Hundekorb", {2}),
+        ("Arbeitsweg", {14}),
+        ("Wintermantel", {13}),
+        ("Tomatensuppe", {19}),
+        ("Haftpflicht der Autoversicherung", {0, 1}),
+    ],
+)
+async def test_a_compound_and_its_parts_find_each_other(
+    engine: Engine, question: str, best: set[int]
+) -> None:
+    await say(engine, TEXTS)
+    assert set(list(await shares(engine, question))[: len(best)]) == best
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Mijn ziektekostenverzekering loopt via het werk.", "Welke verzekering heb ik?"),
+        ("Min sjukförsäkring går via jobbet.", "Vilken försäkring har jag?"),
+        ("Sairausvakuutus päättyy kesällä.", "vakuutus"),
+        ("We meet at the waterfront.", "water"),
+    ],
+)
+async def test_so_do_those_of_other_languages(engine: Engine, text: str, question: str) -> None:
+    await say(engine, [text, "Bananen", "Plátanos"])
+    assert list(await shares(engine, question)) == [0]
+
+
+async def test_the_word_itself_counts_more_than_a_word_that_holds_it(engine: Engine) -> None:
+    await say(engine, ["Die Kinderschule", "Die Schule", "Der Schulhof", "Ein Apfel"])
+    found = await shares(engine, "Schule")
+    assert next(iter(found)) == 1
+    assert set(found) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("They care a lot", "car"),  # too short to be a part
+        ("She has a glove", "love"),  # too short to be a compound
+        ("Call 01761234567", "1234"),  # numbers are no words
+        ("100%", "100000"),
+    ],
+)
+async def test_a_word_is_no_part_of_another_by_chance(
+    engine: Engine, text: str, question: str
+) -> None:
+    await say(engine, [text])
+    assert await shares(engine, question) == {}
+
+
+# ── the score ────────────────────────────────────────────────────────────────────────────────────
+
+WORDS = ["tea", "lake", "boat", "violin", "water", "waterfront", "boathouse", "house", "tent"]
+
+
+def by_the_book(texts: Sequence[str], question: str) -> dict[int, float]:
+    """Okapi BM25, a word at a time, where a compound and its part count for a share of a word."""
+    held = [lexical.terms(text) for text in texts]
+    average = sum(map(len, held)) / len(held)
+    total: defaultdict[int, float] = defaultdict(float)
+    possible = 0.0
+    for asked in lexical.asked(question):
+        times = [sum(_weight(asked, word) for word in words) for words in held]
+        if not any(times):
+            continue
+        holding = sum(min(1, count) for count in times)
+        rarity = math.log(1 + (len(held) - holding + 0.5) / (holding + 0.5))
+        possible += rarity
+        for at, count in enumerate(times):
+            damped = K1 * (1 - B + B * len(held[at]) / average)
+            total[at] += rarity * count * (K1 + 1) / (count + damped)
+    return {at: min(1.0, score / possible) for at, score in total.items() if score}
+
+
+def _weight(asked: str, word: str) -> float:
+    if word == asked:
+        return 1
+    if asked in word:
+        return HELD_IN if len(word) >= COMPOUND and len(asked) >= PART else 0
+    return HELD_BY if word in asked and len(asked) >= COMPOUND and len(word) >= PART else 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_scores_are_those_of_bm25(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    texts = [" ".join(chance.choices(WORDS, k=chance.randrange(1, 9))) for _ in range(30)]
+    await say(engine, texts)
+    for question in ("tea", "boat on a lake", "waterfront tent", "violin house boathouse"):
+        found = await shares(engine, question)
+        assert found == pytest.approx(by_the_book(texts, question))
+        assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+async def test_a_question_of_unheard_words_finds_nothing(engine: Engine) -> None:
+    await say(engine, TEXTS)
+    assert await shares(engine, "Quastenflosser") == {}
+    assert await shares(engine, "%") == {}
