@@ -31,12 +31,20 @@ from pipeline.webhooks import Courier
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What both edges need: the ledger, the vectors and the embedder that made them."""
+    """What both edges need: the ledger, the vectors and the embedder that made them.
+
+    `index` is that of memories, `turns` that of turns, where these are to have vectors.
+    """
 
     ledger: Ledger
     vectors: VectorStore
     embedder: Embedder
     index: VectorIndex
+    turns: VectorIndex | None
+
+    @property
+    def indexes(self) -> list[VectorIndex]:
+        return [self.index, self.turns] if self.turns else [self.index]
 
     async def close(self) -> None:
         await self.vectors.close()
@@ -48,7 +56,8 @@ def stores(settings: Settings) -> Stores:
     vectors = build_vectors(settings, ledger)
     embedder = build_embedder(settings.embedder)
     index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
-    return Stores(ledger, vectors, embedder, index)
+    turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
+    return Stores(ledger, vectors, embedder, index, turns)
 
 
 def services(settings: Settings, built: Stores) -> Services:
@@ -58,6 +67,7 @@ def services(settings: Settings, built: Stores) -> Services:
         embedder=built.embedder,
         index=built.index,
         projector=Projector(built.index),
+        turn_projector=Projector(built.turns) if built.turns else None,
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
         max_attempts=settings.max_attempts,

@@ -15,6 +15,8 @@ from uuid import UUID
 import structlog
 
 from pipeline.ledger.erasure import Erasures, Whose
+from pipeline.ledger.projects import Project
+from pipeline.ledger.removal import Removal
 from pipeline.vectors import VectorIndex
 
 log = structlog.get_logger()
@@ -28,6 +30,15 @@ async def erase(project_id: UUID, whose: Whose, *, erasures: Erasures) -> UUID:
     event_id = await erasures.erase(project_id, whose)
     log.info("erased", event_id=str(event_id), kind=whose.kind)
     return event_id
+
+
+async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:
+    """Take away a project with all that is left of its past. Safe to be begun again at any point.
+
+    Errors: Conflict while it remembers anything; StoreUnavailable while its vectors cannot go.
+    """
+    await index.drop(await index.holding(await removal.forget(project)))
+    await removal.remove(project)
 
 
 async def finish(*, erasures: Erasures, index: VectorIndex) -> int:

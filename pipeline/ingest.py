@@ -87,6 +87,7 @@ class Services:
     embedder: Embedder
     index: VectorIndex
     projector: Projector
+    turn_projector: Projector | None
     graph: bool
     neighbours: int
     max_attempts: int
@@ -275,6 +276,8 @@ async def _settle(
     activation: Activation, batch: Batch, ending: Ending, services: Services
 ) -> Wake | None:
     wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
+    if services.turn_projector is not None and batch.options.infer:
+        services.turn_projector.owe(event.id for event in batch.events)
     for age_s in ages_s:
         telemetry.event_seconds.observe(age_s)
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()

@@ -64,6 +64,6 @@ async def clear(
 async def _project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
     """The ledger has it and every read asks the ledger: an index that is down may follow later."""
     try:
-        await index.catch_up(memory_ids, limit=len(memory_ids))
+        await index.catch_up(memory_ids)
     except StoreUnavailable:
         log.warning("projection_owed", count=len(memory_ids))

@@ -8,10 +8,11 @@ Both may be killed at any moment and run again: what is there already is not wri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pipeline.ledger import Ledger
 from pipeline.ledger.indexes import FIRST, Progress
+from pipeline.ledger.projections import Projection
 from pipeline.ports import Embedder
 from pipeline.vectors import VectorIndex
 
@@ -22,50 +23,69 @@ REST = 100
 Tell = Callable[[Progress], None]
 
 
-async def reindex(ledger: Ledger, index: VectorIndex, embedder: Embedder, *, tell: Tell) -> bool:
-    """Make the index whole; True where it is another one than is served.
+async def reindex(
+    ledger: Ledger, indexes: Sequence[VectorIndex], embedder: Embedder, *, tell: Tell
+) -> bool:
+    """Make the index whole, in all its parts; True where it is another one than is served.
 
     Errors: Conflict while another reindex runs; StoreUnavailable, ModelUnavailable.
     """
     async with ledger.indexes.alone():
-        if await ledger.indexes.live() in (None, index.name):
-            await _mend(ledger, index, embedder, tell)
+        if await ledger.indexes.live() in (None, indexes[0].name):
+            await _mend(indexes, embedder, tell)
             return False
-        await _build(ledger, index, embedder, tell)
+        await _build(ledger, indexes, embedder, tell)
         return True
 
 
-async def _build(ledger: Ledger, index: VectorIndex, embedder: Embedder, tell: Tell) -> None:
-    if not await ledger.indexes.known(index.name):
-        await index.wipe()  # what a build given up long ago left there
-    await ledger.indexes.begin(index.name, embedder.name)
-    while await _pass(ledger, index, tell) > REST:
+async def _build(
+    ledger: Ledger, indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell
+) -> None:
+    name = indexes[0].name
+    if not await ledger.indexes.known(name):
+        for index in indexes:
+            await index.wipe()  # what a build given up long ago left there
+    await ledger.indexes.begin(name, embedder.name)
+    while await _pass(ledger, indexes, tell) > REST:
         pass
-    await ledger.indexes.whole(index.name)
+    await ledger.indexes.whole(name)
 
 
-async def _pass(ledger: Ledger, index: VectorIndex, tell: Tell) -> int:
-    """Once through all memories; how many had to be written."""
-    wrote, after = 0, FIRST
-    while owed := await ledger.indexes.unbuilt(after=after, limit=AT_ONCE):
-        fitting = await index.fitting(owed)
-        await index.write(fitting)
-        for anew in (False, True):
-            some = [new for old, new in zip(owed, fitting, strict=True) if (new is not old) is anew]
-            await ledger.indexes.built(some, anew=anew)
-        wrote, after = wrote + len(owed), owed[-1].memory.id
-        tell(await ledger.indexes.progress())
+async def _pass(ledger: Ledger, indexes: Sequence[VectorIndex], tell: Tell) -> int:
+    """Once through all there is; how many had to be written."""
+    wrote, total = 0, await _total(indexes)
+    for index in indexes:
+        after = FIRST
+        while owed := await index.source.unbuilt(after, limit=AT_ONCE):
+            await _build_in(ledger, index, owed)
+            wrote, after = wrote + len(owed), owed[-1].id
+            done = await ledger.indexes.done()
+            tell(Progress(done, max(done, total)))
     return wrote
 
 
-async def _mend(ledger: Ledger, index: VectorIndex, embedder: Embedder, tell: Tell) -> None:
-    await ledger.memories.owe_foreign(embedder.name)
-    while await index.refit():
-        pass
-    done, after, total = 0, FIRST, (await ledger.indexes.progress()).total
-    while page := await ledger.memories.following(after, limit=AT_ONCE):
-        lacking = await index.lacking(page)
-        await index.write(lacking)
-        await ledger.memories.projected(lacking, index=index.name)
-        done, after = done + len(page), page[-1].memory.id
-        tell(Progress(done, max(done, total)))
+async def _build_in(ledger: Ledger, index: VectorIndex, owed: Sequence[Projection]) -> None:
+    fitting = await index.fitting(owed)
+    await index.write(fitting)
+    for anew in (False, True):
+        some = [new for old, new in zip(owed, fitting, strict=True) if (new is not old) is anew]
+        await ledger.indexes.built(some, anew=anew)
+
+
+async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:
+    done, total = 0, await _total(indexes)
+    for index in indexes:
+        await index.source.owe_foreign(embedder.name)
+        while await index.refit() or await index.catch_up():
+            pass
+        after = FIRST
+        while page := await index.source.following(after, limit=AT_ONCE):
+            lacking = await index.lacking(page)
+            await index.write(lacking)
+            await index.source.projected(lacking, index=index.name)
+            done, after = done + len(page), page[-1].id
+            tell(Progress(done, max(done, total)))
+
+
+async def _total(indexes: Sequence[VectorIndex]) -> int:
+    return sum([await index.source.count() for index in indexes])

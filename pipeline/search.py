@@ -51,7 +51,7 @@ ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`threshold` is compared with the semantic score of facts (0..1); 0 lets everything through.
+    """`threshold` is compared with the semantic score (0..1); 0 lets everything through.
 
     `keyword_search` lets pass what holds a word of the question, `filter_memories` cuts what is far
     behind the best (see pipeline/selection), `rerank` asks the reranker.
@@ -110,31 +110,29 @@ async def search(
     ledger: Ledger,
     embedder: Embedder,
     index: VectorIndex,
+    turns: VectorIndex | None = None,
     reranker: Reranker | None = None,
 ) -> Found:
+    """`index` is that of memories, `turns` that of turns; without it these are found by words."""
     ids = pinned(query.filter)
     near_lanes = lanes_of(project_id, ids)
     # Counted before anything is read: none pending means that nothing is missing below.
     pending = await ledger.events.unsettled(near_lanes) if ids else None
-    fused, degraded = await _rank(project_id, query, ids, ledger, embedder, index)
+    near = _Near(ledger, embedder, index, turns)
+    fused, degraded = await _rank(project_id, query, ids, ledger, near)
     outcome = Outcome(fused)
     if query.rerank:
         outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
     ranking = outcome.ranking
     hits = await _read(query, ranking, ledger)
     told = [hit.found.text for hit in hits]
-    near = await ledger.graph.near(near_lanes, query.text, told, limit=RELATIONS)
+    related = await ledger.graph.near(near_lanes, query.text, told, limit=RELATIONS)
     explained = await explain(project_id, query.explain, ranking, ledger)
-    return Found(hits, near, degraded, pending, explained, outcome.reranked, outcome.reason)
+    return Found(hits, related, degraded, pending, explained, outcome.reranked, outcome.reason)
 
 
 async def _rank(
-    project_id: UUID,
-    query: Query,
-    ids: Mapping[str, str],
-    ledger: Ledger,
-    embedder: Embedder,
-    index: VectorIndex,
+    project_id: UUID, query: Query, ids: Mapping[str, str], ledger: Ledger, near: _Near
 ) -> tuple[Ranking, bool]:
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
@@ -142,9 +140,9 @@ async def _rank(
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, meaning = await asyncio.gather(
         ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
-        _by_meaning(project_id, query, ids, embedder, index, limit=limit),
+        _by_meaning(query, {"project_id": str(project_id), **ids}, near, limit=limit),
     )
-    candidates = await _candidates(query, where, words, meaning, ledger, embedder)
+    candidates = await _candidates(query, where, words, meaning, near)
     now = await _now(query, ledger)
     scores = fuse(_signals(query, candidates, words, meaning, now), query.weights)
     selection = Selection(
@@ -152,6 +150,7 @@ async def _rank(
         threshold=0.0 if meaning.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
+        bare={one.key for one in candidates if one.key.is_turn and not _known(one, meaning)},
     )
     return Ranking(where, scores, ranked(scores), selection), meaning.degraded
 
@@ -188,22 +187,45 @@ class _Meaning:
         return not self.vector
 
 
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """Who knows what lies near in meaning."""
+
+    ledger: Ledger
+    embedder: Embedder
+    index: VectorIndex
+    turns: VectorIndex | None
+
+    def compares(self, key: PassageKey) -> bool:
+        return self.turns is not None or not key.is_turn
+
+    async def facts(
+        self, where: Mapping[str, str], vector: Vector, *, limit: int
+    ) -> dict[PassageKey, float]:
+        hits = await self.index.nearest(where, vector, limit=limit)
+        return {PassageKey(hit.id): hit.similarity for hit in hits}
+
+    async def said(
+        self, where: Mapping[str, str], vector: Vector, *, limit: int
+    ) -> dict[PassageKey, float]:
+        if self.turns is None:
+            return {}
+        hits = await self.turns.nearest(where, vector, limit=limit)
+        keys = await self.ledger.turn_vectors.keys([hit.id for hit in hits])
+        return {keys[hit.id]: hit.similarity for hit in hits if hit.id in keys}
+
+
 async def _by_meaning(
-    project_id: UUID,
-    query: Query,
-    ids: Mapping[str, str],
-    embedder: Embedder,
-    index: VectorIndex,
-    *,
-    limit: int,
+    query: Query, where: Mapping[str, str], near: _Near, *, limit: int
 ) -> _Meaning:
     try:
-        [vector] = await embedder.embed([query.text])
-        hits = await index.nearest({"project_id": str(project_id), **ids}, vector, limit=limit)
+        [vector] = await near.embedder.embed([query.text])
+        asked = [near.facts] * query.facts + [near.said] * query.turns
+        found = await asyncio.gather(*(ask(where, vector, limit=limit) for ask in asked))
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
         return _Meaning()
-    return _Meaning(vector, {PassageKey(hit.id): hit.similarity for hit in hits})
+    return _Meaning(vector, {key: cosine for some in found for key, cosine in some.items()})
 
 
 async def _candidates(
@@ -211,15 +233,18 @@ async def _candidates(
     where: Where,
     words: Mapping[PassageKey, float],
     meaning: _Meaning,
-    ledger: Ledger,
-    embedder: Embedder,
+    near: _Near,
 ) -> list[Placed]:
     """What either channel found and the ledger holds."""
-    lacking = [] if meaning.degraded else [key for key in words if key not in meaning.cosines]
+    lacking = [key for key in words if key not in meaning.cosines and near.compares(key)]
     keys = list(dict.fromkeys([*words, *meaning.cosines]))
     related = query.text if query.weights.graph else None
-    return await ledger.passages.placed(
-        where, keys, embedded=lacking, embedder=embedder.name, related_to=related
+    return await near.ledger.passages.placed(
+        where,
+        keys,
+        embedded=[] if meaning.degraded else lacking,
+        embedder=near.embedder.name,
+        related_to=related,
     )
 
 
@@ -245,6 +270,11 @@ def _signals(
         )
         for one in candidates
     }
+
+
+def _known(candidate: Placed, meaning: _Meaning) -> bool:
+    """Whether its nearness in meaning is known, be that what it may."""
+    return candidate.key in meaning.cosines or candidate.embedding is not None
 
 
 def _cosine(candidate: Placed, meaning: _Meaning) -> float:

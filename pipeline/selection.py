@@ -1,6 +1,6 @@
 """Which of the ranked candidates come back: those near enough, or by their words; the rest is cut.
 
-    near     =   turn, or semantic ≥ threshold, or with `by_words` any word of the question
+    near     =   bare, or semantic ≥ threshold, or with `by_words` any word of the question
     strict   =   of these, the better of the two classes that the relevance of the first ones makes
     best     =   the first top_k of what is left
 
@@ -9,7 +9,7 @@ Where the classes part is found in the scores themselves, so no figure has to fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.fusion import Score
@@ -30,16 +30,18 @@ def looked_at(top_k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`threshold` is compared with the semantic score of facts, 0..1."""
+    """`threshold` is compared with the semantic score, 0..1. `bare`: turns that have none yet; of
+    them nothing is known but their words, and these they have.
+    """
 
     top_k: int
     threshold: float = 0.0
     by_words: bool = False
     strict: bool = False
+    bare: Collection[PassageKey] = ()
 
     def is_near(self, key: PassageKey, score: Score) -> bool:
-        # Turns have no vectors: of them nothing is known but their words, and these they have.
-        near = key.is_turn or score.semantic >= self.threshold
+        near = key in self.bare or score.semantic >= self.threshold
         return near or (self.by_words and score.lexical > 0)
 
     def near(self, order: Iterable[PassageKey], scores: Scores) -> list[PassageKey]:

@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     # Vectors
     vectors: Literal["chroma", "pgvector", "qdrant"] = "chroma"
     vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
+    turn_vectors: Literal["on", "off"] = "on"
 
     # Models
     llm: ModelSettings = ModelSettings(model=RULES)

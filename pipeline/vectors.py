@@ -1,12 +1,13 @@
-"""The index of memories over a VectorStore: which collection holds whom, and how it is kept true.
+"""The index of memories, or turns, over a VectorStore: which collection holds whom, kept true how.
 
 A filtered search costs time linear in its collection, and a collection per user costs megabytes
 each, so owners are spread over a fixed number of collections by hash (measured with Chroma at
 100,000 memories: 26 ms in 64 buckets, 122-157 ms in one collection; 2.7 GB for 1,000 collections).
 
-The index is a projection and follows behind: a memory's `projected_version` in the ledger says what
-it holds. What it does not hold yet is compared straight from the ledger, so a memory is found from
-the commit on that made it, and a search result is only a hint.
+The index is a projection and follows behind: `projected_version` in the ledger says what it holds.
+What it does not hold yet is compared straight from the ledger, so a memory is found from the commit
+on that made it, and a search result is only a hint. No event waits for the vectors of its turns:
+they are made behind it, and until then a turn is found by its words.
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.domain import Scope
-from pipeline.errors import CollectionMissing, TransientError
-from pipeline.ledger.changes import Memory
-from pipeline.ledger.indexes import PREFIX, family, index_name
-from pipeline.ledger.memories import Memories, Projection
+from pipeline.errors import CollectionMissing, ModelRejected, StageError
+from pipeline.ledger.indexes import KINDS, family, index_name
+from pipeline.ledger.projections import Projection, Source
 from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
 
 log = structlog.get_logger()
@@ -42,10 +42,10 @@ class VectorIndex:
     """Every write of the index goes through `catch_up`, every read through `nearest…`."""
 
     def __init__(
-        self, store: VectorStore, memories: Memories, embedder: Embedder, *, buckets: int
+        self, store: VectorStore, source: Source, embedder: Embedder, *, buckets: int
     ) -> None:
         self._store = store
-        self._memories = memories
+        self.source = source
         self._embedder = embedder
         self._buckets = buckets
         self._created: set[str] = set()
@@ -58,16 +58,16 @@ class VectorIndex:
     async def catch_up(
         self, ids: Sequence[UUID] | None = None, *, owed_for_s: float = 0.0, limit: int = 500
     ) -> int:
-        """Write what the index owes these memories, or any that were changed `owed_for_s` ago.
+        """Write what the index owes these, or any that were changed `owed_for_s` ago.
 
         Returns how many were written. Idempotent: an upsert of the ledger's newest state, or a
-        delete. Errors: StoreUnavailable.
+        delete. Errors: StoreUnavailable, ModelUnavailable.
         """
-        owed = await self._memories.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
-        for name, projections in self._by_collection(owed):
+        owed = await self.source.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
+        for name, projections in self._by_collection(await self._embedded(owed)):
             await self._write(name, projections)
-            if erased := await self._memories.projected(projections, index=self.name):
-                await self._store.delete(name, erased)
+            if erased := await self.source.projected(projections, index=self.name):
+                await self._drop(name, erased)
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
@@ -81,7 +81,7 @@ class VectorIndex:
             projection
             for name, some in self._by_collection(projections)
             for projection, held in zip(some, await self._held(name, some), strict=True)
-            if held != payload(projection.memory)
+            if held != payload(projection)
         ]
 
     async def wipe(self) -> None:
@@ -92,19 +92,37 @@ class VectorIndex:
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
         """The same in the vectors of this index's model. Errors: ModelUnavailable."""
         foreign = [one for one in projections if one.embedder != self._embedder.name]
-        vectors = await self._embedder.embed([one.memory.text for one in foreign])
+        vectors = await self._embedder.embed([one.text for one in foreign])
         fitted = {
-            one.memory.id: replace(one, vector=list(vector), embedder=self._embedder.name)
+            one.id: replace(one, vector=vector, embedder=self._embedder.name)
             for one, vector in zip(foreign, vectors, strict=True)
         }
-        return [fitted.get(one.memory.id, one) for one in projections]
+        return [fitted.get(one.id, one) for one in projections]
 
     async def refit(self, *, limit: int = AT_ONCE) -> int:
         """Embed anew what is owed in another model's vectors; how many there were."""
-        foreign = await self._memories.foreign(self.name, self._embedder.name, limit=limit)
+        foreign = await self.source.foreign(self.name, self._embedder.name, limit=limit)
         if foreign:
-            await self._memories.fitted(await self.fitting(foreign), self._embedder.name)
+            await self.source.fitted(await self.fitting(foreign), self._embedder.name)
         return len(foreign)
+
+    async def _embedded(self, projections: Sequence[Projection]) -> list[Projection]:
+        """The same with vectors for those that never had one, which the ledger keeps.
+
+        What the model refuses is none to be held.
+        """
+        bare = [one for one in projections if one.kept and not one.embedder]
+        if not bare:
+            return list(projections)
+        try:
+            made = await self.fitting(bare)
+            await self.source.fitted(made, self._embedder.name)
+        except ModelRejected:
+            if len(bare) > 1:  # which one is it?
+                return [one for each in projections for one in await self._embedded([each])]
+            made = [replace(one, kept=False) for one in bare]
+        by_id = {one.id: one for one in made}
+        return [by_id.get(one.id, one) for one in projections]
 
     def _by_collection(
         self, projections: Sequence[Projection]
@@ -112,7 +130,7 @@ class VectorIndex:
         by_collection: dict[str, list[Projection]] = defaultdict(list)
         for projection in projections:
             # Its own model's, which need not be the one that this index reads with.
-            name = self._of(projection.memory.scope, projection.embedder)
+            name = self._of(projection.scope, projection.embedder)
             by_collection[name].append(projection)
         return by_collection.items()
 
@@ -121,29 +139,33 @@ class VectorIndex:
     ) -> list[Mapping[str, str | int] | None]:
         """The payloads the store has for these, in order; None where it has none."""
         try:
-            records = await self._store.get(name, [one.memory.id for one in projections])
+            records = await self._store.get(name, [one.id for one in projections])
         except CollectionMissing:
             records = []
         held = {record.id: dict(record.payload) for record in records}
-        return [held.get(one.memory.id) for one in projections]
+        return [held.get(one.id) for one in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Drop a scope's vectors that the ledger is about to forget. Errors: StoreUnavailable."""
-        with contextlib.suppress(CollectionMissing):
-            for some in _shares(ids):
-                await self._store.delete(self._of(scope, embedder), some)
+        await self._drop(self._of(scope, embedder), ids)
 
     def read_with(self, embedder: Embedder) -> VectorIndex:
         """The same index, as a reader of another model's vectors sees it."""
-        return VectorIndex(self._store, self._memories, embedder, buckets=self._buckets)
+        return VectorIndex(self._store, self.source, embedder, buckets=self._buckets)
+
+    def of(self, source: Source) -> VectorIndex:
+        """The same index, in its part for another source."""
+        return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
 
     async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
-        """Which of these memories the store holds, by collection: of any model, in any bucket.
+        """Which of these the store holds, memories and turns, by collection: of any model, in any
+        bucket.
 
         Errors: StoreUnavailable.
         """
         held: dict[str, list[UUID]] = defaultdict(list)
-        names = [name for name in await self._store.list_cols() if name.startswith(f"{PREFIX}-")]
+        ours = tuple(f"{kind}-" for kind in KINDS)
+        names = [name for name in await self._store.list_cols() if name.startswith(ours)]
         for name in names if ids else ():
             for some in _shares(ids):
                 held[name] += [record.id for record in await self._store.get(name, some)]
@@ -152,13 +174,12 @@ class VectorIndex:
     async def drop(self, held: Mapping[str, Sequence[UUID]]) -> None:
         """Delete what `holding` found. Errors: StoreUnavailable."""
         for name, ids in held.items():
-            for some in _shares(ids):
-                await self._store.delete(name, some)
+            await self._drop(name, ids)
 
     async def nearest(
         self, where: Mapping[str, str], vector: Vector, *, limit: int
     ) -> list[VectorHit]:
-        """The nearest memories whose ids equal `where` (project_id and any scope ids)."""
+        """The nearest whose ids equal `where` (project_id and any scope ids)."""
         names = await self._collections(where)
         # First, for what is written between the two is then seen twice and not missed.
         owed = await self._owed(where, [vector])
@@ -189,7 +210,7 @@ class VectorIndex:
 
     def _name(self, project_id: UUID, owner: str, embedder: str) -> str:
         bucket = zlib.crc32(f"{project_id}/{owner}".encode()) % self._buckets
-        return f"{family(embedder, self._buckets)}-{bucket:04d}"
+        return f"{family(self.source.kind, embedder, self._buckets)}-{bucket:04d}"
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
         """One where the owner is known, else all of this index."""
@@ -199,12 +220,12 @@ class VectorIndex:
         return await self._all()
 
     async def _all(self) -> list[str]:
-        ours = family(self._embedder.name, self._buckets) + "-"
+        ours = family(self.source.kind, self._embedder.name, self._buckets) + "-"
         return sorted(name for name in await self._store.list_cols() if name.startswith(ours))
 
     async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
-        """What the index does not hold yet, compared here: each memory's best of the vectors."""
-        owed = await self._memories.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
+        """What the index does not hold yet, compared here: each one's best of the vectors."""
+        owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
         if not owed or not vectors:
             return []
         stored = np.frombuffer(b"".join(packed for _, packed in owed), np.float32)
@@ -223,48 +244,50 @@ class VectorIndex:
         return [hit for hits in found for hit in hits]
 
     async def _write(self, name: str, projections: Sequence[Projection]) -> None:
-        """Upsert and delete; a collection that is missing, or went missing, is made first."""
+        kept = [one for one in projections if one.kept]
+        if kept:
+            await self._put(name, kept)
+        await self._drop(name, [one.id for one in projections if not one.kept])
+
+    async def _put(self, name: str, kept: Sequence[Projection]) -> None:
+        """Upsert; a collection that is missing, or went missing, is made first."""
+        records = [VectorRecord(one.id, one.vector, payload(one)) for one in kept]
         if name not in self._created:
-            await self._create(name, projections[0])
+            await self._create(name, kept[0])
         try:
-            await self._put(name, projections)
+            await self._store.insert(name, records)
         except CollectionMissing:
-            await self._create(name, projections[0])
-            await self._put(name, projections)
+            await self._create(name, kept[0])
+            await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:
         dimensions = len(like.vector)
         await self._store.create_col(name, dimensions=dimensions, embedder=like.embedder)
         self._created.add(name)
 
-    async def _put(self, name: str, projections: Sequence[Projection]) -> None:
-        kept = [p for p in projections if p.memory.state == "ACTIVE"]
-        gone = [p.memory.id for p in projections if p.memory.state != "ACTIVE"]
-        if kept:
-            await self._store.insert(
-                name, [VectorRecord(p.memory.id, p.vector, payload(p.memory)) for p in kept]
-            )
-        if gone:
-            await self._store.delete(name, gone)
+    async def _drop(self, name: str, ids: Sequence[UUID]) -> None:
+        with contextlib.suppress(CollectionMissing):
+            for some in _shares(ids):
+                await self._store.delete(name, some)
 
 
 def _shares(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
     return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
 
 
-def payload(memory: Memory) -> dict[str, str | int]:
+def payload(projection: Projection) -> dict[str, str | int]:
     """Ids to filter by and the version the vector belongs to; no text leaves the ledger."""
-    scope = memory.scope
+    scope = projection.scope
     ids = {
         "project_id": str(scope.project_id),
-        "lane_id": str(memory.lane_id),
+        "lane_id": str(scope.lane_id),
         "user_id": scope.user_id,
         "agent_id": scope.agent_id,
         "app_id": scope.app_id,
         "run_id": scope.run_id,
     }
     return {key: value for key, value in ids.items() if value is not None} | {
-        "version": memory.version
+        "version": projection.version
     }
 
 
@@ -290,6 +313,6 @@ class Projector:
             self._woken.clear()
             ids, self._ids = list(self._ids), set()
             try:
-                await self._index.catch_up(ids, limit=len(ids))
-            except (TransientError, SQLAlchemyError, OSError) as error:
+                await self._index.catch_up(ids)
+            except (StageError, SQLAlchemyError, OSError) as error:
                 log.warning("projections_owed", count=len(ids), error=type(error).__name__)

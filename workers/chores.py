@@ -11,12 +11,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, erasure
 from pipeline.bootstrap import Stores
-from pipeline.errors import TransientError
+from pipeline.errors import StageError
 from pipeline.settings import Settings
 
 log = structlog.get_logger()
 
 Chore = Callable[[], Awaitable[object]]
+
+# Younger turns without a vector are those of events under way; a backlog's may wait a while.
+TURNS_OWED_FOR_S = 60.0
+TURNS_AT_ONCE = 200
 
 
 @asynccontextmanager
@@ -27,9 +31,15 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     async def erase() -> None:
         await erasure.finish(erasures=stores.ledger.erasures, index=stores.index)
 
+    async def embed() -> None:
+        """What workers that died, or could not, owe the index of turns."""
+        if stores.turns is not None:
+            await stores.turns.refit(limit=TURNS_AT_ONCE)
+            await stores.turns.catch_up(owed_for_s=TURNS_OWED_FOR_S, limit=TURNS_AT_ONCE)
+
     tasks = [
         asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s))
-        for chore in (erase, courier.deliver)
+        for chore in (erase, embed, courier.deliver)
     ]
     yield
     for task in tasks:
@@ -42,6 +52,6 @@ async def _again_and_again(chore: Chore, *, pause_s: float) -> None:
     while True:
         try:
             await chore()
-        except (TransientError, SQLAlchemyError, OSError) as error:
+        except (StageError, SQLAlchemyError, OSError) as error:
             log.warning("chore_waits", error=type(error).__name__)
         await asyncio.sleep(pause_s)

@@ -35,7 +35,7 @@ class Teller:
         if now - self._told < TELL_EVERY_S and progress.done < progress.total:
             return
         rate = (progress.done - self._before) / max(now - self._began, 0.001)
-        print_line(f"{progress.done:,} of {progress.total:,} memories, {rate:,.0f}/s")
+        print_line(f"{progress.done:,} of {progress.total:,} texts, {rate:,.0f}/s")
         self._told = now
 
 
@@ -52,7 +52,7 @@ async def run() -> int:
         if configured.vectors == "pgvector":
             await add_pgvector(stores.ledger.engine)
         print_line(f"Index: {stores.index.name}")
-        another = await reindex(stores.ledger, stores.index, stores.embedder, tell=Teller())
+        another = await reindex(stores.ledger, stores.indexes, stores.embedder, tell=Teller())
     finally:
         await stores.close()
     print_line("The new index is whole." if another else "The index holds what it has to.")

@@ -111,9 +111,10 @@ class Runtime:
         # Hints so far; the watchdog compares.
         self.taken = self.done = 0
         self._lock = threading.Lock()
+        projectors = (self._services.projector, self._services.turn_projector)
         self._background = [
             self._loop.start(self._leases.beat()),
-            self._loop.start(self._services.projector.run()),
+            *(self._loop.start(projector.run()) for projector in projectors if projector),
         ]
 
     def run_stage(self, wake: Wake) -> Wake | None:

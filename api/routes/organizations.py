@@ -17,6 +17,7 @@ from api.tenants import (
     ProjectRequest,
     ProjectUpdateRequest,
 )
+from pipeline import erasure
 from pipeline.domain import Access
 from pipeline.errors import Forbidden
 from pipeline.ledger.projects import ProjectView
@@ -111,7 +112,8 @@ async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
 
     409 while it holds memories or events that have not ended: delete those first.
     """
-    await api.stores.ledger.removal.remove(admin.project)
+    stores = api.stores
+    await erasure.remove(admin.project, removal=stores.ledger.removal, index=stores.index)
     api.keys.forget()
     return {"message": "Project deleted successfully."}
 

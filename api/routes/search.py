@@ -62,6 +62,7 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
+        turns=stores.turns,
         reranker=api.reranker,
     )
     return shapes.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

@@ -33,6 +33,7 @@ from pipeline.ledger.recourse import Recourse
 from pipeline.ledger.removal import Removal
 from pipeline.ledger.shadows import Shadows
 from pipeline.ledger.switch import Switch
+from pipeline.ledger.turn_vectors import TurnVectors
 from pipeline.ledger.undo import Undo
 from pipeline.ledger.webhooks import Webhooks
 
@@ -44,6 +45,7 @@ class Ledger:
     inbox: GroupCommit
     events: Events
     memories: Memories
+    turn_vectors: TurnVectors
     histories: Histories
     editing: Editing
     clearing: Clearing
@@ -76,6 +78,7 @@ class Ledger:
             GroupCommit(lanes),
             Events(engine),
             Memories(engine),
+            TurnVectors(engine),
             Histories(engine),
             Editing(engine),
             Clearing(engine, grace=lanes.grace),

@@ -39,8 +39,10 @@ from pipeline.ledger.schema import (
     memory_history,
     receipts,
     relations,
+    turn_vectors,
 )
 from pipeline.ledger.sql import statement
+from pipeline.ledger.turn_vectors import owe_again
 
 # The receipt lists so many; the history of each memory names the event however many there are.
 LISTED = 1_000
@@ -129,6 +131,8 @@ async def _forget_scopes(
 ) -> None:
     """Expire all their relations, and show no model what was said there."""
     await connection.execute(update(lanes).where(theirs).values(forgotten_seq=lanes.c.accepted_seq))
+    said = select(events.c.id).join(lanes, lanes.c.id == events.c.lane_id).where(theirs)
+    await owe_again(connection, turn_vectors.c.event_id.in_(said))
     await connection.execute(
         update(relations)
         .where(

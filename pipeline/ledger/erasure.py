@@ -18,6 +18,7 @@ from sqlalchemy import (
     Delete,
     ForeignKey,
     Index,
+    Select,
     Table,
     Text,
     Uuid,
@@ -54,6 +55,7 @@ from pipeline.ledger.schema import (
     receipts,
     relations,
     shadows,
+    turn_vectors,
 )
 from pipeline.ledger.shadows import read, sweep_out
 from pipeline.ledger.sql import statement
@@ -77,7 +79,8 @@ erasures = Table(
     Column("kind", Text, nullable=False),
     # Rows erased, by store; `vectors` once the index has been looked at.
     Column("counts", JSONB, nullable=False),
-    # What the index is to be rid of, and when it is looked at next; NULL once that is over.
+    # What the index is to be rid of, memories and turns, and when it is looked at next; NULL once
+    # that is over.
     Column("memory_ids", ARRAY(Uuid)),
     Column("due_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -132,6 +135,7 @@ class Erasures:
             )
             locked = held.order_by(memories.c.id).with_for_update()
             memory_ids = (await connection.scalars(locked)).all()
+            turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
             await _withdraw(connection, project_id, whose)
             counts = {
                 store: (await connection.execute(rows)).rowcount
@@ -144,7 +148,7 @@ class Erasures:
                     project_id=project_id,
                     kind=whose.kind,
                     counts=counts,
-                    memory_ids=[*memory_ids, *copies],
+                    memory_ids=[*memory_ids, *copies, *turn_ids],
                     due_at=func.now(),
                 )
             )
@@ -239,7 +243,11 @@ def _all_of(
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
-    yield "rebuilt_vectors", delete(rebuilt).where(among(rebuilt.c.memory_id, memory_ids))
+    built = or_(
+        among(rebuilt.c.memory_id, memory_ids), rebuilt.c.memory_id.in_(_turns_of(lane_ids))
+    )
+    yield "rebuilt_vectors", delete(rebuilt).where(built)
+    yield "turn_vectors", delete(turn_vectors).where(turn_vectors.c.event_id.in_(theirs))
     yield "memories", delete(memories).where(among(memories.c.id, memory_ids))
     yield "messages", delete(messages).where(among(messages.c.lane_id, lane_ids))
     bodies = among(webhook_deliveries.c.lane_id, lane_ids)
@@ -258,6 +266,12 @@ def _all_of(
             owners.c.id == whose.id,
         ),
     )
+
+
+def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:
+    """What the index knows their turns by."""
+    theirs = select(events.c.id).where(among(events.c.lane_id, lane_ids))
+    return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(theirs))
 
 
 async def _empty(

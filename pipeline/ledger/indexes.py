@@ -15,39 +15,41 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import Conflict, InvalidInput
-from pipeline.ledger.memories import Projection, as_projection
-from pipeline.ledger.schema import vector_indexes
+from pipeline.ledger.memories import Memories
+from pipeline.ledger.projections import Projection
+from pipeline.ledger.schema import rebuilt, vector_indexes
 from pipeline.ledger.sql import statement
+from pipeline.ledger.turn_vectors import TurnVectors
 from pipeline.outputs import to_bytes
 
 # Any constant will do, as long as nothing else in the database uses it.
 REINDEX_LOCK = 0x72656978
 FIRST = UUID(int=0)
-# What every collection of any index is named by.
-PREFIX = "memories"
+# What every collection of any index is named by, first of all: see Source.kind.
+KINDS = (Memories.kind, TurnVectors.kind)
 
 
-def family(embedder: str, buckets: int) -> str:
+def family(kind: str, embedder: str, buckets: int) -> str:
     """What the names of an index's collections begin with: vectors of different models never share
-    a collection, nor do different ways to spread them.
+    a collection, nor do memories and turns, nor different ways to spread them.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", embedder.lower()).strip("-")
-    return f"{PREFIX}-{slug}-of{buckets}"
+    return f"{kind}-{slug}-of{buckets}"
 
 
 def index_name(store: str, embedder: str, buckets: int) -> str:
-    """Change any of the three, and it is another index."""
-    return f"{store}/{family(embedder, buckets)}"
+    """Change any of the three, and it is another index, for memories and turns alike."""
+    return f"{store}/{family(Memories.kind, embedder, buckets)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Memories that the index under construction holds, and those it has to hold."""
+    """Texts that the index under construction holds, and those it has to hold."""
 
     done: int
     total: int
@@ -126,27 +128,20 @@ class Indexes:
                 update(vector_indexes).where(vector_indexes.c.name == name).values(state="WHOLE")
             )
 
-    async def unbuilt(self, *, after: UUID, limit: int) -> list[Projection]:
-        """What the index under construction does not hold as it is, by id."""
-        asked = {"after": after, "limit": limit}
-        async with self._single.connect() as connection:
-            rows = (await connection.execute(statement("unbuilt"), asked)).all()
-        return [as_projection(row) for row in rows]
-
     async def built(self, done: Sequence[Projection], *, anew: bool) -> None:
         """Note what it holds now; with its vectors where they were made `anew`."""
         values = {
-            "ids": [one.memory.id for one in done],
-            "versions": [one.memory.version for one in done],
+            "ids": [one.id for one in done],
+            "versions": [one.version for one in done],
             "vectors": [to_bytes(one.vector) if anew else None for one in done],
         }
         async with self._single.connect() as connection:
             await connection.execute(statement("built"), values)
 
-    async def progress(self) -> Progress:
+    async def done(self) -> int:
+        """How many the index under construction holds."""
         async with self._single.connect() as connection:
-            row = (await connection.execute(statement("build_progress"))).one()
-        return Progress(row.done, row.total)
+            return await connection.scalar(select(func.count()).select_from(rebuilt)) or 0
 
 
 async def _named(connection: AsyncConnection, state: str) -> str | None:
@@ -156,7 +151,9 @@ async def _named(connection: AsyncConnection, state: str) -> str | None:
 
 
 async def _switch(connection: AsyncConnection) -> None:
-    await connection.execute(statement("switch_vectors"))
+    for table in (Memories.table, TurnVectors.table):
+        await connection.execute(statement("switch_vectors", table))
     await connection.execute(statement("switch_debts"))
+    await connection.execute(statement("switch_turn_debts"))
     await connection.execute(text("TRUNCATE rebuilt"))
     await connection.execute(delete(vector_indexes).where(vector_indexes.c.state == "LIVE"))

@@ -17,33 +17,28 @@ from sqlalchemy import (
     Executable,
     Row,
     and_,
+    exists,
     func,
     select,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
 from pipeline.errors import NotFound
 from pipeline.ledger.changes import Memory, Write, text_hash
-from pipeline.ledger.direct import Direct
 from pipeline.ledger.filtering import among
 from pipeline.ledger.memory_rows import as_memory
-from pipeline.ledger.schema import memories, memory_history
+from pipeline.ledger.projections import Projected, Projection
+from pipeline.ledger.schema import memories, memory_history, shadows
 from pipeline.ledger.sql import statement
-from pipeline.outputs import from_bytes, to_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """What the vector index should hold of a memory: its vector, or nothing once it is retired."""
-
-    memory: Memory
-    vector: list[float]
-    embedder: str
+from pipeline.outputs import from_bytes
 
 
 def as_projection(row: Row[Any]) -> Projection:
-    return Projection(as_memory(row), from_bytes(row.embedding), row.embedder)
+    memory, vector = as_memory(row), from_bytes(row.embedding)
+    kept = memory.state == "ACTIVE"
+    return Projection(
+        memory.id, memory.scope, memory.text, memory.version, kept, vector, row.embedder
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +49,12 @@ class Around:
     known: Mapping[bytes, UUID]
 
 
-class Memories:
-    def __init__(self, engine: AsyncEngine) -> None:
-        self._engine = engine
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
+# A shadow's memories stay in the vectors of its own model.
+_SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
+
+
+class Memories(Projected):
+    kind, table = "memories", "memories"
 
     # What the stages ask
 
@@ -105,72 +101,42 @@ class Memories:
         )
         return {row.id for row in await self._rows(query)}
 
-    # What the vector index asks
+    # What the vector index asks, see projections.Source
+
+    async def count(self) -> int:
+        [(count,)] = await self._rows(
+            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE")
+        )
+        return int(count)
 
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
-        """Memories the vector index has owed a write for so long: of these ids, or the oldest."""
         query = select(memories).where(
             memories.c.projected_version != memories.c.version,
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
         )
-        if ids is not None:
-            query = query.where(among(memories.c.id, ids))
-        rows = await self._rows(query.order_by(memories.c.updated_at).limit(limit))
-        return [as_projection(row) for row in rows]
+        chosen = query.limit(limit) if ids is None else query.where(among(memories.c.id, ids))
+        return await self._projections(chosen.order_by(memories.c.updated_at))
+
+    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        """Current memories of everybody by id, after this one."""
         query = select(memories).where(memories.c.id > after, memories.c.state == "ACTIVE")
-        return [
-            as_projection(row)
-            for row in await self._rows(query.order_by(memories.c.id).limit(limit))
-        ]
+        return await self._projections(query.order_by(memories.c.id).limit(limit))
 
     async def owe_foreign(self, embedder: str) -> None:
-        """Let all that is in another model's vectors be owed, and so be fitted."""
         async with self._single.connect() as connection:
             await connection.execute(statement("owe_foreign"), {"embedder": embedder})
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
-        """Owed memories in another model's vectors; none where another index is served."""
         asked = {"index": index, "embedder": embedder, "limit": limit}
-        return [as_projection(row) for row in await self._rows(statement("foreign"), asked)]
-
-    async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
-        """Keep the vectors these memories have from this embedder."""
-        values = {
-            "ids": [one.memory.id for one in done],
-            "versions": [one.memory.version for one in done],
-            "vectors": [to_bytes(one.vector) for one in done],
-            "embedder": embedder,
-        }
-        async with self._single.connect() as connection:
-            await connection.execute(statement("fitted"), values)
-
-    async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
-        """Note that the index holds these versions. A memory that has moved on stays owed, and all
-        do where another index is served by now.
-
-        Returns those that were erased meanwhile: the index must not hold them.
-        """
-        if not done:
-            return []
-        seen = {
-            "ids": [p.memory.id for p in done],
-            "versions": [p.memory.version for p in done],
-            "lane_ids": [p.memory.lane_id for p in done],
-            "index": index,
-        }
-        return [row.id for row in await self._direct.rows(statement("projected"), seen)]
+        return await self._projections(statement("foreign"), asked)
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        """The newest memories with these ids that the index does not hold as they are, with their
-        packed vectors.
-        """
         table = memories.c
         query = select(table.id, table.embedding).where(
             table.projected_version != table.version,
@@ -180,6 +146,11 @@ class Memories:
         )
         rows = await self._rows(query.order_by(table.updated_at.desc()).limit(limit))
         return [(row.id, row.embedding) for row in rows]
+
+    async def _projections(
+        self, query: Executable, values: Mapping[str, Any] | None = None
+    ) -> list[Projection]:
+        return [as_projection(row) for row in await self._rows(query, values)]
 
     # What people ask
 
@@ -217,10 +188,3 @@ class Memories:
             .order_by(held)
         )
         return [row.held for row in await self._rows(query)]
-
-    async def _rows(
-        self, query: Executable, values: Mapping[str, Any] | None = None
-    ) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
-            return rows

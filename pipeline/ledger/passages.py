@@ -20,7 +20,6 @@ from sqlalchemy import (
     ColumnElement,
     FromClause,
     Integer,
-    LargeBinary,
     Row,
     Select,
     and_,
@@ -30,7 +29,6 @@ from sqlalchemy import (
     exists,
     func,
     literal,
-    null,
     select,
     true,
     union_all,
@@ -44,7 +42,14 @@ from pipeline.ledger.changes import Memory
 from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.graph import names_any
 from pipeline.ledger.memory_rows import as_memory
-from pipeline.ledger.schema import entities, events, memories, messages, relations
+from pipeline.ledger.schema import (
+    entities,
+    events,
+    memories,
+    messages,
+    relations,
+    turn_vectors,
+)
 from pipeline.ledger.turns import (
     PassageKey,
     Turn,
@@ -132,7 +137,8 @@ class Passages:
             lacking = [key.id for key in embedded if not key.is_turn]
             parts.append(_placed_facts(where.facts, ids, lacking, embedder, related_to))
         if where.turns is not None and (turns := [key for key in keys if key.is_turn]):
-            parts.append(_placed_turns(where.turns, turns))
+            lacking_turns = [key for key in embedded if key.is_turn]
+            parts.append(_placed_turns(where.turns, turns, lacking_turns, embedder))
         if not parts:
             return []
         rows = await self._rows(union_all(*parts))
@@ -235,8 +241,19 @@ def _related(text: str) -> ColumnElement[bool]:
     )
 
 
-def _placed_turns(where: ColumnElement[bool], keys: Sequence[PassageKey]) -> Select[Any]:
+def _placed_turns(
+    where: ColumnElement[bool],
+    keys: Sequence[PassageKey],
+    lacking: Sequence[PassageKey],
+    embedder: str,
+) -> Select[Any]:
     before = just_before(said)
+    its_vector = and_(
+        turn_vectors.c.event_id == said.c.event_id,
+        turn_vectors.c.ordinal == said.c.ordinal,
+        turn_vectors.c.embedder == embedder,
+        among(turn_vectors, lacking),
+    )
     by_role = case((said.c.role == Role.ASSISTANT, said.c.agent_id), else_=said.c.user_id)
     return (
         select(
@@ -249,11 +266,12 @@ def _placed_turns(where: ColumnElement[bool], keys: Sequence[PassageKey]) -> Sel
             said.c.ordinal.label("turn_ordinal"),
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
-            cast(null(), LargeBinary).label("embedding"),
+            turn_vectors.c.embedding,
             literal(False).label("related"),
         )
         .select_from(said)
         .outerjoin(before, true())
+        .outerjoin(turn_vectors, its_vector)
         .where(among(said, keys), where, ~forgotten(said))
     )
 

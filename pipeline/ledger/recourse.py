@@ -26,8 +26,10 @@ from pipeline import lexical
 from pipeline.domain import Message, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import NO_SUCH_EVENT
-from pipeline.ledger.schema import events, lanes, messages
+from pipeline.ledger.filtering import among
+from pipeline.ledger.schema import events, lanes, messages, turn_vectors
 from pipeline.ledger.sql import statement
+from pipeline.ledger.turn_vectors import owe_again, owe_anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ class Recourse:
             "grace": self._grace,
         }
         rows: Sequence[Row[Any]] = (await connection.execute(statement("replay"), values)).all()
+        await owe_again(connection, among(turn_vectors.c.event_id, ids))
         return rows
 
     async def _requeue_graph(
@@ -184,6 +187,7 @@ async def _say_instead(
         for ordinal, message in enumerate(said)
     ]
     await connection.execute(insert(messages), rows)
+    await owe_anew(connection, event.id)
 
 
 def _no_failed_graph(event: Row[Any]) -> str:

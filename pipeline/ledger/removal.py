@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from sqlalchemy import Delete, delete, exists, or_, select
+from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Status
@@ -20,6 +20,7 @@ from pipeline.ledger.schema import (
     metadata,
     projects,
     shadows,
+    turn_vectors,
 )
 
 NOT_EMPTY = (
@@ -32,6 +33,19 @@ class Removal:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
+    async def forget(self, project: Project) -> Sequence[UUID]:
+        """Let nothing be found any more of what was said in a project that is to go: ids of what
+        the index may hold of it. Errors: Conflict, as `remove`.
+        """
+        mine = lanes.c.project_id == project.id
+        said = select(events.c.id).where(events.c.project_id == project.id)
+        held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
+        async with self._engine.begin() as connection:
+            await self._refuse(connection, project)
+            forgotten = update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
+            await connection.execute(forgotten)
+            return (await connection.scalars(held)).all()
+
     async def remove(self, project: Project) -> None:
         """Take away a project with its keys, members, replays and all that is left of its past.
 
@@ -39,17 +53,21 @@ class Removal:
         write; and where nobody could administer the organization afterwards.
         """
         async with self._engine.begin() as connection:
-            await hold(connection, project.organization_id)
-            shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
-            ids = [project.id, *(await connection.scalars(shadowed)).all()]
-            await _refuse_unless_empty(connection, ids)
-            await keep_one_admin(
-                connection,
-                project.organization_id,
-                without=api_keys.c.project_id == project.id,
-            )
-            for gone in _deletes(ids):
+            for gone in _deletes(await self._refuse(connection, project)):
                 await connection.execute(gone)
+
+    async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
+        """The project and its replays, locked; unless it has to stay."""
+        await hold(connection, project.organization_id)
+        shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
+        ids = [project.id, *(await connection.scalars(shadowed)).all()]
+        await _refuse_unless_empty(connection, ids)
+        await keep_one_admin(
+            connection,
+            project.organization_id,
+            without=api_keys.c.project_id == project.id,
+        )
+        return ids
 
 
 async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:

@@ -5,6 +5,7 @@
     projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< owners                             users, agents, apps, runs: more than an id
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
+                  │         │         └─── turn_vectors   what search by meaning compares of it
                   │         ├──< receipts          what became of each fact
                   │         ├─── stage_runs        what each stage of its batch put out, its cost
                   │         └─── failed_runs       what tries cost that came to nothing
@@ -53,6 +54,7 @@ from pipeline.ledger.project_tables import (
     shadows,
     time,
 )
+from pipeline.ledger.vector_tables import rebuilt, turn_vectors, vector_indexes
 
 __all__ = [
     "api_keys",
@@ -76,6 +78,7 @@ __all__ = [
     "relations",
     "shadows",
     "stage_runs",
+    "turn_vectors",
     "vector_indexes",
 ]
 
@@ -267,29 +270,6 @@ memories = Table(
         "updated_at",
         postgresql_where=text("projected_version <> version"),
     ),
-)
-
-# The vector index that is served (LIVE), and the one that is built to take its place. What follows
-# from a write of an index that is not LIVE is not believed.
-vector_indexes = Table(
-    "vector_indexes",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("embedder", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    now("created_at"),
-    CheckConstraint("state IN ('BUILDING', 'WHOLE', 'LIVE')", name="state"),
-    Index("uq_vector_indexes_live", "state", unique=True, postgresql_where=text("state = 'LIVE'")),
-)
-
-# What the index under construction holds: versions as in memories.projected_version, and vectors
-# where it takes another model's.
-rebuilt = Table(
-    "rebuilt",
-    metadata,
-    Column("memory_id", Uuid, primary_key=True),
-    Column("version", Integer, nullable=False),
-    Column("embedding", LargeBinary),
 )
 
 memory_history = Table(

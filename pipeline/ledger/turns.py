@@ -75,6 +75,14 @@ class Turn:
     pending: bool
 
 
+# What was cancelled or undone was never said; what a person cleared is not told again.
+told = and_(
+    events.c.status != "CANCELLED",
+    events.c.undone_at.is_(None),
+    events.c.seq > lanes.c.forgotten_seq,
+)
+
+
 def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
     options = events.c.options
     return (
@@ -106,9 +114,7 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             lanes.c.project_id == events.c.project_id,
             events.c.event_type == EventType.ADD,
             messages.c.role != Role.SYSTEM,
-            events.c.status != "CANCELLED",
-            events.c.undone_at.is_(None),
-            events.c.seq > lanes.c.forgotten_seq,
+            told,
             *conditions,
         )
         .subquery(name)

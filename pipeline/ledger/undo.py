@@ -22,7 +22,15 @@ from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
 from pipeline.ledger.memory_rows import as_memory, bump, remember, text_columns
 from pipeline.ledger.reversal import Place, State, Step, way_back, with_free_texts
-from pipeline.ledger.schema import events, lanes, memories, memory_history, relations
+from pipeline.ledger.schema import (
+    events,
+    lanes,
+    memories,
+    memory_history,
+    relations,
+    turn_vectors,
+)
+from pipeline.ledger.turn_vectors import owe_again
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
 
@@ -81,6 +89,7 @@ class Undo:
                     .values(undone_at=func.now())
                     .returning(events.c.undone_at)
                 )
+                await owe_again(connection, turn_vectors.c.event_id == event_id)
         except IntegrityError:  # a person took one of the texts in between
             raise Conflict(CHANGED_MEANWHILE) from None
         return Undone(

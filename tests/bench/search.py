@@ -237,7 +237,7 @@ async def servers(folder: Path, backend: str) -> AsyncIterator[Stores]:
         await migrate(ledger.engine)
         vectors = Tables(ledger.engine) if backend == "pgvector" else built.vectors
         index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
-        yield Stores(ledger, vectors, embedder, index)
+        yield Stores(ledger, vectors, embedder, index, None)
 
 
 async def main() -> None:

@@ -100,6 +100,7 @@ async def in_index(stack: Stack, users: list[str]) -> set[str]:
     found = {
         str(record.id)
         for name in await chroma.list_cols()
+        if name.startswith("memories-")
         for user in users
         for record in await chroma.list(name, where={"user_id": user}, limit=1000)
     }

@@ -111,7 +111,8 @@ async def serving(
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger), project=project)
     services = engine.services
-    stores = Stores(ledger, Chroma(NOBODY_LISTENS), services.embedder, services.index)
+    chroma = Chroma(NOBODY_LISTENS)
+    stores = Stores(ledger, chroma, services.embedder, services.index, engine.turns)
     settings = Settings(sync_wait_s=sync_wait_s, max_body_bytes=100_000)
     watch = EventWatch(ledger.events)
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints

@@ -36,7 +36,7 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 # What erasure does with each table. A table that is not in here was forgotten: decide.
 ERASED = {
     "memories", "memory_history", "messages", "receipts", "idempotency_keys", "relations",
-    "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt",
+    "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt", "turn_vectors",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs"}
 NOBODY_S = {
@@ -59,6 +59,7 @@ async def furnish(engine: Engine) -> UUID:
     await engine.add("I moved to Zanzibar City.", "I own a Quetzal.", user_id=MAYA.id)
     await engine.drain()
     await engine.services.index.catch_up()
+    await engine.turns.catch_up()
     return first
 
 
@@ -140,8 +141,9 @@ async def test_after_an_erasure_no_word_and_no_id_is_found_in_any_column(engine:
     told = await counts(engine, await erase(engine))
     assert await raw_look(engine.ledger, WORDS) == {}
     assert await vectors(engine) == set()
-    assert told["memories"] == told["vectors"] == 2
-    assert told["messages"] == 3
+    assert told["memories"] == 2
+    assert told["messages"] == told["turn_vectors"] == 3
+    assert told["vectors"] == 5
     assert all(told[store] > 0 for store in ("history", "receipts", "stage_outputs", "relations"))
 
 
@@ -280,7 +282,7 @@ async def test_an_erasure_waits_for_an_index_that_is_down_and_ends_once_it_is_ba
     assert (await engine.event(event_id)).status == "RUNNING"
     await make_due(engine)
     await finish(engine)
-    assert (await counts(engine, event_id))["vectors"] == 2
+    assert (await counts(engine, event_id))["vectors"] == 5
     assert await vectors(engine) == set()
 
 
@@ -294,19 +296,24 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     assert owed is not None
     held = await index.holding(owed.memory_ids)
     await ledger.erasures.found(event_id, 2)
-    [(name, ids)] = held.items()
-    await index.drop({name: ids[:1]})  # here it died
+    assert {name.partition("-")[0]: len(ids) for name, ids in held.items()} == {
+        "memories": 2, "turns": 3,
+    }  # fmt: skip
+    await index.drop({name: ids[:1] for name, ids in held.items()})  # here it died
     await make_due(engine)
     await finish(engine)
     assert (await counts(engine, event_id))["vectors"] == 2
     assert await vectors(engine) == set()
 
 
-async def test_a_vector_written_late_does_not_outlive_its_memory(engine: Engine) -> None:
+@pytest.mark.parametrize("kind", ["memories", "turn_vectors"])
+async def test_a_vector_written_late_does_not_outlive_what_it_is_of(
+    engine: Engine, kind: str
+) -> None:
     await engine.add("I live in Zanzibar.", user_id=MAYA.id)
     await engine.drain()
     slow = Slow(engine.vectors)
-    index = VectorIndex(slow, engine.ledger.memories, engine.services.embedder, buckets=4)
+    index = VectorIndex(slow, getattr(engine.ledger, kind), engine.services.embedder, buckets=4)
     late = asyncio.create_task(index.catch_up())
     await slow.reached.wait()
     await erase(engine)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, make_url, select, text
+from sqlalchemy import Table, func, make_url, select, text
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.vectors_memory import MemoryVectors
@@ -17,7 +17,7 @@ from pipeline.filters import parse
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.indexes import Progress
 from pipeline.ledger.migrate import add_pgvector
-from pipeline.ledger.schema import memories, rebuilt
+from pipeline.ledger.schema import memories, rebuilt, turn_vectors
 from pipeline.ports import Vector, VectorRecord, VectorStore
 from pipeline.reindexing import reindex
 from pipeline.search import Query, search
@@ -60,6 +60,7 @@ async def stocked(engine: Engine) -> Engine:
         await engine.add(" ".join(SAID), user_id=user)
     await engine.drain()
     await engine.services.index.catch_up()
+    await engine.turns.catch_up()
     return engine
 
 
@@ -76,7 +77,8 @@ def with_index(
 async def rebuild(engine: Engine, told: list[Progress] | None = None) -> bool:
     lines = told if told is not None else []
     services = engine.services
-    return await reindex(engine.ledger, services.index, services.embedder, tell=lines.append)
+    indexes = [services.index, engine.turns]
+    return await reindex(engine.ledger, indexes, services.embedder, tell=lines.append)
 
 
 async def adopt(engine: Engine) -> None:
@@ -105,8 +107,18 @@ async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
     return [(hit.found.text, round(hit.score.semantic, 5)) for hit in found.hits]
 
 
-async def owed(ledger: Ledger) -> int:
-    query = select(func.count()).where(memories.c.projected_version != memories.c.version)
+async def heard(engine: Engine, text: str) -> list[float]:
+    """How near the turns are that the index of turns finds."""
+    [vector] = await engine.services.embedder.embed([text])
+    hits = await engine.turns.nearest({"project_id": str(engine.project.id)}, vector, limit=10)
+    assert set(await engine.ledger.turn_vectors.keys([hit.id for hit in hits])) == {
+        hit.id for hit in hits
+    }
+    return [round(hit.similarity, 5) for hit in hits]
+
+
+async def owed(ledger: Ledger, table: Table = memories) -> int:
+    query = select(func.count()).where(table.c.projected_version != table.c.version)
     async with ledger.engine.connect() as connection:
         return int((await connection.execute(query)).scalar_one())
 
@@ -121,8 +133,17 @@ async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) ->
     assert await nearest(stocked, "jazz") == []
     told: list[Progress] = []
     assert await rebuild(stocked, told) is False
-    assert told[-1] == Progress(15, 15)
+    assert told[-1] == Progress(18, 18)  # with the three turns
     assert (await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")) == before
+
+
+async def test_a_wiped_index_is_mended_in_its_turns_too(stocked: Engine) -> None:
+    before = await heard(stocked, "jazz")
+    assert len(before) == 3
+    await stocked.vectors.reset()
+    assert await heard(stocked, "jazz") == []
+    await rebuild(stocked)
+    assert await heard(stocked, "jazz") == before
 
 
 async def test_mending_writes_only_what_is_missing_or_stale(stocked: Engine) -> None:
@@ -192,8 +213,8 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
     store.left = 99
     told: list[Progress] = []
     await rebuild(moved, told)
-    assert 99 - store.left == 4  # the seven that were left
-    assert told[-1] == Progress(15, 15)
+    assert 99 - store.left == 6  # the seven that were left, and the three turns
+    assert told[-1] == Progress(18, 18)  # with the three turns
 
 
 async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
@@ -241,6 +262,33 @@ async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) ->
     async with stocked.ledger.engine.connect() as connection:
         names = set(await connection.scalars(select(memories.c.embedder)))
     assert names == {"fake/another"}
+
+
+async def test_turns_are_in_the_new_embedders_vectors_from_the_switch_on(stocked: Engine) -> None:
+    moved = with_index(stocked, stocked.vectors, Another())
+    before = await heard(stocked, "jazz")
+    await stocked.add("I own a bicycle.", user_id="lea")  # no vector yet: it gets a new one
+    await rebuild(moved)
+    assert await heard(stocked, "jazz") == before
+    await adopt(moved)
+    assert await owed(moved.ledger, turn_vectors) == 0
+    assert (await heard(moved, "jazz"))[:3] == before
+    assert len(await heard(moved, "jazz")) == 4
+
+
+async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_anew(
+    stocked: Engine,
+) -> None:
+    moved = with_index(stocked, stocked.vectors, Another())
+    await rebuild(moved)
+    await adopt(moved)
+    await stocked.add("I own a bicycle.", user_id="lea")
+    await stocked.turns.catch_up()
+    assert len(await heard(moved, "bicycle")) == 3
+    assert await moved.turns.refit() == 1
+    await moved.turns.catch_up()
+    assert len(await heard(moved, "bicycle")) == 4
+    assert await owed(moved.ledger, turn_vectors) == 0
 
 
 async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocked: Engine) -> None:

@@ -33,6 +33,7 @@ async def ask(engine: Engine, text: str, **options: Any) -> Found:
         ledger=services.ledger,
         embedder=services.embedder,
         index=services.index,
+        turns=engine.turns,
     )
 
 

@@ -336,6 +336,7 @@ async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -
             was = {
                 record.id: record.payload["version"]
                 for name in await chroma.list_cols()
+                if name.startswith("memories-")
                 for record in await chroma.list(name, where={}, limit=MOST_VECTORS)
             }
         except StoreUnavailable as error:

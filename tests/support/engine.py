@@ -79,12 +79,17 @@ class Engine:
             embedder=embedder,
             index=index,
             projector=Projector(index),  # never run: what it owes is read from the ledger
+            turn_projector=None,  # turns have no vectors until a test asks for them
             graph=True,
             neighbours=5,
             max_attempts=5,
             outage_budget_s=86_400,
         )
         return cls(ledger, project, services, vectors)
+
+    @property
+    def turns(self) -> VectorIndex:
+        return self.services.index.of(self.ledger.turn_vectors)
 
     @property
     def retention(self) -> Retention:

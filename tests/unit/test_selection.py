@@ -41,10 +41,12 @@ def order(scores: Scores) -> list[PassageKey]:
 # ── the threshold, and words ─────────────────────────────────────────────────────────────────────
 
 
-def test_the_threshold_is_compared_with_the_semantic_score_of_facts() -> None:
+def test_the_threshold_is_compared_with_the_semantic_score_where_there_is_one() -> None:
     far, near, turn = key(1), key(2), key(3, turn=True)
     scores = {far: score(0.9, semantic=0.2), near: score(0.5, semantic=0.3), turn: score(0.1)}
-    assert Selection(10, threshold=0.3).best(order(scores), scores) == [near, turn]
+    assert Selection(10, threshold=0.3).best(order(scores), scores) == [near]
+    bare = Selection(10, threshold=0.3, bare={turn})
+    assert bare.best(order(scores), scores) == [near, turn]
 
 
 def test_with_keyword_search_a_word_of_the_question_is_enough() -> None:

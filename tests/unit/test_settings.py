@@ -44,6 +44,7 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     assert found.embedder.model == "local/minilm"
     assert (found.reranker.model, found.reranker.timeout_s) == ("none", 5.0)
     assert found.graph == "on"
+    assert found.turn_vectors == "on"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,7 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
         ("MEMLANE_BROKER_URL", "redis://x", "broker_url", SecretStr("redis://x")),
         ("MEMLANE_CHROMA_URL", "http://x", "chroma_url", "http://x"),
         ("MEMLANE_GRAPH", "off", "graph", "off"),
+        ("MEMLANE_TURN_VECTORS", "off", "turn_vectors", "off"),
     ],
 )
 def test_each_documented_handle_is_read(

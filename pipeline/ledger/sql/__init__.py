@@ -9,5 +9,7 @@ from sqlalchemy import TextClause, text
 
 
 @cache
-def statement(name: str) -> TextClause:
-    return text(resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8"))
+def statement(name: str, table: str = "") -> TextClause:
+    """`table`: takes the place of {table} in those that do the same to more than one."""
+    written = resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
+    return text(written.replace("{table}", table))

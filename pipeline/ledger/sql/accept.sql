@@ -4,6 +4,7 @@
 -- An add with an idempotency key is accepted only by whoever brings the key first, in this group or
 -- in any process; to all others its row tells which event it was. The conflict's empty update is
 -- what makes a row readable that another commit wrote a moment ago.
+-- What is said is owed a vector, unless it is stored word for word and has that of its memory.
 WITH adds AS (
     SELECT * FROM unnest(
         CAST(:event_ids AS uuid[]), CAST(:lane_ids AS uuid[]), CAST(:project_ids AS uuid[]),
@@ -58,6 +59,13 @@ WITH adds AS (
         CAST(:names AS text[]), CAST(:contents AS text[]), CAST(:terms AS text[])
     ) AS m (place, ordinal, role, name, content, terms)
     JOIN numbered n USING (place)
+    RETURNING lane_id, seq, ordinal, role, content
+), owed AS (
+    INSERT INTO turn_vectors (event_id, ordinal, lane_id)
+    SELECT n.event_id, s.ordinal, s.lane_id
+    FROM said s JOIN numbered n USING (lane_id, seq)
+    WHERE s.role <> 'system' AND s.content ~ '[^[:space:]]'
+      AND n.options ->> 'infer' IS DISTINCT FROM 'false' AND n.options #>> '{question,kind}' IS NULL
 )
 SELECT coalesce(k.event_id, a.event_id) AS event_id,
        n.event_id IS NOT NULL AS fresh,

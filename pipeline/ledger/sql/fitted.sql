@@ -1,6 +1,10 @@
 -- The same texts in another model's vectors. A text that has changed meanwhile has a newer one.
-UPDATE memories SET embedding = f.vector, embedder = :embedder
-FROM unnest(
+-- Rows are taken in the order of their ids, as everybody takes several of them.
+WITH held AS MATERIALIZED (
+    SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
+)
+UPDATE {table} SET embedding = f.vector, embedder = :embedder
+FROM held JOIN unnest(
     CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:vectors AS bytea[])
-) AS f (id, version, vector)
-WHERE memories.id = f.id AND memories.version = f.version
+) AS f (id, version, vector) USING (id)
+WHERE {table}.id = held.id AND {table}.version = f.version

@@ -7,12 +7,14 @@ WITH done AS (
     SELECT * FROM unnest(
         CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])
     ) AS done (id, version, lane_id)
+), held AS MATERIALIZED (
+    SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
 ), kept AS (
-    UPDATE memories SET projected_version = CASE
-        WHEN memories.version = done.version AND memories.lane_id = done.lane_id THEN done.version
+    UPDATE {table} SET projected_version = CASE
+        WHEN {table}.version = done.version AND {table}.lane_id = done.lane_id THEN done.version
         ELSE 0 END
-    FROM done
-    WHERE memories.id = done.id
+    FROM held JOIN done USING (id)
+    WHERE {table}.id = held.id
       AND NOT EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name <> :index)
 )
-SELECT id FROM done WHERE NOT EXISTS (SELECT FROM memories WHERE memories.id = done.id)
+SELECT id FROM done WHERE NOT EXISTS (SELECT FROM {table} WHERE {table}.id = done.id)

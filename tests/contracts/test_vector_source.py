@@ -1,0 +1,92 @@
+"""What the vector index may expect of every kind of text that has vectors: memories and turns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from pipeline.ledger.projections import Source
+from pipeline.outputs import from_bytes
+from tests.support.engine import Engine
+
+FIRST = UUID(int=0)
+INDEX = "memory/memories-fake-hash-of4"
+
+
+@pytest.fixture(params=["memories", "turn_vectors"])
+async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
+    """Three texts of two users, each with its vector; the index holds none of them."""
+    await engine.ledger.indexes.adopt(INDEX)
+    for said, user_id in (("I like jazz.", "maya"), ("I own a boat.", "maya"), ("I ski.", "jon")):
+        await engine.add(said, user_id=user_id)
+        await engine.drain()
+    found: Source = getattr(engine.ledger, request.param)
+    owed = await found.unprojected(owed_for_s=0, limit=10)
+    await found.fitted(await engine.services.index.of(found).fitting(owed), "fake/hash")
+    return found
+
+
+async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(source: Source) -> None:
+    owed = await source.unprojected(owed_for_s=0, limit=10)
+    assert [one.scope.user_id for one in owed] == ["maya", "maya", "jon"]
+    assert await source.count() == 3
+    assert await source.unprojected(owed_for_s=0, limit=2) == owed[:2]
+    assert await source.unprojected(owed_for_s=60, limit=10) == []
+    assert await source.unprojected([], owed_for_s=0, limit=10) == []
+
+
+async def test_what_is_noted_is_owed_no_more(source: Source) -> None:
+    first, *rest = await source.unprojected(owed_for_s=0, limit=10)
+    assert await source.projected([first], index=INDEX) == []
+    assert await source.unprojected(owed_for_s=0, limit=10) == rest
+
+
+async def test_a_version_that_has_moved_on_stays_owed(source: Source) -> None:
+    owed = await source.unprojected(owed_for_s=0, limit=10)
+    await source.projected(owed, index=INDEX)
+    await source.projected([replace(owed[0], version=owed[0].version + 1)], index=INDEX)
+    assert await source.unprojected(owed_for_s=0, limit=10) == [owed[0]]
+
+
+async def test_an_index_that_is_not_served_settles_no_debt(source: Source) -> None:
+    owed = await source.unprojected(owed_for_s=0, limit=10)
+    await source.projected(owed, index="memory/another")
+    assert await source.unprojected(owed_for_s=0, limit=10) == owed
+
+
+async def test_what_was_erased_meanwhile_is_told(source: Source) -> None:
+    owed = await source.unprojected(owed_for_s=0, limit=10)
+    gone = replace(owed[0], id=UUID(int=7))
+    assert await source.projected([gone, *owed[1:]], index=INDEX) == [gone.id]
+
+
+async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
+    source: Source, engine: Engine
+) -> None:
+    where = {"project_id": str(engine.project.id), "user_id": "maya"}
+    hers = await source.owed(where, embedder="fake/hash", limit=10)
+    known = {one.id: one.vector for one in await source.unprojected(owed_for_s=0, limit=10)}
+    assert {key: from_bytes(packed) for key, packed in hers} == {key: known[key] for key, _ in hers}
+    assert len(hers) == 2
+    assert len(await source.owed(where, embedder="fake/hash", limit=1)) == 1
+    assert await source.owed(where, embedder="fake/another", limit=10) == []
+
+
+async def test_everything_is_gone_through_by_id(source: Source) -> None:
+    for page in (source.following, source.unbuilt):
+        some = await page(FIRST, limit=2)
+        rest = await page(some[-1].id, limit=2)
+        ids = [one.id for one in (*some, *rest)]
+        assert ids == sorted(ids)
+        assert len(ids) == 3
+
+
+async def test_vectors_of_another_model_are_foreign_once_they_are_owed(source: Source) -> None:
+    await source.projected(await source.unprojected(owed_for_s=0, limit=10), index=INDEX)
+    assert await source.foreign(INDEX, "fake/another", limit=10) == []
+    await source.owe_foreign("fake/another")
+    assert len(await source.foreign(INDEX, "fake/another", limit=10)) == 3
+    assert await source.foreign(INDEX, "fake/hash", limit=10) == []
+    assert await source.foreign("memory/another", "fake/another", limit=10) == []

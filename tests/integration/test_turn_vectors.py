@@ -1,0 +1,349 @@
+"""Turns are found by meaning: their vectors follow behind the events, and go where they have to."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, update
+
+from pipeline import bootstrap, erasure, memories
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.domain import AddOptions, EventType, Message, Role
+from pipeline.errors import ModelRejected, StoreUnavailable
+from pipeline.filters import parse
+from pipeline.ingest import accept
+from pipeline.ledger.clearing import Asked
+from pipeline.ledger.recourse import Edit
+from pipeline.ledger.schema import turn_vectors
+from pipeline.ledger.shadows import Wish
+from pipeline.ledger.turn_vectors import MOST_CHARACTERS
+from pipeline.ports import Vector, VectorHit, VectorRecord
+from pipeline.search import Found, Query, search
+from pipeline.settings import Settings
+from pipeline.vectors import Projector, VectorIndex
+from tests.support.engine import Engine
+from tests.support.stack import wait_until
+
+# Nothing of it is worth remembering, and no word of the question is in it.
+SAID, ASKED = "Who let my hound out into the garden?", "dog"
+MEANINGS = {"hound": "dog", "puppy": "dog", "automobile": "car"}
+
+
+class Sense(HashEmbedder):
+    """Knows some words that mean the same, and refuses one text."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.asked += texts
+        if any("unspeakable" in text for text in texts):
+            raise ModelRejected("against the policy")
+        words = [re.findall(r"\w+", text.casefold()) for text in texts]
+        return await super().embed([" ".join(MEANINGS.get(w, w) for w in all_) for all_ in words])
+
+
+@pytest.fixture
+def engine(engine: Engine) -> Engine:
+    embedder = Sense()
+    index = VectorIndex(engine.vectors, engine.ledger.memories, embedder, buckets=4)
+    engine.services = replace(engine.services, embedder=embedder, index=index)
+    return engine
+
+
+async def ask(engine: Engine, text: str = ASKED, *, off: bool = False, **options: Any) -> Found:
+    services = engine.services
+    asked = {"top_k": 10, "threshold": 0.2, "turns": True} | options
+    return await search(
+        engine.project.id,
+        Query(text, parse({"user_id": "maya"}), **asked),
+        ledger=services.ledger,
+        embedder=services.embedder,
+        index=services.index,
+        turns=None if off else engine.turns,
+    )
+
+
+async def texts(engine: Engine, text: str = ASKED, **options: Any) -> list[str]:
+    return [hit.found.text for hit in (await ask(engine, text, **options)).hits]
+
+
+async def held(engine: Engine) -> set[UUID]:
+    """Ids of all turns that the store holds."""
+    names = [name for name in await engine.vectors.list_cols() if name.startswith("turns-")]
+    found = [await engine.vectors.list(name, where={}, limit=1000) for name in names]
+    return {record.id for records in found for record in records}
+
+
+async def age(engine: Engine, seconds: float) -> None:
+    """Have every turn be owed its vector for so much longer."""
+    earlier = turn_vectors.c.accepted_at - timedelta(seconds=seconds)
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(update(turn_vectors).values(accepted_at=earlier))
+
+
+async def rows(engine: Engine) -> int:
+    async with engine.ledger.engine.connect() as connection:
+        return len((await connection.execute(select(turn_vectors.c.id))).all())
+
+
+# ── finding ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_turn_is_found_by_meaning_with_no_word_in_common(engine: Engine) -> None:
+    await engine.add(SAID)
+    await engine.drain()
+    assert await texts(engine) == []
+    assert await engine.turns.catch_up() == 1
+    [hit] = (await ask(engine)).hits
+    assert hit.found.text == SAID
+    assert hit.score.semantic > 0.2
+    assert hit.score.lexical == 0
+    assert await engine.turns.catch_up() == 0
+
+
+async def test_a_turns_vector_is_compared_from_the_ledger_until_the_index_holds_it(
+    engine: Engine,
+) -> None:
+    async def down(name: str, records: list[VectorRecord]) -> None:
+        raise StoreUnavailable("down")
+
+    insert, engine.vectors.insert = engine.vectors.insert, down  # type: ignore[method-assign,assignment]
+    await engine.add(SAID)
+    with pytest.raises(StoreUnavailable):
+        await engine.turns.catch_up()
+    before = (await ask(engine)).hits
+    engine.vectors.insert = insert  # type: ignore[method-assign]
+    await engine.turns.catch_up()
+    assert len(await held(engine)) == 1
+    assert [hit.score.semantic for hit in (await ask(engine)).hits] == pytest.approx(
+        [hit.score.semantic for hit in before]
+    )
+    assert len(before) == 1
+
+
+async def test_the_threshold_cuts_a_turn_once_its_meaning_is_known(engine: Engine) -> None:
+    await engine.add("The garden of my aunt is a jungle of weeds, I say.")
+    assert len(await texts(engine, "garden", threshold=0.9)) == 1
+    await engine.turns.catch_up()
+    assert await texts(engine, "garden", threshold=0.9) == []
+    [told] = (await ask(engine, "garden", threshold=0.9, explain=None)).explained
+    assert told.verdict == "below_threshold"
+
+
+async def test_a_turn_that_only_words_find_is_weighed_by_its_meaning_too(engine: Engine) -> None:
+    await engine.add("My garden.", "The garden of my aunt is a jungle of weeds, I say.")
+    await engine.turns.catch_up()
+
+    async def nothing(*_: object, **__: object) -> list[list[VectorHit]]:
+        return []
+
+    near = {hit.found.text: hit.score.semantic for hit in (await ask(engine, "garden")).hits}
+    engine.vectors.search = nothing  # type: ignore[method-assign]
+    assert {h.found.text: h.score.semantic for h in (await ask(engine, "garden")).hits} == (
+        pytest.approx(near)
+    )
+
+
+async def test_a_search_of_facts_alone_asks_nothing_about_turns(engine: Engine) -> None:
+    await engine.add("I own a hound.")
+    await engine.drain()
+    await engine.services.index.catch_up()
+    await engine.turns.catch_up()
+    asked: list[str] = []
+    store_search = engine.vectors.search
+
+    async def noted(name: str, *of: Any, **more: Any) -> list[list[VectorHit]]:
+        asked.append(name.partition("-")[0])
+        return await store_search(name, *of, **more)
+
+    engine.vectors.search = noted  # type: ignore[method-assign]
+    assert await texts(engine, turns=False) == ["User owns a hound"]
+    assert asked == ["memories"]
+    assert await texts(engine, facts=False) == ["I own a hound."]
+    assert asked == ["memories", "turns"]
+
+
+async def test_switched_off_turns_are_found_by_their_words_alone(engine: Engine) -> None:
+    await engine.add(SAID)
+    await engine.turns.catch_up()
+    assert await texts(engine, off=True) == []
+    assert await texts(engine, "hound", off=True, threshold=0.9) == [SAID]
+
+
+async def test_the_setting_decides_whether_anybody_embeds_turns() -> None:
+    given = {"database_url": "postgresql://nobody/listens", "chroma_url": "http://127.0.0.1:9"}
+    for setting, expected in (("on", True), ("off", False)):
+        settings = Settings.model_validate({**given, "turn_vectors": setting})
+        stores = bootstrap.stores(settings)
+        services = bootstrap.services(settings, stores)
+        assert (stores.turns is not None) is expected
+        assert len(stores.indexes) == 1 + expected
+        assert (services.turn_projector is not None) is expected
+        await stores.close()
+
+
+# ── what is owed ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_found_as_a_memory_or_said_by_no_one_is_owed_no_vector(
+    engine: Engine,
+) -> None:
+    await engine.add("The key is under the mat.", options=AddOptions(infer=False))
+    await accept(
+        engine.scope(),
+        [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, " \n"), Message(Role.USER, "Hm.")],
+        AddOptions(),
+        said_at=None,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    assert await rows(engine) == 1
+
+
+async def test_the_vectors_of_turns_follow_behind_their_event(engine: Engine) -> None:
+    projector = Projector(engine.turns)
+    engine.services = replace(engine.services, turn_projector=projector)
+    await engine.add(SAID)
+    await engine.drain()
+    assert await held(engine) == set()
+    running = asyncio.create_task(projector.run())
+
+    async def caught_up() -> bool:
+        return len(await held(engine)) == 1
+
+    await wait_until(caught_up, within_s=10, what="the projector caught up")
+    running.cancel()
+    assert await texts(engine) == [SAID]
+
+
+async def test_what_is_younger_than_asked_for_is_left_to_the_workers(engine: Engine) -> None:
+    await engine.add(SAID)
+    assert await engine.turns.catch_up(owed_for_s=60) == 0
+    await age(engine, 61)
+    assert await engine.turns.catch_up(owed_for_s=60) == 1
+
+
+async def test_a_text_the_embedder_refuses_keeps_no_other_from_its_vector(engine: Engine) -> None:
+    await engine.add("My hound barks.", "It was unspeakable.", "My puppy barks.")
+    await engine.turns.catch_up()
+    assert len(await held(engine)) == 2
+    assert await engine.turns.catch_up() == 0  # nor is it asked for again and again
+    assert await texts(engine, "dog") == ["My hound barks.", "My puppy barks."]
+
+
+async def test_of_a_turn_without_end_the_beginning_is_embedded(engine: Engine) -> None:
+    await engine.add("My hound. " + "And so on. " * 1_000)
+    await engine.turns.catch_up()
+    assert isinstance(engine.services.embedder, Sense)
+    assert max(map(len, engine.services.embedder.asked)) == MOST_CHARACTERS
+
+
+async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
+    await engine.add(SAID)
+    await engine.drain()
+    _, wake = await engine.ledger.shadows.cast(engine.scope(), Wish(), most=10)
+    assert wake is not None
+    await engine.run(wake)
+    await engine.drain()
+    assert await rows(engine) == 1
+
+
+# ── what is taken back ───────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
+    await engine.add(SAID)
+    await engine.drain()
+    await engine.turns.catch_up()
+    await memories.clear(
+        engine.project.id,
+        Asked(EventType.DELETE_ALL, parse({"user_id": "maya"}), {}),
+        ledger=engine.ledger,
+        index=engine.services.index,
+        dispatcher=engine.hints,
+    )
+    assert await texts(engine) == []
+    assert len(await held(engine)) == 1
+    assert await engine.turns.catch_up() == 1
+    assert await held(engine) == set()
+
+
+async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_replay(
+    engine: Engine,
+) -> None:
+    cancelled = await engine.add(SAID)
+    await engine.turns.catch_up()
+    await engine.ledger.recourse.cancel(engine.project.id, cancelled)
+    undone = await engine.add("I own a puppy.")
+    await engine.drain()
+    await engine.turns.catch_up()
+    await engine.ledger.undo.undo(
+        engine.project.id, undone, force=False, vectors={}, embedder="fake/hash"
+    )
+    assert await texts(engine) == []
+    await engine.ledger.recourse.replay(engine.project.id, cancelled, Edit())
+    await engine.turns.catch_up()
+    assert await texts(engine) == [SAID]
+    assert len(await held(engine)) == 1
+
+
+async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine) -> None:
+    event_id = await engine.add(SAID, "And the puppy?")
+    await engine.turns.catch_up()
+    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
+    await engine.ledger.recourse.replay(engine.project.id, event_id, edit)
+    await engine.turns.catch_up()
+    assert len(await held(engine)) == 1
+    assert await texts(engine, "dog") == []
+    assert await texts(engine, "car") == ["Who has parked the automobile?"]
+
+
+async def test_a_vector_of_other_words_written_late_is_written_again(engine: Engine) -> None:
+    event_id = await engine.add(SAID)
+    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+    edits = [Edit([Message(Role.USER, "Who has parked the automobile?")], 9)]
+    insert = engine.vectors.insert
+
+    async def frozen(name: str, records: list[VectorRecord]) -> None:
+        if edits:  # this write stands still while the words are taken back
+            await engine.ledger.recourse.cancel(engine.project.id, event_id)
+            await engine.ledger.recourse.replay(engine.project.id, event_id, edits.pop())
+            await engine.turns.catch_up()
+        await insert(name, records)
+
+    engine.vectors.insert = frozen  # type: ignore[method-assign,assignment]
+    await engine.turns.catch_up()
+    assert await engine.turns.catch_up() == 1
+    assert await texts(engine, "car") == ["Who has parked the automobile?"]
+    assert await texts(engine, "dog") == []
+
+
+async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> None:
+    engine.project = await engine.ledger.projects.add(engine.project.organization_id, "second")
+    await engine.add(SAID)
+    await engine.drain()
+    await engine.turns.catch_up()
+    project, index = engine.project, engine.services.index
+
+    class Down(MemoryVectors):
+        async def list_cols(self) -> list[str]:
+            raise StoreUnavailable("down")
+
+    away = VectorIndex(Down(), engine.ledger.memories, HashEmbedder(), buckets=4)
+    with pytest.raises(StoreUnavailable):
+        await erasure.remove(project, removal=engine.ledger.removal, index=away)
+    assert len(await held(engine)) == 1
+    await erasure.remove(project, removal=engine.ledger.removal, index=index)
+    assert await held(engine) == set()
+    assert await rows(engine) == 0
