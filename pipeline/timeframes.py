@@ -140,7 +140,8 @@ def closeness(asked: Sequence[Span], when: datetime) -> float:
 def _closeness(span: Span, day: date) -> float:
     if span.any_year:
         years = (day.year - 1, day.year, day.year + 1)
-        return max(_in_year(there, day) for year in years if (there := _moved(span, year)))
+        there = (moved for year in years if (moved := _moved(span, year)))
+        return max((_in_year(moved, day) for moved in there), default=0.0)
     same = _moved(span, day.year)
     elsewhere = OTHER_YEAR * _in_year(same, day) if same and not _spans_years(span) else 0.0
     return max(_in_year(span, day), elsewhere)

@@ -28,16 +28,22 @@ from pipeline.ledger.changes import Memory, Write, text_hash
 from pipeline.ledger.filtering import among
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.projections import Projected, Projection
-from pipeline.ledger.schema import memories, memory_history, shadows
+from pipeline.ledger.schema import events, memories, memory_history, messages, shadows
 from pipeline.ledger.sql import statement
 from pipeline.outputs import from_bytes
+from pipeline.speakers import unsigned
 
 
 def as_projection(row: Row[Any]) -> Projection:
     memory, vector = as_memory(row), from_bytes(row.embedding)
-    kept = memory.state == "ACTIVE"
     return Projection(
-        memory.id, memory.scope, memory.text, memory.version, kept, vector, row.embedder
+        id=memory.id,
+        scope=memory.scope,
+        text=unsigned(memory.text, row.speaker),
+        version=memory.version,
+        kept=memory.state == "ACTIVE",
+        vector=vector,
+        embedder=row.embedder,
     )
 
 
@@ -49,6 +55,14 @@ class Around:
     known: Mapping[bytes, UUID]
 
 
+# Who said what it was made from.
+_SPEAKER = (
+    select(messages.c.name)
+    .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
+    .where(events.c.id == memories.c.event_id, messages.c.ordinal == memories.c.message_ordinal)
+    .scalar_subquery()
+    .label("speaker")
+)
 # A shadow's memories stay in the vectors of its own model.
 _SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
 
@@ -112,7 +126,7 @@ class Memories(Projected):
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
-        query = select(memories).where(
+        query = select(memories, _SPEAKER).where(
             memories.c.projected_version != memories.c.version,
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
         )
@@ -123,7 +137,9 @@ class Memories(Projected):
         return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        query = select(memories).where(memories.c.id > after, memories.c.state == "ACTIVE")
+        query = select(memories, _SPEAKER).where(
+            memories.c.id > after, memories.c.state == "ACTIVE"
+        )
         return await self._projections(query.order_by(memories.c.id).limit(limit))
 
     async def owe_foreign(self, embedder: str) -> None:

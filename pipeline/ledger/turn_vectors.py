@@ -21,6 +21,7 @@ from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.ledger.turns import PassageKey, told
 from pipeline.outputs import from_bytes
+from pipeline.speakers import unsigned
 
 # What is embedded of a turn: more than most models read, and less than any refuses.
 MOST_CHARACTERS = 4_000
@@ -140,7 +141,7 @@ def _said(*columns: Any) -> Select[Any]:
 def _projections() -> Select[Any]:
     ids = (lanes.c[name] for name in ("project_id", "user_id", "agent_id", "app_id", "run_id"))
     text = func.left(messages.c.content, MOST_CHARACTERS).label("text")
-    return _said(*turn_vectors.c, *ids, text, _kept.label("kept"))
+    return _said(*turn_vectors.c, *ids, text, messages.c.name, _kept.label("kept"))
 
 
 def _page(after: UUID, limit: int) -> Select[Any]:
@@ -152,7 +153,7 @@ def _as_projection(row: Row[Any]) -> Projection:
     return Projection(
         id=row.id,
         scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
-        text=row.text or "",
+        text=unsigned(row.text or "", row.name),
         version=row.version,
         kept=bool(row.kept),
         vector=from_bytes(row.embedding) if row.embedding else (),

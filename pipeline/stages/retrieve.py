@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from pipeline.domain import Batch, Neighbour, StageName
+from pipeline.domain import Batch, Fact, Neighbour, StageName
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import Extracted, Retrieved, dump, pack, read
 from pipeline.ports import Embedder
+from pipeline.speakers import unsigned
 from pipeline.stages import Finished
 from pipeline.stages.consolidate import foregone
 from pipeline.vectors import VectorIndex
@@ -21,7 +22,7 @@ async def retrieve(
     """`limit`: how many similar memories each fact is compared with."""
     facts = read(batch, Extracted).facts
     texts = [fact.text for fact in facts]
-    vectors = await embedder.embed(texts)
+    vectors = await embedder.embed([_said(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
     if batch.options.infer and not around.empty:
@@ -34,6 +35,11 @@ async def retrieve(
     )
     settled = len(foregone(batch, facts, retrieved)) == len(facts)
     return Finished(dump(retrieved), StageName.APPLY if settled else StageName.CONSOLIDATE)
+
+
+def _said(batch: Batch, fact: Fact) -> str:
+    said = batch.events[fact.source.event].messages[fact.source.message]
+    return unsigned(fact.text, said.message.name)
 
 
 async def _current(

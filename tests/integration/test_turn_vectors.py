@@ -347,3 +347,39 @@ async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> Non
     await erasure.remove(project, removal=engine.ledger.removal, index=index)
     assert await held(engine) == set()
     assert await rows(engine) == 0
+
+
+@pytest.mark.parametrize("infer", [True, False])
+async def test_who_says_it_is_no_part_of_what_is_embedded(engine: Engine, infer: bool) -> None:
+    signed = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
+    await accept(
+        engine.scope("maya"),
+        [signed],
+        AddOptions(infer=infer),
+        said_at=None,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    await engine.drain()
+    await engine.turns.catch_up()
+    embedder = engine.services.embedder
+    assert isinstance(embedder, Sense)
+    assert "I live in Oslo." in embedder.asked
+    assert signed.content not in embedder.asked
+    [hit] = (await ask(engine, "Where is Oslo?", facts=not infer, threshold=0.0)).hits
+    assert hit.found.text == signed.content
+
+
+async def test_nor_where_an_index_is_built_in_another_models_vectors(engine: Engine) -> None:
+    signed = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
+    await accept(
+        engine.scope("maya"),
+        [signed],
+        AddOptions(infer=False),
+        said_at=None,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    await engine.drain()
+    [projection] = await engine.ledger.memories.following(UUID(int=0), limit=10)
+    assert projection.text == "I live in Oslo."

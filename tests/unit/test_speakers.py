@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.speakers import named
+from pipeline.speakers import named, unsigned
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,20 @@ def test_a_question_names(question: str, who: str | None) -> None:
 def test_a_short_name_is_named_only_as_a_whole_word() -> None:
     assert named("Is Al at home?", ["Al"]) == "Al"
     assert named("Is Al at home?", ["Al Pacini"]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker", "said"),
+    [
+        ("Maya: I live in Oslo.", "Maya", "I live in Oslo."),
+        ("Maya : I live in Oslo.", "Maya", "I live in Oslo."),
+        ("Maya: I live in Oslo.", "Jon", "Maya: I live in Oslo."),
+        ("Maya: I live in Oslo.", None, "Maya: I live in Oslo."),
+        ("Maya lives in Oslo.", "Maya", "Maya lives in Oslo."),
+        ("Allergies: peanuts", "Maya", "Allergies: peanuts"),
+        ("Maya:", "Maya", "Maya:"),
+        ("", "", ""),
+    ],
+)
+def test_a_speaker_signs_only_with_the_own_name(text: str, speaker: str | None, said: str) -> None:
+    assert unsigned(text, speaker) == said

@@ -91,6 +91,10 @@ def test_the_nearer_to_what_was_asked_the_better() -> None:
     assert closeness(seventh, day("2023-05-09")) > closeness(seventh, day("2023-05-30")) > 0
 
 
+def test_a_leap_day_is_asked_for_in_vain_where_no_year_near_has_one() -> None:
+    assert closeness(spans("on 29 February", NOW), day("2002-02-28")) == 0
+
+
 def test_a_day_of_any_year_is_near_across_new_year() -> None:
     assert closeness(spans("on 1 January", NOW), day("2023-12-29")) == 1
 

@@ -1,7 +1,10 @@
 -- Owed memories in the vectors of another model than the live index's own, for one who serves it:
 -- written by processes from before a switch. A shadow's stay as they are.
-SELECT m.*
+SELECT m.*, s.name AS speaker
 FROM memories m
+    LEFT JOIN events e ON e.id = m.event_id
+    LEFT JOIN messages s
+        ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
 WHERE m.projected_version <> m.version
   AND m.state = 'ACTIVE'
   AND m.embedder <> :embedder

@@ -1,7 +1,11 @@
 -- What the index under construction does not hold as it is. A shadow's memories stay in the vectors
 -- of its own model; they are owed once the index is live.
-SELECT m.*
-FROM memories m LEFT JOIN rebuilt r ON r.memory_id = m.id
+SELECT m.*, s.name AS speaker
+FROM memories m
+    LEFT JOIN rebuilt r ON r.memory_id = m.id
+    LEFT JOIN events e ON e.id = m.event_id
+    LEFT JOIN messages s
+        ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
 WHERE m.id > CAST(:after AS uuid)
   AND r.version IS DISTINCT FROM m.version
   AND (m.state = 'ACTIVE' OR r.memory_id IS NOT NULL)
