@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from queue import Full, Queue
 from uuid import UUID
 
@@ -49,6 +49,11 @@ class CeleryDispatcher:
 
     def backlog(self) -> int | None:
         """How many hints wait in the broker, or None where it is out of reach."""
+        backlogs = self.backlogs()
+        return None if backlogs is None else sum(backlogs.values())
+
+    def backlogs(self) -> Mapping[str, int] | None:
+        """How many hints wait in each queue, or None where the broker is out of reach."""
         try:
             with self._app.connection_for_write() as connection:
                 channel = connection.default_channel
@@ -58,7 +63,7 @@ class CeleryDispatcher:
                 ]
         except self._away:
             return None
-        return sum(int(queue.message_count) for queue in declared)
+        return {queue.queue: int(queue.message_count) for queue in declared}
 
     def forgot(self) -> bool:
         """Whether the broker was wiped or replaced since somebody last asked.

@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 # One tick's share, a second of publishing; the rest is due at the next one.
 LANES_A_TICK = 1_000
-# So many hints in the broker explain why one is late; then it is given up only after a minute.
+# So many hints in a queue explain why one of it is late; then it is given up only after a minute.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Younger gaps between ledger and index belong to events still under way.
@@ -84,8 +84,8 @@ class Sweeper:
         """Queue what is due again. While the broker is away nothing is touched; once it is back, or
         was wiped, every queued lane is told again, for its hint may have gone down with it.
         """
-        backlog = await asyncio.to_thread(self._dispatcher.backlog)
-        if backlog is None:
+        backlogs = await asyncio.to_thread(self._dispatcher.backlogs)
+        if backlogs is None:
             if not self._doubt:
                 log.warning("broker_down")
             self._doubt = True
@@ -96,9 +96,11 @@ class Sweeper:
         if self._doubt:
             await self._lanes.doubt_hints(patience_s=PATIENCE_S)
             self._doubt = False
-        patience_s = 0.0 if backlog < DEEP else PATIENCE_S
-        if found := await self._lanes.sweep(limit=LANES_A_TICK, patience_s=patience_s):
-            busy = await self._load.lanes()
+        deep = {queue for queue, hints in backlogs.items() if hints >= DEEP}
+        busy = await self._load.lanes()
+        patient = [project_id for project_id, lanes in busy.items() if queue_of(lanes) in deep]
+        found = await self._lanes.sweep(limit=LANES_A_TICK, patient=patient, patience_s=PATIENCE_S)
+        if found:
             await asyncio.to_thread(self._tell, found, busy)
 
     def _tell(self, found: Sequence[Swept], busy: Mapping[UUID, int]) -> None:

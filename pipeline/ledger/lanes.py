@@ -329,8 +329,11 @@ class Lanes:
         async with self._engine.connect() as connection:
             return (await connection.execute(statement("release"), {"limit": limit})).rowcount
 
-    async def sweep(self, *, limit: int, patience_s: float) -> list[Swept]:
-        """Queue again the lanes whose time is up; QUEUED ones once they are so much overdue.
+    async def sweep(
+        self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
+    ) -> list[Swept]:
+        """Queue again the lanes whose time is up; QUEUED ones of the `patient` projects once they
+        are so much overdue.
 
         Safe from any number of processes at once.
         """
@@ -339,6 +342,7 @@ class Lanes:
                 statement("sweep"),
                 {
                     "limit": limit,
+                    "patient": list(patient),
                     "patience": timedelta(seconds=patience_s),
                     "grace": self.grace,
                     "stages": list(StageName),

@@ -116,6 +116,7 @@ class LaneMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         project = uuid4()
+        self.projects = [project]
         self.lanes = [ModelLane(Scope(project, user_id=f"u{n}")) for n in range(LANES)]
         self.batches = 0
         # Fences that let an activation through: each at most once.
@@ -308,7 +309,7 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(target=hints, patience_s=st.sampled_from([0.0, 0.0, PATIENCE_S]))
     def sweep(self, patience_s: float) -> Any:
         mine = {model.scope.lane_id: n for n, model in enumerate(self.lanes)}
-        found = self.run(self.real.sweep(limit=1_000, patience_s=patience_s))
+        found = self.run(self.real.sweep(limit=1_000, patient=self.projects, patience_s=patience_s))
         due = {}
         for n, model in enumerate(self.lanes):
             patience = patience_s if model.state == "QUEUED" else 0.0

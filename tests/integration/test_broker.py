@@ -55,6 +55,7 @@ def test_a_hint_stands_in_the_queue_it_is_given_to_and_in_no_other(
     for count, name in enumerate(QUEUES, start=1):
         for _ in range(count):
             assert dispatcher.publish(Wake(uuid4(), 0, StageName.EXTRACT), name)
+    assert dispatcher.backlogs() == {name: n for n, name in enumerate(QUEUES, start=1)}
     assert dispatcher.backlog() == sum(range(len(QUEUES) + 1))
 
 

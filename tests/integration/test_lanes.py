@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
@@ -178,10 +179,16 @@ async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Eng
 async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.pass_time(GRACE_S + 1)
-    lanes = engine.ledger.lanes
-    assert await lanes.sweep(limit=10, patience_s=60) == []
+    lanes, patient = engine.ledger.lanes, [engine.project.id]
+    assert await lanes.sweep(limit=10, patient=patient, patience_s=60) == []
     await engine.pass_time(60)
-    assert len(await lanes.sweep(limit=10, patience_s=60)) == 1
+    assert len(await lanes.sweep(limit=10, patient=patient, patience_s=60)) == 1
+
+
+async def test_the_backlog_of_others_asks_nobody_for_patience(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    await engine.pass_time(GRACE_S + 1)
+    assert len(await engine.ledger.lanes.sweep(limit=10, patient=[uuid4()], patience_s=60)) == 1
 
 
 async def test_a_model_outage_parks_the_lane_and_costs_no_attempt(engine: Engine) -> None:

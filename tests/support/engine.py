@@ -144,7 +144,7 @@ class Engine:
 
     async def sweep(self) -> int:
         """What the sweeper does: queue what is due, hand out its hints."""
-        found = await self.ledger.lanes.sweep(limit=1000, patience_s=0)
+        found = await self.ledger.lanes.sweep(limit=1000)
         for lane in found:
             self.hints.kick(lane.wake, lane.project_id)
         return len(found)
