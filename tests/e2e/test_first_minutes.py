@@ -12,7 +12,7 @@ import asyncpg
 
 from deploy.stack.layout import Layout
 from pipeline.adapters.vectors_chroma import Chroma
-from tests.support.stack import Client, Stack
+from tests.support.stack import Client, Stack, wait_until
 
 
 async def test_the_printed_curl_works_as_printed(stack: Stack, client: Client) -> None:
@@ -52,7 +52,7 @@ async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
 
 
 async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: Client) -> None:
-    """Counts in ledger, index and list are equal, and each event carries its receipt."""
+    """Ledger and list are equal, the index follows, and each event carries its receipt."""
     users = [f"crowd-{n}" for n in range(25)]
     said = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I live in Tromsø."]
     ids = [i for text in said for i in await asyncio.gather(*(client.add(u, text) for u in users))]
@@ -64,7 +64,12 @@ async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: C
         row["id"] for event in events for row in event["results"] if row["event"] == "ADD"
     }
     assert await in_ledger(stack, users) == listed
-    assert await in_index(stack, users) == listed
+
+    async def follows() -> bool:
+        return await in_index(stack, users) == listed
+
+    # Long before the sweeper would look after what is owed.
+    await wait_until(follows, within_s=10, what="the index holds what is listed")
 
 
 async def test_metrics_count_what_api_and_workers_did(client: Client) -> None:
