@@ -28,6 +28,10 @@ from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
 from pipeline.vectors import Projector, VectorIndex
 from pipeline.webhooks import Courier
 
+# How long a worker gathers what the index owes before it writes: seconds in which each collection
+# gets one request instead of one an event. Well below the time after which the sweeper helps.
+GATHER_S = 3.0
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
@@ -66,8 +70,8 @@ def services(settings: Settings, built: Stores) -> Services:
         model=build_model(settings.llm, built.ledger.cooldowns),
         embedder=built.embedder,
         index=built.index,
-        projector=Projector(built.index),
-        turn_projector=Projector(built.turns) if built.turns else None,
+        projector=Projector(built.index, gather_s=GATHER_S),
+        turn_projector=Projector(built.turns, gather_s=GATHER_S) if built.turns else None,
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
         max_attempts=settings.max_attempts,

@@ -15,9 +15,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from operator import mul
 from uuid import UUID
 
+import numpy as np
 import structlog
 
 from pipeline import lexical, timeframes
@@ -143,14 +143,15 @@ async def _rank(
         _by_meaning(query, {"project_id": str(project_id), **ids}, near, limit=limit),
     )
     candidates = await _candidates(query, where, words, meaning, near)
+    cosines = _cosines(candidates, meaning)
     now = await _now(query, ledger)
-    scores = fuse(_signals(query, candidates, words, meaning, now), query.weights)
+    scores = fuse(_signals(query, candidates, words, cosines, now), query.weights)
     selection = Selection(
         query.top_k,
         threshold=0.0 if meaning.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        bare={one.key for one in candidates if one.key.is_turn and not _known(one, meaning)},
+        bare={one.key for one in candidates if one.key.is_turn and one.key not in cosines},
     )
     return Ranking(where, scores, ranked(scores), selection), meaning.degraded
 
@@ -248,11 +249,22 @@ async def _candidates(
     )
 
 
+def _cosines(candidates: Sequence[Placed], meaning: _Meaning) -> Mapping[PassageKey, float]:
+    """What the dense channel said, and what is compared here because only words found it."""
+    here = [one for one in candidates if one.embedding and one.key not in meaning.cosines]
+    if not here:
+        return meaning.cosines
+    stored = np.frombuffer(b"".join(one.embedding or b"" for one in here), np.float32)
+    compared = stored.reshape(len(here), -1) @ np.asarray(meaning.vector, np.float32)
+    keys = (one.key for one in here)
+    return {**meaning.cosines, **dict(zip(keys, compared.tolist(), strict=True))}
+
+
 def _signals(
     query: Query,
     candidates: Sequence[Placed],
     words: Mapping[PassageKey, float],
-    meaning: _Meaning,
+    cosines: Mapping[PassageKey, float],
     now: datetime,
 ) -> dict[PassageKey, Signals]:
     times = timeframes.spans(query.text, now)
@@ -260,7 +272,7 @@ def _signals(
     where = places(candidates)
     return {
         one.key: Signals(
-            semantic=_share(_cosine(one, meaning)),
+            semantic=_share(cosines.get(one.key, 0.0)),
             lexical=words.get(one.key, 0.0),
             speaker=float(speaker is not None and one.speaker == speaker),
             date=timeframes.closeness(times, one.at),
@@ -270,17 +282,6 @@ def _signals(
         )
         for one in candidates
     }
-
-
-def _known(candidate: Placed, meaning: _Meaning) -> bool:
-    """Whether its nearness in meaning is known, be that what it may."""
-    return candidate.key in meaning.cosines or candidate.embedding is not None
-
-
-def _cosine(candidate: Placed, meaning: _Meaning) -> float:
-    if (cosine := meaning.cosines.get(candidate.key)) is not None:
-        return cosine
-    return sum(map(mul, meaning.vector, candidate.embedding)) if candidate.embedding else 0.0
 
 
 def _share(cosine: float) -> float:

@@ -294,11 +294,14 @@ def payload(projection: Projection) -> dict[str, str | int]:
 class Projector:
     """Writes behind the events what the index owes: one wave for all that came up meanwhile.
 
-    What it loses with its process, or cannot write, is the sweeper's.
+    Nobody waits for it, so it waits `gather_s` for company first: the more a wave holds for one
+    collection, the fewer requests. What it loses with its process, or cannot write, is the
+    sweeper's.
     """
 
-    def __init__(self, index: VectorIndex) -> None:
+    def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:
         self._index = index
+        self._gather_s = gather_s
         self._ids: set[UUID] = set()
         self._woken = asyncio.Event()
 
@@ -310,6 +313,7 @@ class Projector:
     async def run(self) -> None:
         while True:
             await self._woken.wait()
+            await asyncio.sleep(self._gather_s)
             self._woken.clear()
             ids, self._ids = list(self._ids), set()
             try:

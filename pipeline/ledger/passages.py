@@ -61,14 +61,14 @@ from pipeline.ledger.turns import (
     said,
     uuids,
 )
-from pipeline.outputs import from_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A candidate as ranking sees it: who said it when, and after which turn.
 
-    `turn` and `before` are (seq, ordinal) in the lane. `embedding` only where it was asked for.
+    `turn` and `before` are (seq, ordinal) in the lane. `embedding`, packed, only where it was asked
+    for.
     """
 
     key: PassageKey
@@ -77,7 +77,7 @@ class Placed:
     at: datetime
     turn: tuple[int, int] | None
     before: tuple[int, int] | None
-    embedding: Sequence[float] | None
+    embedding: bytes | None
     related: bool = False
 
 
@@ -284,6 +284,6 @@ def _placed(row: Row[Any]) -> Placed:
         at=row.at,
         turn=None if row.turn_seq is None else (row.turn_seq, row.turn_ordinal),
         before=None if row.before_seq is None else (row.before_seq, row.before_ordinal),
-        embedding=from_bytes(row.embedding) if row.embedding else None,
+        embedding=row.embedding,
         related=row.related,
     )

@@ -11,16 +11,22 @@ import sys
 import time
 from typing import Any
 
+import asyncpg
 import psutil
 from celery import Celery
 from celery.worker import state
 
 from tests.bench.load import closed_loop
-from tests.support.stack import Stack
+from tests.support.chaos_ledger import database_url
+from tests.support.stack import Stack, wait_until
 
 # extract, retrieve, apply, relate: of a fact that has nothing to be compared with.
 HOPS = 4
 NOOPS = 600
+OWED = """
+SELECT EXISTS (SELECT FROM memories WHERE projected_version <> version)
+    OR EXISTS (SELECT FROM turn_vectors WHERE owed)
+"""
 
 
 def cpu_s(stack: Stack) -> dict[str, float]:
@@ -52,6 +58,7 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
     await pause(stack, False)
     await idle(stack)
     wall_s = time.perf_counter() - began
+    await caught_up(stack)  # what follows behind the events is part of their price
     after = cpu_s(stack)
     spent = {name: 1000 * (after[name] - before[name]) / events for name in before if name in after}
     return {
@@ -78,6 +85,17 @@ async def idle(stack: Stack) -> None:
             if sum(counts) == 0:
                 return
             await asyncio.sleep(0.2)
+
+
+async def caught_up(stack: Stack) -> None:
+    """Return once the index owes nothing."""
+    connection = await asyncpg.connect(database_url(stack))
+
+    async def nothing_owed() -> bool:
+        return not await connection.fetchval(OWED)
+
+    await wait_until(nothing_owed, within_s=60, what="the index owes nothing")
+    await connection.close()
 
 
 async def pause(stack: Stack, stop: bool) -> None:
