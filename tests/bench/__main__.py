@@ -64,9 +64,9 @@ def broker_url(stack: Stack) -> str:
     return f"redis://:{layout.secret('redis_password')}@127.0.0.1:{port}/0"
 
 
-def _noop_hop_ms(url: str) -> float:
+def _noop(measure: str, url: str) -> float:
     """In a process of its own: Celery's worker wants the main thread."""
-    command = [sys.executable, "-m", "tests.bench.engine", url]
+    command = [sys.executable, "-m", "tests.bench.engine", measure, url]
     return float(subprocess.check_output(command, text=True).split()[-1])
 
 
@@ -76,7 +76,8 @@ async def main() -> None:
         # First, for what accepting leaves behind takes minutes to drain.
         wide = await drain(stack, "wide", events=600, users=600)
         deep = await drain(stack, "deep", events=1_200, users=30)
-        noop_ms = await asyncio.to_thread(_noop_hop_ms, broker_url(stack))
+        noop_ms = await asyncio.to_thread(_noop, "hop_ms", broker_url(stack))
+        noops_per_s = await asyncio.to_thread(_noop, "per_s", broker_url(stack))
         with paused(stack):
             alone = await accepts(stack, "alone")
         live = await accepts(stack, "live")
@@ -95,6 +96,8 @@ async def main() -> None:
         "drain_deep": deep,
         "noop_hop_cpu_ms": round(noop_ms, 3),
         "event_cpu_to_noop_hops": round(wide["worker_cpu_ms_per_event"] / (HOPS * noop_ms), 2),
+        "noop_tasks_per_s": round(noops_per_s),
+        "backlog_events_to_noop_tasks": round(deep["events_per_s"] / noops_per_s, 2),
         "fairness": shares,
         "rss_mb": rss,
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from typing import Any
 
@@ -22,7 +23,7 @@ from tests.support.stack import Stack, wait_until
 
 # extract, retrieve, apply, relate: of a fact that has nothing to be compared with.
 HOPS = 4
-NOOPS = 600
+NOOPS, NOOPS_QUEUED = 600, 3_000
 OWED = """
 SELECT EXISTS (SELECT FROM memories WHERE projected_version <> version)
     OR EXISTS (SELECT FROM turn_vectors WHERE owed)
@@ -105,18 +106,36 @@ async def pause(stack: Stack, stop: bool) -> None:
             process.suspend() if stop else process.resume()
 
 
-def noop_hop_ms(broker_url: str) -> float:
-    """CPU of one hop of a self-publishing chain of tasks that do nothing, in milliseconds."""
+def noop_app(broker_url: str) -> Celery:
     app = Celery("noop", broker=broker_url)
     app.conf.update(
         task_ignore_result=True,
         task_acks_late=True,
         worker_enable_remote_control=False,
+        worker_prefetch_multiplier=1,
         task_default_queue="bench.noop",
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
     )
-    left = NOOPS
+    return app
+
+
+def work(app: Celery, *, concurrency: int) -> None:
+    """Celery as it is, with as little around it as it can do without; until a task stops it."""
+    app.Worker(
+        pool="threads",
+        concurrency=concurrency,
+        queues=["bench.noop"],
+        without_gossip=True,
+        without_mingle=True,
+        without_heartbeat=True,
+        quiet=True,
+    ).start()
+
+
+def noop_hop_ms(broker_url: str) -> float:
+    """CPU of one hop of a self-publishing chain of tasks that do nothing, in milliseconds."""
+    app, left = noop_app(broker_url), NOOPS
 
     @app.task(name="bench.noop")
     def noop(lane: str, fence: int) -> None:
@@ -127,20 +146,33 @@ def noop_hop_ms(broker_url: str) -> float:
         else:
             state.should_stop = 0
 
-    worker = app.Worker(
-        pool="threads",
-        concurrency=20,
-        queues=["bench.noop"],
-        without_gossip=True,
-        without_mingle=True,
-        without_heartbeat=True,
-        quiet=True,
-    )
     app.send_task("bench.noop", args=("lane", 0), queue="bench.noop")
     began = time.process_time()
-    worker.start()
+    work(app, concurrency=20)
     return 1000 * (time.process_time() - began) / NOOPS
 
 
+def noops_per_s(broker_url: str) -> float:
+    """How many tasks that do nothing one worker gets done in a second, of a queue that is full."""
+    app, lock = noop_app(broker_url), threading.Lock()
+    done, began = 0, 0.0
+
+    @app.task(name="bench.noop")
+    def noop(lane: str, fence: int) -> None:
+        nonlocal done, began
+        with lock:
+            done += 1
+            began = began or time.perf_counter()
+            if done == NOOPS_QUEUED:
+                state.should_stop = 0
+
+    for _ in range(NOOPS_QUEUED):
+        app.send_task("bench.noop", args=("lane", 0), queue="bench.noop")
+    work(app, concurrency=100)
+    return NOOPS_QUEUED / (time.perf_counter() - began)
+
+
+MEASURES = {"hop_ms": noop_hop_ms, "per_s": noops_per_s}
+
 if __name__ == "__main__":
-    print(noop_hop_ms(sys.argv[1]))
+    print(MEASURES[sys.argv[1]](sys.argv[2]))
