@@ -17,6 +17,7 @@ from sqlalchemy import Dialect, TextClause
 from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.pool import PoolProxiedConnection
 
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
 
@@ -54,12 +55,12 @@ class Direct:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[asyncpg.Connection[Record]]:
-        pooled = await self._engine.raw_connection()
+        pooled = await self._pooled()
         while (driver := cast("asyncpg.Connection[Record]", pooled.driver_connection)).is_closed():
             # The server went away meanwhile; SQLAlchemy would only learn of it from an error.
             pooled.invalidate()
             pooled.close()
-            pooled = await self._engine.raw_connection()
+            pooled = await self._pooled()
         try:
             with _errors_as_sqlalchemys(driver):
                 yield driver
@@ -68,6 +69,12 @@ class Direct:
             raise
         finally:
             pooled.close()
+
+    async def _pooled(self) -> PoolProxiedConnection:
+        try:
+            return await self._engine.raw_connection()
+        except self._engine.dialect.loaded_dbapi.Error as error:  # it starts up, or goes down
+            raise DBAPIError(None, None, error, connection_invalidated=True) from error
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from pipeline.ledger import Ledger
+from pipeline.ledger import Ledger, connect
 from pipeline.ledger.direct import Direct
 
 
@@ -65,6 +65,14 @@ async def test_a_connection_left_in_the_middle_is_not_used_again(direct: Direct)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(direct.rows(text("SELECT pg_sleep(60)"), {}), timeout=0.1)
     assert await pid(direct) != before
+
+
+async def test_a_server_that_lets_nobody_in_is_an_error_of_the_ledger(database_url: str) -> None:
+    engine = connect(database_url.rpartition("/")[0] + "/no_such_database", pool_size=1)
+    with pytest.raises(DBAPIError) as refused:
+        await Direct(engine).rows(text("SELECT 1"), {})
+    assert refused.value.connection_invalidated
+    await engine.dispose()
 
 
 async def pid(direct: Direct) -> int:
