@@ -15,7 +15,7 @@ from typing import Any, cast
 import asyncpg
 from sqlalchemy import Dialect, TextClause
 from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -35,7 +35,8 @@ class Record(asyncpg.Record):
 class Direct:
     """Each statement is a transaction of its own, and its values are by name as for SQLAlchemy.
 
-    Errors are SQLAlchemy's too: IntegrityError, else DBAPIError; OSError where nobody listens.
+    Errors are SQLAlchemy's too: IntegrityError, DataError, else DBAPIError; OSError where nobody
+    listens.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -90,5 +91,7 @@ def _errors_as_sqlalchemys(driver: asyncpg.Connection[Record]) -> Iterator[None]
         yield
     except asyncpg.IntegrityConstraintViolationError as error:
         raise IntegrityError(None, None, error) from error
+    except asyncpg.DataError as error:  # a value that cannot be stored, which is the caller's
+        raise DataError(None, None, error) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise DBAPIError(None, None, error, connection_invalidated=driver.is_closed()) from error

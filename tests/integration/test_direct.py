@@ -8,7 +8,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.direct import Direct
@@ -48,6 +48,13 @@ async def test_a_broken_constraint_is_told_apart_and_spoils_no_connection(direct
         await direct.rows(text("SELECT 1 / 0"), {})
     assert not refused.value.connection_invalidated
     assert (await direct.rows(text("SELECT count(*) AS held FROM twins"), {}))[0].held == 1
+
+
+async def test_a_value_that_cannot_be_stored_is_told_apart(direct: Direct) -> None:
+    with pytest.raises(DataError):
+        await direct.rows(text("SELECT CAST(:a AS integer)"), {"a": 2**40})
+    with pytest.raises(DataError):
+        await direct.rows(text("SELECT CAST(CAST(:a AS text) AS integer)"), {"a": "seven"})
 
 
 async def test_a_connection_the_server_closed_is_not_used_again(
