@@ -36,6 +36,8 @@ log = structlog.get_logger()
 AT_ONCE = 500
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
+# Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.
+MOST_EXACT = 300
 
 
 class VectorIndex:
@@ -192,13 +194,23 @@ class VectorIndex:
     async def nearest_in_lane(
         self, scope: Scope, vectors: Sequence[Vector], *, limit: int
     ) -> dict[UUID, float]:
-        """The nearest memories of exactly this scope to any of the vectors, with their cosine."""
-        name, where = self.collection(scope), {"lane_id": str(scope.lane_id)}
-        owed = {hit.id: hit.similarity for hit in await self._owed(where, vectors)}
-        best: dict[UUID, float] = {}
-        for hit in await self._search(name, vectors, limit=limit, where=where):
-            best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
-        nearest = sorted((best | owed).items(), key=lambda hit: -hit[1])
+        """The nearest memories of exactly this scope to any of the vectors, with their cosine.
+
+        A decision rests on them, so a scope that is not too large is compared whole, straight from
+        the ledger: an index may miss one, be behind or be out of reach.
+        """
+        where = {"lane_id": str(scope.lane_id)}
+        held = await self.source.held(where, embedder=self._embedder.name, limit=MOST_EXACT + 1)
+        if len(held) <= MOST_EXACT:
+            best = _compared(held, vectors)
+        else:
+            owed = await self._owed(where, vectors)
+            name = self.collection(scope)
+            best = {}
+            for hit in await self._search(name, vectors, limit=limit, where=where):
+                best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
+            best |= {hit.id: hit.similarity for hit in owed}
+        nearest = sorted(best.items(), key=lambda hit: -hit[1])
         return dict(nearest[: limit * len(vectors)])
 
     def collection(self, scope: Scope) -> str:
@@ -226,12 +238,7 @@ class VectorIndex:
     async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
         """What the index does not hold yet, compared here: each one's best of the vectors."""
         owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
-        if not owed or not vectors:
-            return []
-        stored = np.frombuffer(b"".join(packed for _, packed in owed), np.float32)
-        cosines = stored.reshape(len(owed), -1) @ np.asarray(vectors, np.float32).T
-        best = cosines.max(axis=1).tolist()
-        return [VectorHit(key, cosine) for (key, _), cosine in zip(owed, best, strict=True)]
+        return [VectorHit(key, cosine) for key, cosine in _compared(owed, vectors).items()]
 
     async def _search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str]
@@ -269,6 +276,15 @@ class VectorIndex:
         with contextlib.suppress(CollectionMissing):
             for some in _shares(ids):
                 await self._store.delete(name, some)
+
+
+def _compared(packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]) -> dict[UUID, float]:
+    """Each one's best cosine with any of the vectors."""
+    if not packed or not vectors:
+        return {}
+    stored = np.frombuffer(b"".join(vector for _, vector in packed), np.float32)
+    cosines = stored.reshape(len(packed), -1) @ np.asarray(vectors, np.float32).T
+    return dict(zip((key for key, _ in packed), cosines.max(axis=1).tolist(), strict=True))
 
 
 def _shares(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:

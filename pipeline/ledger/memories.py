@@ -153,9 +153,20 @@ class Memories(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
+        behind = memories.c.projected_version != memories.c.version
+        return await self._vectors(where, behind, embedder=embedder, limit=limit)
+
+    async def held(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        return await self._vectors(where, embedder=embedder, limit=limit)
+
+    async def _vectors(
+        self, where: Mapping[str, str], *which: ColumnElement[bool], embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
         table = memories.c
         query = select(table.id, table.embedding).where(
-            table.projected_version != table.version,
+            *which,
             table.state == "ACTIVE",
             table.embedder == embedder,
             *(table[name] == value for name, value in where.items()),

@@ -44,6 +44,7 @@ from pipeline.ledger.load import LoadView
 from pipeline.ledger.migrate import migrate
 from pipeline.ledger.passages import Where
 from pipeline.ledger.turns import PassageKey
+from pipeline.outputs import from_bytes
 from pipeline.ports import Dispatcher, ExtractionRequest
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex
@@ -580,7 +581,8 @@ async def assert_vectors_fit(service: Service) -> None:
         [vector] = await embedder.embed([stored["memory"]])
         keys = [PassageKey(UUID(stored["id"]))]
         [held] = await ledger.passages.placed(where, keys, embedded=keys, embedder=embedder.name)
-        assert held.embedding == pytest.approx(vector, abs=1e-5), stored["memory"]
+        assert held.embedding is not None
+        assert from_bytes(held.embedding) == pytest.approx(vector, abs=1e-5), stored["memory"]
 
 
 @pytest.mark.parametrize("model", CHANGES.values(), ids=CHANGES.keys())

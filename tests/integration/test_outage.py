@@ -15,6 +15,7 @@ from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher
+from workers.queues import QUEUES
 from workers.sweeper import Sweeper
 
 
@@ -47,8 +48,8 @@ class HandedOut:
 
     hints: Hints
 
-    def backlog(self) -> int:
-        return len(self.hints.waiting)
+    def backlogs(self) -> dict[str, int]:
+        return {QUEUES[0]: len(self.hints.waiting)}
 
     def forgot(self) -> bool:
         return False

@@ -141,9 +141,19 @@ async def test_an_index_that_cannot_be_written_delays_no_event(engine: Engine) -
     assert len(await engine.texts()) == 1  # the second was compared with the first
 
 
+async def test_news_of_a_scope_that_is_not_large_need_no_index(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    await engine.vectors.reset()
+    await engine.add("I moved to Oslo.")
+    await engine.drain()
+    assert await engine.texts() == ["User lives in Oslo"]
+
+
 async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
-    engine: Engine,
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pipeline.vectors.MOST_EXACT", 0)  # as if the scope were a large one
     await engine.add("I live in Berlin.")
     await engine.drain()
     search = engine.vectors.search
