@@ -25,7 +25,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.domain import Scope
-from pipeline.errors import CollectionMissing, ModelRejected, StageError
+from pipeline.errors import CollectionMissing, ModelRejected, StageError, StoreUnavailable
 from pipeline.ledger.indexes import KINDS, family, index_name
 from pipeline.ledger.projections import Projection, Source
 from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
@@ -186,7 +186,7 @@ class VectorIndex:
         # First, for what is written between the two is then seen twice and not missed.
         owed = await self._owed(where, [vector])
         found = await asyncio.gather(
-            *(self._search(name, [vector], limit=limit, where=where) for name in names)
+            *(self._search(name, vector, limit=limit, where=where) for name in names)
         )
         hits = {hit.id: hit for hits in (*found, owed) for hit in hits}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
@@ -197,21 +197,32 @@ class VectorIndex:
         """The nearest memories of exactly this scope to any of the vectors, with their cosine.
 
         A decision rests on them, so a scope that is not too large is compared whole, straight from
-        the ledger: an index may miss one, be behind or be out of reach.
+        the ledger: an index may miss one, be behind or be out of reach. Errors: StoreUnavailable,
+        also where a large scope's index is gone: nothing found must never mean that nobody looked.
         """
         where = {"lane_id": str(scope.lane_id)}
         held = await self.source.held(where, embedder=self._embedder.name, limit=MOST_EXACT + 1)
         if len(held) <= MOST_EXACT:
             best = _compared(held, vectors)
         else:
-            owed = await self._owed(where, vectors)
-            name = self.collection(scope)
-            best = {}
-            for hit in await self._search(name, vectors, limit=limit, where=where):
-                best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
-            best |= {hit.id: hit.similarity for hit in owed}
+            best = await self._nearest_in_large_lane(scope, vectors, where, limit=limit)
         nearest = sorted(best.items(), key=lambda hit: -hit[1])
         return dict(nearest[: limit * len(vectors)])
+
+    async def _nearest_in_large_lane(
+        self, scope: Scope, vectors: Sequence[Vector], where: Mapping[str, str], *, limit: int
+    ) -> dict[UUID, float]:
+        owed = {hit.id: hit.similarity for hit in await self._owed(where, vectors)}
+        try:
+            found = await self._store.search(
+                self.collection(scope), vectors, limit=limit, where=where
+            )
+        except CollectionMissing as error:
+            raise StoreUnavailable("The index is gone: `make reindex` builds it anew.") from error
+        best: dict[UUID, float] = {}
+        for hit in (hit for hits in found for hit in hits):
+            best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
+        return best | owed
 
     def collection(self, scope: Scope) -> str:
         """The collection of a scope's memories: all of one owner's lie in one."""
@@ -241,11 +252,10 @@ class VectorIndex:
         return [VectorHit(key, cosine) for key, cosine in _compared(owed, vectors).items()]
 
     async def _search(
-        self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str]
+        self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
     ) -> list[VectorHit]:
-        """What lies near any of the vectors: what lies near several comes as often."""
         try:
-            found = await self._store.search(name, vectors, limit=limit, where=where)
+            found = await self._store.search(name, [vector], limit=limit, where=where)
         except CollectionMissing:
             return []
         return [hit for hits in found for hit in hits]

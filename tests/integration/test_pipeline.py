@@ -156,6 +156,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     monkeypatch.setattr("pipeline.vectors.MOST_EXACT", 0)  # as if the scope were a large one
     await engine.add("I live in Berlin.")
     await engine.drain()
+    await engine.services.index.catch_up()
     search = engine.vectors.search
 
     async def down(*_: object, **__: object) -> list[list[VectorHit]]:
@@ -171,6 +172,20 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     await engine.drain()
     assert (await engine.event(event_id)).status == "SUCCEEDED"
     assert len(await engine.texts()) == 1
+
+
+async def test_news_of_a_large_scope_wait_where_its_index_is_gone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.vectors.MOST_EXACT", 0)
+    await engine.add("I live in Berlin.")
+    await engine.drain()
+    await engine.services.index.catch_up()
+    await engine.vectors.reset()
+    event_id = await engine.add("I moved to Oslo.")
+    await engine.drain()
+    assert (await engine.event(event_id)).wait_code == "STORE_UNAVAILABLE"
+    assert await engine.texts() == ["User lives in Berlin"]
 
 
 async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: Engine) -> None:
