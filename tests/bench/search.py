@@ -34,6 +34,7 @@ from deploy.stack.servers import Chroma, Postgres
 from pipeline import bootstrap, lexical, search
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
+from pipeline.domain import Scope
 from pipeline.filters import parse
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.migrate import migrate
@@ -122,7 +123,8 @@ async def _copy(stores: Stores, table: Table, rows: Sequence[dict[str, Any]]) ->
 
 
 def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> dict[str, Any]:
-    sentence, event_id, lane_id = speech.sentence(TEXT_WORDS), uuid4(), UUID(int=user + 1)
+    sentence, event_id = speech.sentence(TEXT_WORDS), uuid4()
+    lane_id = Scope(project, str(user)).lane_id
     terms, seq = lexical.terms(sentence), random.getrandbits(62)
     said_at = BEGAN + timedelta(seconds=seq % 20_000_000)
     return {
@@ -195,8 +197,8 @@ async def run(stores: Stores, sizes: Sequence[int], users: int) -> dict[str, Any
     speech, vectors = Speech(random.Random(7)), RandomVectors()
     project, _ = await stores.ledger.projects.create("bench")
     mine = [
-        {"id": UUID(int=n + 1), "project_id": project.id, "user_id": str(n), "state": "IDLE"}
-        for n in range(users)
+        {"id": scope.lane_id, "project_id": project.id, "user_id": scope.user_id, "state": "IDLE"}
+        for scope in (Scope(project.id, str(n)) for n in range(users))
     ]
     await _copy(stores, lanes, mine)
     report: dict[str, Any] = {}
