@@ -36,8 +36,6 @@ log = structlog.get_logger()
 AT_ONCE = 500
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
-# Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.
-MOST_EXACT = 300
 
 
 class VectorIndex:
@@ -196,22 +194,10 @@ class VectorIndex:
     ) -> dict[UUID, float]:
         """The nearest memories of exactly this scope to any of the vectors, with their cosine.
 
-        A decision rests on them, so a scope that is not too large is compared whole, straight from
-        the ledger: an index may miss one, be behind or be out of reach. Errors: StoreUnavailable,
-        also where a large scope's index is gone: nothing found must never mean that nobody looked.
+        Errors: StoreUnavailable, also where the index is gone: nothing found must never mean that
+        nobody looked.
         """
         where = {"lane_id": str(scope.lane_id)}
-        held = await self.source.held(where, embedder=self._embedder.name, limit=MOST_EXACT + 1)
-        if len(held) <= MOST_EXACT:
-            best = _compared(held, vectors)
-        else:
-            best = await self._nearest_in_large_lane(scope, vectors, where, limit=limit)
-        nearest = sorted(best.items(), key=lambda hit: -hit[1])
-        return dict(nearest[: limit * len(vectors)])
-
-    async def _nearest_in_large_lane(
-        self, scope: Scope, vectors: Sequence[Vector], where: Mapping[str, str], *, limit: int
-    ) -> dict[UUID, float]:
         owed = {hit.id: hit.similarity for hit in await self._owed(where, vectors)}
         try:
             found = await self._store.search(
@@ -222,7 +208,7 @@ class VectorIndex:
         best: dict[UUID, float] = {}
         for hit in (hit for hits in found for hit in hits):
             best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
-        return best | owed
+        return nearest_of(best | owed, limit * len(vectors))
 
     def collection(self, scope: Scope) -> str:
         """The collection of a scope's memories: all of one owner's lie in one."""
@@ -249,7 +235,7 @@ class VectorIndex:
     async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
         """What the index does not hold yet, compared here: each one's best of the vectors."""
         owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
-        return [VectorHit(key, cosine) for key, cosine in _compared(owed, vectors).items()]
+        return [VectorHit(key, cosine) for key, cosine in compared(owed, vectors).items()]
 
     async def _search(
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
@@ -288,13 +274,17 @@ class VectorIndex:
                 await self._store.delete(name, some)
 
 
-def _compared(packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]) -> dict[UUID, float]:
+def compared(packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]) -> dict[UUID, float]:
     """Each one's best cosine with any of the vectors."""
     if not packed or not vectors:
         return {}
     stored = np.frombuffer(b"".join(vector for _, vector in packed), np.float32)
     cosines = stored.reshape(len(packed), -1) @ np.asarray(vectors, np.float32).T
     return dict(zip((key for key, _ in packed), cosines.max(axis=1).tolist(), strict=True))
+
+
+def nearest_of(cosines: Mapping[UUID, float], count: int) -> dict[UUID, float]:
+    return dict(sorted(cosines.items(), key=lambda hit: -hit[1])[:count])
 
 
 def _shares(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:

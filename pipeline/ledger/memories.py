@@ -81,6 +81,12 @@ class Memories(Projected):
             known={row.text_hash: row.id for row in rows if row.id is not None},
         )
 
+    async def held(self, scope: Scope, *, embedder: str, limit: int) -> list[tuple[UUID, bytes]]:
+        """Current memories of exactly this scope with their packed vectors of this embedder."""
+        values = {"lane_id": scope.lane_id, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(statement("held"), values)
+        return [(row.id, row.embedding) for row in rows]
+
     async def active(self, project_id: UUID, ids: Sequence[UUID]) -> list[Memory]:
         """Those of the ids that are current memories of the project, in no particular order."""
         if not ids:
@@ -153,20 +159,9 @@ class Memories(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        behind = memories.c.projected_version != memories.c.version
-        return await self._vectors(where, behind, embedder=embedder, limit=limit)
-
-    async def held(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        return await self._vectors(where, embedder=embedder, limit=limit)
-
-    async def _vectors(
-        self, where: Mapping[str, str], *which: ColumnElement[bool], embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
         table = memories.c
         query = select(table.id, table.embedding).where(
-            *which,
+            table.projected_version != table.version,
             table.state == "ACTIVE",
             table.embedder == embedder,
             *(table[name] == value for name, value in where.items()),

@@ -83,12 +83,6 @@ class Source(Protocol):
         """
         ...
 
-    async def held(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        """As `owed`, whatever the index holds."""
-        ...
-
 
 class Projected:
     """What all such tables have in common: id, lane_id, version, projected_version, embedding."""

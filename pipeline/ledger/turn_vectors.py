@@ -26,9 +26,6 @@ from pipeline.speakers import unsigned
 # What is embedded of a turn: more than most models read, and less than any refuses.
 MOST_CHARACTERS = 4_000
 
-# A lane's own column for what others call it.
-_LANE_S = {"lane_id": "id"}
-
 _of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
 _says_something = and_(
     messages.c.role != Role.SYSTEM, messages.c.content.regexp_match("[^[:space:]]")
@@ -89,23 +86,13 @@ class TurnVectors(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        return await self._vectors(where, turn_vectors.c.owed, embedder=embedder, limit=limit)
-
-    async def held(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        return await self._vectors(where, embedder=embedder, limit=limit)
-
-    async def _vectors(
-        self, where: Mapping[str, str], *which: ColumnElement[bool], embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
         # Also what was taken back: it is not placed, as nothing is that an index says too much.
         table = turn_vectors.c
         query = (
             select(table.id, table.embedding)
             .join(lanes, lanes.c.id == table.lane_id)
-            .where(*which, table.embedder == embedder)
-            .where(*(lanes.c[_LANE_S.get(name, name)] == value for name, value in where.items()))
+            .where(table.owed, table.embedder == embedder)
+            .where(*(lanes.c[name] == value for name, value in where.items()))
         )
         rows = await self._rows(query.order_by(table.accepted_at.desc()).limit(limit))
         return [(row.id, row.embedding) for row in rows]

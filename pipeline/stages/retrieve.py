@@ -1,19 +1,26 @@
-"""retrieve: facts -> vectors and the stored memories they might repeat, refine or contradict."""
+"""retrieve: facts -> vectors and the stored memories they might repeat, refine or contradict.
+
+A decision rests on what is found here, so a scope that is not too large is compared whole, straight
+from the ledger: an index may miss one, be behind or be out of reach.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from pipeline.domain import Batch, Fact, Neighbour, StageName
+from pipeline.domain import Batch, Fact, Neighbour, Scope, StageName
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import Extracted, Retrieved, dump, pack, read
-from pipeline.ports import Embedder
+from pipeline.ports import Embedder, Vector
 from pipeline.speakers import unsigned
 from pipeline.stages import Finished
 from pipeline.stages.consolidate import foregone
-from pipeline.vectors import VectorIndex
+from pipeline.vectors import VectorIndex, compared, nearest_of
+
+# Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.
+MOST_EXACT = 300
 
 
 async def retrieve(
@@ -26,7 +33,7 @@ async def retrieve(
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
     if batch.options.infer and not around.empty:
-        hits = await index.nearest_in_lane(batch.scope, vectors, limit=limit)
+        hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
         neighbours = await _current(batch, around.known, hits, memories)
     retrieved = Retrieved(
         vectors=tuple(pack(vector) for vector in vectors),
@@ -40,6 +47,21 @@ async def retrieve(
 def _said(batch: Batch, fact: Fact) -> str:
     said = batch.events[fact.source.event].messages[fact.source.message]
     return unsigned(fact.text, said.message.name)
+
+
+async def _nearest(
+    scope: Scope,
+    vectors: Sequence[Vector],
+    embedder: Embedder,
+    index: VectorIndex,
+    memories: Memories,
+    *,
+    limit: int,
+) -> Mapping[UUID, float]:
+    held = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    if len(held) > MOST_EXACT:
+        return await index.nearest_in_lane(scope, vectors, limit=limit)
+    return nearest_of(compared(held, vectors), limit * len(vectors))
 
 
 async def _current(

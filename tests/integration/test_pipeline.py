@@ -153,7 +153,9 @@ async def test_news_of_a_scope_that_is_not_large_need_no_index(engine: Engine) -
 async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.vectors.MOST_EXACT", 0)  # as if the scope were a large one
+    monkeypatch.setattr(
+        "pipeline.stages.retrieve.MOST_EXACT", 0
+    )  # as if the scope were a large one
     await engine.add("I live in Berlin.")
     await engine.drain()
     await engine.services.index.catch_up()
@@ -177,7 +179,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
 async def test_news_of_a_large_scope_wait_where_its_index_is_gone(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.vectors.MOST_EXACT", 0)
+    monkeypatch.setattr("pipeline.stages.retrieve.MOST_EXACT", 0)
     await engine.add("I live in Berlin.")
     await engine.drain()
     await engine.services.index.catch_up()

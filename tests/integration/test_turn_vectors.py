@@ -349,37 +349,34 @@ async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> Non
     assert await rows(engine) == 0
 
 
-@pytest.mark.parametrize("infer", [True, False])
-async def test_who_says_it_is_no_part_of_what_is_embedded(engine: Engine, infer: bool) -> None:
-    signed = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
+SIGNED = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
+
+
+async def sign(engine: Engine, *, infer: bool) -> None:
     await accept(
         engine.scope("maya"),
-        [signed],
+        [SIGNED],
         AddOptions(infer=infer),
         said_at=None,
         ledger=engine.ledger,
         dispatcher=engine.hints,
     )
     await engine.drain()
+
+
+@pytest.mark.parametrize("infer", [True, False])
+async def test_who_says_it_is_no_part_of_what_is_embedded(engine: Engine, infer: bool) -> None:
+    await sign(engine, infer=infer)
     await engine.turns.catch_up()
     embedder = engine.services.embedder
     assert isinstance(embedder, Sense)
     assert "I live in Oslo." in embedder.asked
-    assert signed.content not in embedder.asked
+    assert SIGNED.content not in embedder.asked
     [hit] = (await ask(engine, "Where is Oslo?", facts=not infer, threshold=0.0)).hits
-    assert hit.found.text == signed.content
+    assert hit.found.text == SIGNED.content
 
 
 async def test_nor_where_an_index_is_built_in_another_models_vectors(engine: Engine) -> None:
-    signed = Message(Role.USER, "Maya: I live in Oslo.", "Maya")
-    await accept(
-        engine.scope("maya"),
-        [signed],
-        AddOptions(infer=False),
-        said_at=None,
-        ledger=engine.ledger,
-        dispatcher=engine.hints,
-    )
-    await engine.drain()
+    await sign(engine, infer=False)
     [projection] = await engine.ledger.memories.following(UUID(int=0), limit=10)
     assert projection.text == "I live in Oslo."
