@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from deploy.stack.servers import Redis
 from tests.support.llm_server import LLMServer
-from tests.support.stack import Client, Stack, wait_until
+from tests.support.stack import Stack, wait_until
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[LLMServer]:
+    async with LLMServer() as server:
+        yield server
+
+
+def stand_in(model: LLMServer) -> dict[str, str]:
+    return {
+        "MEMLANE_LLM__MODEL": "openai/stand-in",
+        "MEMLANE_LLM__API_BASE": model.base_url,
+        "MEMLANE_LLM__API_KEY": "sk-test",
+    }
 
 
 async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing_else(
-    stack: Stack, client: Client
+    tmp_path: Path, model: LLMServer
 ) -> None:
+    users = [f"kill-{n}" for n in range(10)]
     said = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba."]
-    ids = [await client.add(f"kill-{n}", text) for n in range(10) for text in said]
+    # Held long enough that every lane is asking when the worker dies, whichever worker has it.
+    model.on("extract", "delay", times=len(users), ms=5_000)
+    with Stack(tmp_path / "stack", stand_in(model)) as stack:
+        async with stack.client() as client:
+            ids = [await client.add(user, text) for text in said for user in users]
 
-    async def under_way() -> bool:
-        events = await asyncio.gather(*(client.event(i) for i in ids))
-        return any(event["status"] == "RUNNING" for event in events)
+            async def all_ask() -> bool:
+                return model.count("extract") == len(users)
 
-    await wait_until(under_way, within_s=30, what="an event RUNNING")
-    killed = stack.kill("worker-1")
-    events = await client.all_ended(ids, within_s=45)
-    assert {event["status"] for event in events} == {"SUCCEEDED"}
-    for n in range(10):
-        texts = [memory["memory"] for memory in await client.memories(f"kill-{n}")]
-        assert len(texts) == len(set(texts)) == len(said)
+            await wait_until(all_ask, within_s=60, what="a model call for each user")
+            killed = stack.kill("worker-1")
+            events = await client.all_ended(ids, within_s=60)
+            assert {event["status"] for event in events} == {"SUCCEEDED"}
+            for user in users:
+                texts = [memory["memory"] for memory in await client.memories(user)]
+                assert sorted(texts) == sorted(set(texts))
+                assert len(texts) == len(said)
 
-    async def restarted() -> bool:
-        return stack.pids().get("worker-1", killed) != killed
+            async def restarted() -> bool:
+                return stack.pids().get("worker-1", killed) != killed
 
-    await wait_until(restarted, within_s=30, what="a new worker")
+            await wait_until(restarted, within_s=30, what="a new worker")
 
 
 async def test_adds_are_accepted_without_a_broker_and_done_once_it_is_back(
@@ -66,21 +85,10 @@ async def test_down_leaves_no_process_and_up_finds_everything_again(tmp_path: Pa
             assert (await client.search("maya", "Berlin"))["results"][0]["id"] == memory["id"]
 
 
-@pytest.fixture
-async def model() -> object:
-    async with LLMServer() as server:
-        yield server
-
-
 async def test_a_remote_model_answers_and_the_receipt_tells_what_it_cost(
     tmp_path: Path, model: LLMServer
 ) -> None:
-    settings = {
-        "MEMLANE_LLM__MODEL": "openai/stand-in",
-        "MEMLANE_LLM__API_BASE": model.base_url,
-        "MEMLANE_LLM__API_KEY": "sk-test",
-    }
-    with Stack(tmp_path / "stack", settings) as stack:
+    with Stack(tmp_path / "stack", stand_in(model)) as stack:
         async with stack.client() as client:
             first = await client.ended(await client.add("maya", "I live in Berlin."))
             assert first["status"] == "SUCCEEDED", first
