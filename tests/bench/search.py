@@ -1,8 +1,9 @@
 """What a whole search costs at 1,000 to 100,000 memories: `python -m tests.bench.search`.
 
 Everything but the query's embedding, in a process beside the servers: the memories are synthetic,
-with random vectors and words by Zipf's law, written straight into ledger and index. One user's
-search never walks pgvector's graph, so none is built. JSON on stdout and in bench-results/.
+with random vectors and words by Zipf's law, each with the turn it was said in, written straight
+into ledger and indexes. One user's search never walks pgvector's graph, so none is built. JSON on
+stdout and in bench-results/.
 
     python -m tests.bench.search --vectors pgvector chroma --sizes 1000 10000 100000 1000000
     python -m tests.bench.search --vectors pgvector --sizes 10000 --users 1
@@ -38,7 +39,7 @@ from pipeline.domain import Scope
 from pipeline.filters import parse
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.migrate import migrate
-from pipeline.ledger.schema import events, lanes, memories, messages
+from pipeline.ledger.schema import events, lanes, memories, messages, turn_vectors
 from pipeline.ports import Vector
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex
@@ -108,10 +109,11 @@ async def fill(
     for start in range(0, count, PAGE):
         size = min(PAGE, count - start)
         rows = [_row(project, (start + at) % users, speech, vectors) for at in range(size)]
-        for table in (events, messages, memories):
+        for table in (events, messages, turn_vectors, memories):
             await _copy(stores, table, [row[table.name] for row in rows])
-        while await stores.index.catch_up(limit=PAGE):
-            pass
+        for index in stores.indexes:
+            while await index.catch_up(limit=PAGE):
+                pass
 
 
 async def _copy(stores: Stores, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -146,6 +148,13 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
             "terms": terms,
             "said_at": said_at,
         },
+        "turn_vectors": {
+            "event_id": event_id,
+            "ordinal": 0,
+            "lane_id": lane_id,
+            "embedding": vectors.array().tobytes(),
+            "embedder": vectors.name,
+        },
         "memories": {
             "id": uuid4(),
             "project_id": project,
@@ -177,7 +186,12 @@ async def measure(
             query = search.Query(speech.sentence(QUERY_WORDS), where, 10, 0.0, turns=turns)
             began = time.perf_counter()
             await search.search(
-                project, query, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
+                project,
+                query,
+                ledger=stores.ledger,
+                embedder=stores.embedder,
+                index=stores.index,
+                turns=stores.turns,
             )
             took.append(1000 * (time.perf_counter() - began))
 
@@ -239,7 +253,7 @@ async def servers(folder: Path, backend: str) -> AsyncIterator[Stores]:
         await migrate(ledger.engine)
         vectors = Tables(ledger.engine) if backend == "pgvector" else built.vectors
         index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
-        yield Stores(ledger, vectors, embedder, index, None)
+        yield Stores(ledger, vectors, embedder, index, index.of(ledger.turn_vectors))
 
 
 async def main() -> None:
