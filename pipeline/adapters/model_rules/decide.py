@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from uuid import UUID
 
@@ -348,6 +348,6 @@ def _aliases(entries: Sequence[Entry]) -> Aliases:
 
 def _resolved(slots: Sequence[Slot], aliases: Aliases) -> tuple[Slot, ...]:
     return tuple(
-        Slot(aliases.get(s.subject, s.subject), s.relation, s.value, s.positive, s.when)
-        for s in slots
+        replace(slot, subject=aliases[slot.subject]) if slot.subject in aliases else slot
+        for slot in slots
     )

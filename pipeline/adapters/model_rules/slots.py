@@ -91,11 +91,14 @@ def stem(word: str) -> str:
     return word[:-1] if doubled else word
 
 
+# A batch compares each fact with each stored sentence: their words are asked for once a pair.
+@lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
     found = re.findall(r"[\w'+#-]+", text.lower())
     return frozenset(stem(word) for word in found if word not in SMALL)
 
 
+@lru_cache(maxsize=4096)
 def same_text(text: str) -> str:
     """The form in which two texts count as equal: case, quotes, final stop and "the user" aside."""
     text = re.sub(r"[\u2018\u2019]", "'", text.casefold())
