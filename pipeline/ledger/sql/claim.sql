@@ -12,11 +12,13 @@ WITH before AS (
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
       AND stage = CAST(:stage AS text) AND state = 'QUEUED'
 ), head AS MATERIALIZED (
-    SELECT e.batch_id FROM before b JOIN events e ON e.lane_id = b.id
-    WHERE b.batch_id IS NULL AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
-      AND e.status = 'PENDING'
-    ORDER BY e.seq
-    LIMIT 1
+    SELECT first.batch_id FROM before b, LATERAL (
+        SELECT e.batch_id FROM events e
+        WHERE e.lane_id = b.id AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
+          AND e.status = 'PENDING' AND b.batch_id IS NULL
+        ORDER BY e.seq
+        LIMIT 1
+    ) first
 ), held AS (
     UPDATE lanes SET
         state = 'RUNNING',
@@ -31,16 +33,20 @@ WITH before AS (
       AND lanes.stage = before.stage
     RETURNING lanes.fence, lanes.attempts
 ), queue AS (
-    SELECT e.id, e.seq, e.tokens, e.batch_id,
-           e.options = first_value(e.options) OVER (ORDER BY e.seq)
-           AND e.batch_id IS NOT DISTINCT FROM first_value(e.batch_id) OVER (ORDER BY e.seq) AS alike
-    FROM before b JOIN events e ON e.lane_id = b.id
-    WHERE b.batch_id IS NULL AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
-      AND e.status = 'PENDING' AND EXISTS (SELECT FROM held)
-    ORDER BY e.seq
-    LIMIT (SELECT CASE WHEN head.batch_id IS NULL
-                       THEN coalesce(before.width, CAST(:full_width AS integer))
-                       ELSE CAST(:widest AS integer) END FROM before, head)
+    -- The lane is given from outside (LATERAL), so that its index is read in order and no further
+    -- than the width, however long the queue.
+    SELECT waiting.id, waiting.seq, waiting.tokens, waiting.batch_id,
+           waiting.options = first_value(waiting.options) OVER upto
+           AND waiting.batch_id IS NOT DISTINCT FROM first_value(waiting.batch_id) OVER upto AS alike
+    FROM before b, head, LATERAL (
+        SELECT e.id, e.seq, e.tokens, e.batch_id, e.options FROM events e
+        WHERE e.lane_id = b.id AND e.seq > b.settled_seq AND e.seq <= b.accepted_seq
+          AND e.status = 'PENDING' AND EXISTS (SELECT FROM held)
+        ORDER BY e.seq
+        LIMIT CASE WHEN head.batch_id IS NULL THEN coalesce(b.width, CAST(:full_width AS integer))
+                   ELSE CAST(:widest AS integer) END
+    ) waiting
+    WINDOW upto AS (ORDER BY waiting.seq)
 ), prefix AS (
     SELECT id, batch_id, row_number() OVER upto AS place, sum(tokens) OVER upto AS tokens,
            bool_and(alike) OVER upto AS alike
