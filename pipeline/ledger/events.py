@@ -212,7 +212,7 @@ class Events:
         age_s = func.extract("epoch", func.now() - func.min(SINCE))
         query = (
             select(events.c.status, func.count(), age_s)
-            .where(events.c.status.in_([Status.PENDING, Status.RUNNING]))
+            .where(events.c.completed_at.is_(None))
             .group_by(events.c.status)
         )
         async with self._engine.connect() as connection:

@@ -49,6 +49,7 @@ class LoadView:
         ended = select(func.count()).where(events.c.completed_at > since)
         overdue = select(
             exists().where(
+                events.c.completed_at.is_(None),
                 events.c.status == "PENDING",
                 since >= SINCE,
                 events.c.lane_id == lanes.c.id,

@@ -8,7 +8,6 @@ from uuid import UUID
 from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Status
 from pipeline.errors import Conflict
 from pipeline.ledger.keys import hold, keep_one_admin
 from pipeline.ledger.projects import Project
@@ -78,9 +77,7 @@ async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID])
         memories.c.project_id.in_(ids),
         or_(memories.c.state == "ACTIVE", memories.c.projected_version != memories.c.version),
     )
-    going = exists().where(
-        events.c.project_id.in_(ids), events.c.status.in_([Status.PENDING, Status.RUNNING])
-    )
+    going = exists().where(events.c.project_id.in_(ids), events.c.completed_at.is_(None))
     if await connection.scalar(select(or_(held, going))):
         raise Conflict(NOT_EMPTY)
 

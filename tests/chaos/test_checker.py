@@ -47,7 +47,10 @@ HARMS = {
         "DELETE FROM messages WHERE seq = 3; DELETE FROM events WHERE seq = 3",
         Wrong.LOST,
     ),
-    "an event never ends": ("UPDATE events SET status = 'RUNNING' WHERE seq = 5", Wrong.LOST),
+    "an event never ends": (
+        "UPDATE events SET status = 'RUNNING', completed_at = NULL WHERE seq = 5",
+        Wrong.LOST,
+    ),
     "a success says nothing": (
         "DELETE FROM receipts WHERE event_id = (SELECT id FROM events WHERE seq = 2)",
         Wrong.LOST,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import func, select, text, update
 
 from pipeline.domain import AddOptions, StageName, Status, Usage
 from pipeline.errors import Conflict, LaneLost, ModelUnavailable, NotFound
@@ -243,7 +243,9 @@ async def test_an_event_cancelled_under_a_claim_leaves_none_behind_it(engine: En
         claiming = asyncio.create_task(engine.step())
         await wait_until(lambda: is_blocked(engine), within_s=10, what="the claim at the lane")
         await cancelling.execute(
-            update(events).where(events.c.id == head).values(status=Status.CANCELLED)
+            update(events)
+            .where(events.c.id == head)
+            .values(status=Status.CANCELLED, completed_at=func.now())
         )
         await cancelling.commit()
     await claiming
