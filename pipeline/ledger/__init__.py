@@ -116,6 +116,18 @@ class Ledger:
         await self.engine.dispose()
 
 
+SESSION = {
+    # A worker that freezes inside a transaction holds its lane's row: nobody could take the lane
+    # over, nor accept into it. No transaction of ours is idle between its statements.
+    "idle_in_transaction_session_timeout": "5000",
+    # A plan is kept from when it was made, and of a table that was small then it reads all rows for
+    # ever after, until the table is analyzed. All that is asked often has an index to go by.
+    "enable_seqscan": "off",
+    # Whose compiling of a statement costs more than any statement of ours takes.
+    "jit": "off",
+}
+
+
 def connect(url: str, *, pool_size: int) -> AsyncEngine:
     """An engine for any `postgresql://` URL, whichever driver it names."""
     return create_async_engine(
@@ -123,9 +135,7 @@ def connect(url: str, *, pool_size: int) -> AsyncEngine:
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=30,
-        # A worker that freezes inside a transaction holds its lane's row: nobody could take the
-        # lane over, nor accept into it. No transaction of ours is idle between its statements.
-        connect_args={"server_settings": {"idle_in_transaction_session_timeout": "5000"}},
+        connect_args={"server_settings": SESSION},
         # Errors would repeat what users said.
         hide_parameters=True,
         json_deserializer=orjson.loads,
