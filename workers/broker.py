@@ -1,4 +1,4 @@
-"""kombu's Redis transport, with the two corrections that Memlane needs of it.
+"""kombu's Redis transport, with the one correction that Memlane needs of it.
 
 Source: kombu 5.7.0, transport/redis.py.
 """
@@ -8,22 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from kombu.transport import redis as kombu_redis
-from kombu.transport import virtual
-
-
-class QoS(kombu_redis.QoS):
-    """kombu's, but a message whose acknowledgement did not arrive stops taking up a place.
-
-    kombu removes it only after Redis has answered. A broker that dies while every place is taken
-    is then never listened to again: the worker lives, and does nothing until it is restarted.
-    See tests/chaos/test_broker.py.
-    """
-
-    def ack(self, delivery_tag: str) -> None:
-        try:
-            super().ack(delivery_tag)  # type: ignore[no-untyped-call]
-        finally:
-            virtual.QoS.ack(self, delivery_tag)  # type: ignore[no-untyped-call]
 
 
 class Channel(kombu_redis.Channel):
@@ -33,7 +17,6 @@ class Channel(kombu_redis.Channel):
     of CPU, and takes 0.75. A client of redis-py is no more than a view of its pool, for any thread.
     """
 
-    QoS = QoS
     _kept: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
@@ -47,5 +30,3 @@ class Channel(kombu_redis.Channel):
 def set_up() -> None:
     """Have every connection of this process made so."""
     kombu_redis.Transport.Channel = Channel
-    # Sentinel's channel is made from kombu's own.
-    kombu_redis.Channel.QoS = QoS

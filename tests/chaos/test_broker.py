@@ -16,7 +16,7 @@ BUSY_MS = 1_500
 async def test_a_worker_goes_on_after_the_broker_died_under_all_of_its_threads(
     tmp_path: Path,
 ) -> None:
-    """None of its acknowledgements arrives; its threads must be free for work all the same."""
+    """None of its hints is taken; its threads must be free for work all the same."""
     with Redis(tmp_path / "broker") as broker:
         async with LLMServer() as model:
             settings = {
@@ -45,10 +45,9 @@ async def _die_under_all_threads(stack: Stack, broker: Redis, model: LLMServer) 
         log = stack.data_dir / "logs" / "worker-1.log"
 
         async def all_done_in_vain() -> bool:
-            return log.read_text().count("Couldn't ack") >= THREADS
+            return log.read_text().count("kick_failed") >= THREADS
 
-        # Where a worker says nothing of it, five seconds are enough for what it would have said.
-        await holds(all_done_in_vain, within_s=5)
+        assert await holds(all_done_in_vain, within_s=20)
         broker.start()
         events = await client.all_ended(ids, within_s=45)
         assert {event["status"] for event in events} == {"SUCCEEDED"}
