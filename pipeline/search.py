@@ -27,7 +27,6 @@ from pipeline.filters import Filter, pinned
 from pipeline.fusion import Score, Signals, Weights, fuse, ranked
 from pipeline.ledger import Ledger
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.filtering import lanes_of
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.passages import Placed, Where
 from pipeline.ledger.turns import PassageKey, Turn
@@ -115,9 +114,8 @@ async def search(
 ) -> Found:
     """`index` is that of memories, `turns` that of turns; without it these are found by words."""
     ids = pinned(query.filter)
-    near_lanes = lanes_of(project_id, ids)
     # Counted before anything is read: none pending means that nothing is missing below.
-    pending = await ledger.events.unsettled(near_lanes) if ids else None
+    pending = await ledger.events.unsettled(project_id, ids) if ids else None
     near = _Near(ledger, embedder, index, turns)
     fused, degraded = await _rank(project_id, query, ids, ledger, near)
     outcome = Outcome(fused)
@@ -126,7 +124,7 @@ async def search(
     ranking = outcome.ranking
     hits = await _read(query, ranking, ledger)
     told = [hit.found.text for hit in hits]
-    related = await ledger.graph.near(near_lanes, query.text, told, limit=RELATIONS)
+    related = await ledger.graph.near(project_id, ids, query.text, told, limit=RELATIONS)
     explained = await explain(project_id, query.explain, ranking, ledger)
     return Found(hits, related, degraded, pending, explained, outcome.reranked, outcome.reason)
 

@@ -7,6 +7,7 @@ Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import CTE, Float, Integer, TextualSelect, Uuid
 
@@ -25,26 +26,26 @@ COMPOUND, PART = 6, 4
 HELD_IN, HELD_BY = 0.5, 0.3
 
 
-def ranking(scope: CTE, asked: Sequence[str], *, limit: int) -> TextualSelect:
+def ranking(scope: CTE) -> TextualSelect:
     """(id, ordinal, share) of the rows of `scope` that hold any of the terms, best first.
 
-    `scope` has id, ordinal and terms, and its name.
+    `scope` has id, ordinal and terms, and its name; which terms, and how many rows: see `asking`.
     """
+    ranked = statement("ranking").bindparams(
+        compound=COMPOUND, part=PART, held_in=HELD_IN, held_by=HELD_BY, k1=K1, b=B
+    )
+    return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
+
+
+def asking(asked: Sequence[str], *, limit: int) -> dict[str, Any]:
+    """The values of a ranking by these terms."""
     long = [term for term in asked if term.isalpha() and len(term) >= COMPOUND]
-    values = {
+    return {
         "terms": list(asked),
         "inside": [_inside(term) for term in asked],
         "compounds": " ".join(long),
-        "compound": COMPOUND,
-        "part": PART,
-        "held_in": HELD_IN,
-        "held_by": HELD_BY,
-        "k1": K1,
-        "b": B,
         "limit": limit,
     }
-    ranked = statement("ranking").bindparams(**values)
-    return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
 
 
 def _inside(term: str) -> str | None:

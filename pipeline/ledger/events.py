@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Row,
+    Select,
     and_,
     case,
     func,
@@ -23,7 +25,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
-from pipeline.ledger.filtering import among
+from pipeline.ledger.direct import Direct
+from pipeline.ledger.filtering import among, lanes_with
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
 from pipeline.ledger.sql import statement
 
@@ -135,6 +138,7 @@ class Accounts:
 class Events:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def get(self, project_id: UUID, event_id: UUID) -> EventView:
         """Errors: NotFound, also for another project's event."""
@@ -184,21 +188,11 @@ class Events:
             rows = (await connection.execute(query)).all()
         return {row[0]: Progress(Status(row[1]), *row[2:]) for row in rows}
 
-    async def unsettled(self, where: ColumnElement[bool]) -> int:
-        """How many events of the matching lanes have not ended."""
-        query = (
-            select(func.count())
-            .select_from(lanes.join(events))
-            .where(
-                where,
-                lanes.c.state != "IDLE",
-                # By the lane's own index, and not through every event in flight.
-                events.c.seq > lanes.c.settled_seq,
-                events.c.status.not_in(FINAL),
-            )
-        )
-        async with self._engine.connect() as connection:
-            return await connection.scalar(query) or 0
+    async def unsettled(self, project_id: UUID, pinned: Mapping[str, str]) -> int:
+        """How many events of the lanes with these ids have not ended."""
+        values = {"in_project": project_id, **pinned}
+        [row] = await self._direct.rows(_unsettled(*pinned), values)
+        return int(row.events)
 
     async def accounts(self, project_id: UUID | None = None) -> Accounts:
         """The books of a project, or of the whole ledger, at one instant."""
@@ -348,4 +342,19 @@ def _view(
             for run in runs
             if run.batch_id == row.batch_id
         ],
+    )
+
+
+@cache
+def _unsettled(*pinned: str) -> Select[Any]:
+    return (
+        select(func.count().label("events"))
+        .select_from(lanes.join(events))
+        .where(
+            lanes_with(pinned),
+            lanes.c.state != "IDLE",
+            # By the lane's own index, and not through every event in flight.
+            events.c.seq > lanes.c.settled_seq,
+            *(events.c.status != ended for ended in FINAL),
+        )
     )

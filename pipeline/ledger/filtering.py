@@ -1,22 +1,31 @@
 """A filter tree as a condition on the memories table, or on turns under the same column names.
 
+The words of a condition depend on the filter's shape alone, its values are the statement's
+parameters: whoever asks often builds a statement once for all filters of one shape.
+
 A null is never equal: `ne` includes it.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 from uuid import UUID
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Date,
+    DateTime,
     FromClause,
     Text,
     Uuid,
     and_,
     any_,
+    bindparam,
     cast,
     exists,
     false,
@@ -28,19 +37,56 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.types import TypeEngine
 
-from pipeline.filters import ANY, AllOf, AnyOf, Filter, Not, Test
+from pipeline.filters import ANY, TIMES, AllOf, AnyOf, Filter, Not, Test
 from pipeline.ledger.schema import lanes, memories
 
+# The parameter of every condition: whose project is looked into.
+IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
 NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
 
 
-def matches(
-    project_id: UUID, tree: Filter | None, table: FromClause = memories
-) -> ColumnElement[bool]:
-    """The tree, inside one project: no filter can reach across. None is all of the project."""
-    mine = table.c.project_id == project_id
-    return mine if tree is None else and_(mine, _condition(tree, table))
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value of a filter, as it is."""
+
+    value: Any
+
+    def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        return literal(self.value, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The parameter of this name, where a filter's shape stands for all filters like it."""
+
+    name: str
+
+    def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        return bindparam(self.name, type_=kind)
+
+
+def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
+    """The tree with names in place of its values, and these."""
+    values: dict[str, Any] = {}
+
+    def name(value: Any) -> Named:
+        values[named := f"asked_{len(values)}"] = value
+        return Named(named)
+
+    return _with(name, tree), values
+
+
+def matches(project_id: UUID, tree: Filter | None) -> ColumnElement[bool]:
+    """The tree on memories, inside one project: no filter can reach across. None is all of it."""
+    mine = memories.c.project_id == project_id
+    return mine if tree is None else and_(mine, _condition(_with(Given, tree), memories))
+
+
+def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
+    """The same of a shape, in the project `in_project`."""
+    return and_(table.c.project_id == IN_PROJECT, _condition(shaped, table))
 
 
 def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
@@ -52,7 +98,7 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
 
 def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
     """The lanes of the scopes that a tree `of_ids_only` asks for."""
-    return and_(lanes.c.project_id == project_id, _condition(tree, lanes))
+    return and_(lanes.c.project_id == project_id, _condition(_with(Given, tree), lanes))
 
 
 def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
@@ -61,12 +107,59 @@ def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
     return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
 
 
-def lanes_of(project_id: UUID, pinned: dict[str, str]) -> ColumnElement[bool]:
-    """Lanes whose ids equal those the filter pins; none where it pins none."""
-    if not pinned:
-        return false()
-    ids = [lanes.c[name] == value for name, value in pinned.items()]
-    return and_(lanes.c.project_id == project_id, *ids)
+def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
+    """Lanes of the project `in_project` whose ids equal the parameters of their names; none where
+    none is named.
+    """
+    ids = [lanes.c[name] == bindparam(name, type_=Text) for name in pinned]
+    return and_(lanes.c.project_id == IN_PROJECT, *ids) if ids else false()
+
+
+def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
+    """The tree with what `take` makes of its values; what means any or none stays as it is."""
+    match tree:
+        case AllOf(of):
+            return AllOf(tuple(_with(take, part) for part in of))
+        case AnyOf(of):
+            return AnyOf(tuple(_with(take, part) for part in of))
+        case Not(of):
+            return Not(_with(take, of))
+        case Test():
+            return replace(tree, value=_taken(take, tree))
+        case _:
+            assert_never(tree)
+
+
+def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | str | None:
+    several = isinstance(test.value, list) and test.field != "metadata"
+    asked = test.value if several else [test.value]
+    if ANY in asked:
+        return ANY
+    if None in asked and _asks_for_none(test):
+        return None
+    return take(_value(test, asked))
+
+
+def _asks_for_none(test: Test) -> bool:
+    """A null in metadata is a value like others, and one of several ids is nobody's."""
+    return test.field == "categories" or (test.value is None and test.field != "metadata")
+
+
+def _value(test: Test, asked: list[Any]) -> Any:
+    """As the parameter takes it."""
+    if test.operator in ("contains", "icontains"):
+        return _WILD_CARDS.sub(r"/\g<0>", str(test.value))
+    match test.field:
+        case "metadata":
+            return json.dumps(test.value)
+        case "categories":
+            return asked
+        case _:
+            return test.value
+
+
+# What has a meaning of its own inside LIKE '%…%' ESCAPE '/'.
+_WILD_CARDS = re.compile(r"[/%_]")
 
 
 def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
@@ -90,21 +183,27 @@ def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
     if test.field == "categories":
         return _categories(test, table)
     held: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
-    if ANY in (test.value if isinstance(test.value, list) else [test.value]):
+    if test.value == ANY:
         return held.is_(None) if test.operator == "ne" else held.is_not(None)
-    return COMPARISONS[test.operator](held, test.value)
+    compare = COMPARISONS[test.operator]
+    if test.value is None:
+        return compare(held, None)
+    if test.operator == "in":
+        return compare(held, test.value.of(ARRAY(held.type)))
+    return compare(held, test.value.of(MOMENT if test.field in TIMES else Text()))
 
 
+MOMENT = DateTime(timezone=True)
 COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]] = {
     "eq": lambda held, value: held.is_(None) if value is None else held == value,
     "ne": lambda held, value: held.is_distinct_from(value),
-    "in": lambda held, values: held.in_(values),
+    "in": lambda held, values: held == any_(values),
     "gt": lambda held, value: held > value,
     "gte": lambda held, value: held >= value,
     "lt": lambda held, value: held < value,
     "lte": lambda held, value: held <= value,
-    "contains": lambda held, value: held.contains(value, autoescape=True),
-    "icontains": lambda held, value: held.icontains(value, autoescape=True),
+    "contains": lambda held, value: held.contains(value, escape="/"),
+    "icontains": lambda held, value: held.icontains(value, escape="/"),
 }
 
 
@@ -113,14 +212,15 @@ def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
     if test.value == ANY:
         absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
         return absent if test.operator == "ne" else not_(absent)
+    asked = test.value.of(Text())
     match test.operator:
         case "eq":
-            return held.is_not_distinct_from(cast(test.value, JSONB))
+            return held.is_not_distinct_from(cast(asked, JSONB))
         case "ne":
-            return held.is_distinct_from(cast(test.value, JSONB))
+            return held.is_distinct_from(cast(asked, JSONB))
         case _:
             said: ColumnElement[str] = held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
-            return said.icontains(str(test.value), autoescape=True)
+            return said.icontains(asked, escape="/")
 
 
 def _at(path: str, table: FromClause) -> ColumnElement[Any]:
@@ -136,12 +236,11 @@ def _at(path: str, table: FromClause) -> ColumnElement[Any]:
 def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
     """Any of them is one of the memory's; `contains`: is a part of one's name, in any case."""
     held = table.c.categories
-    asked = test.value if isinstance(test.value, list) else [test.value]
+    if test.value in (ANY, None):
+        filled = func.cardinality(held) > 0
+        return filled if (test.value == ANY) == (test.operator != "ne") else not_(filled)
     if test.operator == "contains":
         each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")
-        return exists(select(true()).where(each.icontains(test.value, autoescape=True)))
-    if ANY in asked or None in asked:
-        filled = func.cardinality(held) > 0
-        return filled if (ANY in asked) == (test.operator != "ne") else not_(filled)
-    found = or_(false(), *(literal(value) == any_(held) for value in asked))
+        return exists(select(true()).where(each.icontains(test.value.of(Text()), escape="/")))
+    found: ColumnElement[bool] = held.overlap(test.value.of(ARRAY(Text())))
     return not_(found) if test.operator == "ne" else found

@@ -6,18 +6,20 @@ A relation that ends is closed, never deleted: `valid_to` says until when it was
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, Text, and_, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope, StoredRelation
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import name_key
+from pipeline.ledger.filtering import lanes_with
 from pipeline.ledger.schema import entities, lanes, relations
 from pipeline.ledger.sql import statement
 
@@ -41,7 +43,6 @@ class RelationView:
 
 class Graph:
     def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
 
     async def mentioned_in(
@@ -60,28 +61,46 @@ class Graph:
         return [StoredRelation(**row) for row in rows]
 
     async def near(
-        self, where: ColumnElement[bool], query: str, found: Sequence[str], *, limit: int
+        self,
+        project_id: UUID,
+        pinned: Mapping[str, str],
+        query: str,
+        found: Sequence[str],
+        *,
+        limit: int,
     ) -> list[RelationView]:
-        """Current relations of matching lanes, newest first: those with an end named in the query,
-        and those with both ends named in the texts found.
+        """Current relations of the lanes with these ids, newest first: those with an end named in
+        the query, and those with both ends named in the texts found.
         """
-        source, destination = entities.alias("source"), entities.alias("destination")
-        mine = relations.c.lane_id.in_(select(lanes.c.id).where(where))
-        told = and_(*(names_any(" ".join(found), end) for end in (source, destination)))
-        near = or_(names_any(query, source, destination), told)
-        statement = _current(source, destination, and_(mine, near))
-        async with self._single.connect() as connection:
-            rows = await connection.execute(statement.limit(limit))
-            return [RelationView(**row._mapping) for row in rows]  # noqa: SLF001
+        if not pinned:
+            return []
+        values = {
+            **pinned,
+            "in_project": project_id,
+            "asked": name_key(query),
+            "told": name_key(" ".join(found)),
+            "limit": limit,
+        }
+        return [RelationView(**row) for row in await self._direct.rows(_near(*pinned), values)]
+
+
+@cache
+def _near(*pinned: str) -> Select[Any]:
+    source, destination = entities.alias("source"), entities.alias("destination")
+    mine = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
+    told = and_(*(names_any("told", end) for end in (source, destination)))
+    near = or_(names_any("asked", source, destination), told)
+    limit = bindparam("limit", type_=Integer)
+    return _current(source, destination, and_(mine, near)).limit(limit)
 
 
 def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
-    """Any of the ends is named in the text."""
-    said = literal(name_key(text))
+    """Any of the ends is named in the text that the parameter of this name holds."""
+    said = bindparam(text, type_=Text)
     return or_(*(func.strpos(said, end.c.name_key) > 0 for end in ends))
 
 
-def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Any:
+def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Select[Any]:
     return (
         select(
             relations.c.id,

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Executable,
+    Integer,
     Row,
+    Select,
     and_,
+    bindparam,
     exists,
     func,
     select,
@@ -159,14 +163,8 @@ class Memories(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        table = memories.c
-        query = select(table.id, table.embedding).where(
-            table.projected_version != table.version,
-            table.state == "ACTIVE",
-            table.embedder == embedder,
-            *(table[name] == value for name, value in where.items()),
-        )
-        rows = await self._rows(query.order_by(table.updated_at.desc()).limit(limit))
+        values = {**where, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(_owed(*where), values)
         return [(row.id, row.embedding) for row in rows]
 
     async def _projections(
@@ -210,3 +208,19 @@ class Memories(Projected):
             .order_by(held)
         )
         return [row.held for row in await self._rows(query)]
+
+
+@cache
+def _owed(*ids: str) -> Select[Any]:
+    table = memories.c
+    return (
+        select(table.id, table.embedding)
+        .where(
+            table.projected_version != table.version,
+            table.state == "ACTIVE",
+            table.embedder == bindparam("embedder"),
+            *(table[name] == bindparam(name) for name in ids),
+        )
+        .order_by(table.updated_at.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )

@@ -4,26 +4,32 @@ Words are compared by BM25 over the scope of the question: how rare a term is an
 are counted where the question looks, so a tenant's rare word is rare, whatever others talk about,
 and the cost grows with that scope alone.
 Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+
+A search is asked thousands of times with other values and the same words: its statements are built
+once for each shape of a question.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     CTE,
+    ClauseElement,
     ColumnElement,
     FromClause,
     Integer,
-    Row,
     Select,
+    Text,
     and_,
     any_,
+    bindparam,
     case,
     cast,
     exists,
@@ -37,9 +43,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Role
 from pipeline.filters import Filter
-from pipeline.ledger.bm25 import ranking
+from pipeline.ledger.bm25 import asking, ranking
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.filtering import matches, unexpired
+from pipeline.ledger.direct import Direct
+from pipeline.ledger.effects import name_key
+from pipeline.ledger.filtering import matching, shape, unexpired
 from pipeline.ledger.graph import names_any
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import (
@@ -58,9 +66,13 @@ from pipeline.ledger.turns import (
     beside,
     forgotten,
     just_before,
+    listed,
     said,
     uuids,
 )
+
+# Statements kept of each kind: more shapes than any one client has.
+SHAPES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,29 +94,41 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Conditions on facts and on turns; None where these are not asked for."""
+class Shape:
+    """What the words of a question's statements depend on; `tree` has names in place of values."""
 
-    facts: ColumnElement[bool] | None
-    turns: ColumnElement[bool] | None
+    tree: Filter
+    facts: bool
+    turns: bool
+    expired: bool
+
+    def on(self, table: FromClause) -> ColumnElement[bool]:
+        found = matching(self.tree, table)
+        return found if self.expired else and_(found, unexpired(table))
+
+    @property
+    def on_facts(self) -> ColumnElement[bool]:
+        return and_(memories.c.state == "ACTIVE", self.on(memories))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which passages a question looks through: facts, turns or both, of one project."""
+
+    shape: Shape
+    values: Mapping[str, Any]
 
     @classmethod
     def of(
         cls, project_id: UUID, tree: Filter, *, facts: bool, turns: bool, expired: bool
     ) -> Where:
-        def matching(table: FromClause) -> ColumnElement[bool]:
-            found = matches(project_id, tree, table)
-            return found if expired else and_(found, unexpired(table))
-
-        return cls(
-            and_(memories.c.state == "ACTIVE", matching(memories)) if facts else None,
-            matching(said) if turns else None,
-        )
+        shaped, values = shape(tree)
+        return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
 
 
 class Passages:
     def __init__(self, engine: AsyncEngine) -> None:
-        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def by_words(
         self, where: Where, asked: Sequence[str], *, limit: int
@@ -116,7 +140,8 @@ class Passages:
         """
         if not asked:
             return {}
-        rows = await self._rows(ranking(_scope(where), asked, limit=limit))
+        values = {**where.values, **asking(asked, limit=limit)}
+        rows = await self._direct.rows(_ranked(where.shape), values)
         return {PassageKey(row.id, row.ordinal): min(1.0, row.share) for row in rows}
 
     async def placed(
@@ -132,27 +157,28 @@ class Passages:
         this embedder made them. `related_to`: also whether a fact came with a relation that has an
         end named in this text.
         """
-        parts = []
-        if where.facts is not None and (ids := [key.id for key in keys if not key.is_turn]):
-            lacking = [key.id for key in embedded if not key.is_turn]
-            parts.append(_placed_facts(where.facts, ids, lacking, embedder, related_to))
-        if where.turns is not None and (turns := [key for key in keys if key.is_turn]):
-            lacking_turns = [key for key in embedded if key.is_turn]
-            parts.append(_placed_turns(where.turns, turns, lacking_turns, embedder))
-        if not parts:
+        if not keys:
             return []
-        rows = await self._rows(union_all(*parts))
-        return [_placed(row) for row in rows]
+        values = {
+            **where.values,
+            **listed("turns", keys),
+            **listed("lacking", embedded),
+            "facts": [key.id for key in keys if not key.is_turn],
+            "lacking": [key.id for key in embedded if not key.is_turn],
+            "embedder": embedder,
+            "related_to": name_key(related_to or ""),
+        }
+        query = _placed(where.shape, related=related_to is not None)
+        return [_as_placed(row) for row in await self._direct.rows(query, values)]
 
     async def read(self, keys: Sequence[PassageKey]) -> dict[PassageKey, Memory | Turn]:
         """The passages themselves; those of the keys that have gone meanwhile are left out."""
         found: dict[PassageKey, Memory | Turn] = {}
-        if ids := [key.id for key in keys if not key.is_turn]:
-            kept = and_(memories.c.id == any_(uuids(ids)), memories.c.state == "ACTIVE")
-            for row in await self._rows(select(*_READ).where(kept)):
+        if facts := [key.id for key in keys if not key.is_turn]:
+            for row in await self._direct.rows(_FACTS, {"facts": facts}):
                 found[PassageKey(row.id)] = as_memory(row)
-        if turns := [key for key in keys if key.is_turn]:
-            for row in await self._rows(select(said).where(among(said, turns))):
+        if any(key.is_turn for key in keys):
+            for row in await self._direct.rows(_TURNS, listed("turns", keys)):
                 found[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
         return found
 
@@ -162,40 +188,49 @@ class Passages:
         """So many turns before and after each, oldest first, in its own lane."""
         if not turns or not keys:
             return {}
+        facts = [key.id for key in keys if not key.is_turn]
+        values = {**listed("turns", keys), "facts": facts, "count": turns}
         found: dict[PassageKey, list[Turn]] = defaultdict(list)
-        for row in await self._rows(beside(keys, turns)):
+        for row in await self._direct.rows(beside(), values):
             found[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))
         return found
-
-    async def _rows(self, query: Any) -> Sequence[Row[Any]]:
-        async with self._single.connect() as connection:
-            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
-            return rows
 
 
 # A vector is a kilobyte and more: it is read only where it is needed.
 _READ = [column for column in memories.c if column.name not in ("embedding", "terms")]
+_FACTS = select(*_READ).where(memories.c.id == any_(uuids("facts")), memories.c.state == "ACTIVE")
+_TURNS = select(said).where(among(said, "turns"))
+_EMBEDDER = bindparam("embedder", type_=Text)
 
 
-def _scope(where: Where) -> CTE:
+@lru_cache(SHAPES)
+def _ranked(shape: Shape) -> ClauseElement:
+    return ranking(_scope(shape))
+
+
+def _scope(shape: Shape) -> CTE:
     """Every passage the question looks through, facts and turns as one body of texts."""
     parts: list[Select[Any]] = []
-    if where.facts is not None:
+    if shape.facts:
         fact = cast(literal(PassageKey.FACT), Integer).label("ordinal")
-        parts.append(select(memories.c.id, fact, memories.c.terms).where(where.facts))
-    if where.turns is not None:
+        parts.append(select(memories.c.id, fact, memories.c.terms).where(shape.on_facts))
+    if shape.turns:
         turn = (said.c.event_id.label("id"), said.c.ordinal, said.c.terms)
-        parts.append(select(*turn).where(where.turns))
+        parts.append(select(*turn).where(shape.on(said)))
     return union_all(*parts).cte("scope")
 
 
-def _placed_facts(
-    where: ColumnElement[bool],
-    ids: Sequence[UUID],
-    lacking: Sequence[UUID],
-    embedder: str,
-    related_to: str | None,
-) -> Select[Any]:
+@lru_cache(SHAPES)
+def _placed(shape: Shape, *, related: bool) -> ClauseElement:
+    parts = []
+    if shape.facts:
+        parts.append(_placed_facts(shape.on_facts, related=related))
+    if shape.turns:
+        parts.append(_placed_turns(shape.on(said)))
+    return union_all(*parts)
+
+
+def _placed_facts(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
     source = and_(
         messages.c.lane_id == memories.c.lane_id,
         messages.c.seq == events.c.seq,
@@ -205,7 +240,7 @@ def _placed_facts(
     by_user = case(
         (memories.c.attributed_to == Role.ASSISTANT, memories.c.agent_id), else_=memories.c.user_id
     )
-    wanted = and_(memories.c.id == any_(uuids(lacking)), memories.c.embedder == embedder)
+    wanted = and_(memories.c.id == any_(uuids("lacking")), memories.c.embedder == _EMBEDDER)
     embedding = case((wanted, memories.c.embedding))
     return (
         select(
@@ -219,40 +254,35 @@ def _placed_facts(
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
             embedding.label("embedding"),
-            (literal(False) if related_to is None else _related(related_to)).label("related"),
+            (_related() if related else literal(False)).label("related"),
         )
         .select_from(memories)
         .outerjoin(events, events.c.id == memories.c.event_id)
         .outerjoin(messages, source)
         .outerjoin(before, true())
-        .where(memories.c.id == any_(uuids(ids)), where)
+        .where(memories.c.id == any_(uuids("facts")), where)
     )
 
 
-def _related(text: str) -> ColumnElement[bool]:
-    """The fact's event stated a current relation with an end named in the text."""
+def _related() -> ColumnElement[bool]:
+    """The fact's event stated a current relation with an end named in the text `related_to`."""
     source, destination = entities.alias("source"), entities.alias("destination")
     return exists().where(
         relations.c.event_id == memories.c.event_id,
         relations.c.expired_at.is_(None),
         source.c.id == relations.c.source_id,
         destination.c.id == relations.c.destination_id,
-        names_any(text, source, destination),
+        names_any("related_to", source, destination),
     )
 
 
-def _placed_turns(
-    where: ColumnElement[bool],
-    keys: Sequence[PassageKey],
-    lacking: Sequence[PassageKey],
-    embedder: str,
-) -> Select[Any]:
+def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
     before = just_before(said)
     its_vector = and_(
         turn_vectors.c.event_id == said.c.event_id,
         turn_vectors.c.ordinal == said.c.ordinal,
-        turn_vectors.c.embedder == embedder,
-        among(turn_vectors, lacking),
+        turn_vectors.c.embedder == _EMBEDDER,
+        among(turn_vectors, "lacking"),
     )
     by_role = case((said.c.role == Role.ASSISTANT, said.c.agent_id), else_=said.c.user_id)
     return (
@@ -272,11 +302,11 @@ def _placed_turns(
         .select_from(said)
         .outerjoin(before, true())
         .outerjoin(turn_vectors, its_vector)
-        .where(among(said, keys), where, ~forgotten(said))
+        .where(among(said, "turns"), where, ~forgotten(said))
     )
 
 
-def _placed(row: Row[Any]) -> Placed:
+def _as_placed(row: Any) -> Placed:
     return Placed(
         key=PassageKey(row.id, row.ordinal),
         lane_id=row.lane_id,

@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    exists,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -19,7 +32,7 @@ from pipeline.domain import Role, Scope
 from pipeline.ledger.filtering import among
 from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
-from pipeline.ledger.turns import PassageKey, told
+from pipeline.ledger.turns import PassageKey, told, uuids
 from pipeline.outputs import from_bytes
 from pipeline.speakers import unsigned
 
@@ -38,8 +51,7 @@ class TurnVectors(Projected):
 
     async def keys(self, ids: Sequence[UUID]) -> dict[UUID, PassageKey]:
         """Which turn each of these ids is, as far as there still is one."""
-        query = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordinal)
-        rows = await self._rows(query.where(among(turn_vectors.c.id, ids)))
+        rows = await self._direct.rows(_KEYS, {"ids": list(ids)})
         return {row.id: PassageKey(row.event_id, row.ordinal) for row in rows}
 
     # What the vector index asks, see projections.Source
@@ -86,19 +98,31 @@ class TurnVectors(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        # Also what was taken back: it is not placed, as nothing is that an index says too much.
-        table = turn_vectors.c
-        query = (
-            select(table.id, table.embedding)
-            .join(lanes, lanes.c.id == table.lane_id)
-            .where(table.owed, table.embedder == embedder)
-            .where(*(lanes.c[name] == value for name, value in where.items()))
-        )
-        rows = await self._rows(query.order_by(table.accepted_at.desc()).limit(limit))
+        values = {**where, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(_owed(*where), values)
         return [(row.id, row.embedding) for row in rows]
 
     async def _found(self, query: Select[Any]) -> list[Projection]:
         return [_as_projection(row) for row in await self._rows(query)]
+
+
+_KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordinal).where(
+    turn_vectors.c.id == any_(uuids("ids"))
+)
+
+
+@cache
+def _owed(*ids: str) -> Select[Any]:
+    # Also what was taken back: it is not placed, as nothing is that an index says too much.
+    table = turn_vectors.c
+    return (
+        select(table.id, table.embedding)
+        .join(lanes, lanes.c.id == table.lane_id)
+        .where(table.owed, table.embedder == bindparam("embedder"))
+        .where(*(lanes.c[name] == bindparam(name) for name in ids))
+        .order_by(table.accepted_at.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )
 
 
 # What happens to turns, inside the caller's transaction

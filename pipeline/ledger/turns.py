@@ -24,11 +24,14 @@ from sqlalchemy import (
     Uuid,
     and_,
     any_,
+    bindparam,
     cast,
     exists,
     func,
     literal,
+    literal_column,
     null,
+    or_,
     select,
     true,
     tuple_,
@@ -83,6 +86,9 @@ told = and_(
 )
 
 
+_NOTHING = cast(literal_column("'{}'"), JSONB)
+
+
 def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
     options = events.c.options
     return (
@@ -98,10 +104,12 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             messages.c.name,
             messages.c.content.label("text"),
             messages.c.terms,
-            func.coalesce(options["metadata"], literal({}, JSONB)).label("metadata"),
+            func.coalesce(options["metadata"], cast(literal_column("'{}'"), JSONB)).label(
+                "metadata"
+            ),
             cast([], ARRAY(Text)).label("categories"),
             cast(options["expiration_date"].astext, Date).label("expiration_date"),
-            events.c.status.in_(("PENDING", "RUNNING")).label("pending"),
+            or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
             messages.c.said_at,
             messages.c.said_at.label("valid_from"),
             events.c.created_at,
@@ -152,10 +160,20 @@ def forgotten(turn: FromClause) -> ColumnElement[bool]:
     return deleted.correlate(turn).exists()
 
 
-def among(turn: FromClause, keys: Sequence[PassageKey]) -> ColumnElement[bool]:
-    listed = _listed(keys)
+def among(turn: FromClause, name: str) -> ColumnElement[bool]:
+    """One of the turns that the parameters `listed(name, …)` name."""
+    of = _listed(name)
     place = tuple_(turn.c.event_id, turn.c.ordinal)
-    return place.in_(select(listed.c.id, listed.c.ordinal))
+    return place.in_(select(of.c.id, of.c.ordinal))
+
+
+def listed(name: str, keys: Sequence[PassageKey]) -> dict[str, Any]:
+    """The values of a statement that asks for these turns under this name."""
+    turns = [key for key in keys if key.is_turn]
+    return {
+        f"{name}_ids": [key.id for key in turns],
+        f"{name}_ordinals": [key.ordinal for key in turns],
+    }
 
 
 @cache
@@ -175,18 +193,22 @@ def just_before(turn: FromClause) -> FromClause:
     )
 
 
-def beside(keys: Sequence[PassageKey], turns: int) -> Select[Any]:
-    """(of_id, of_ordinal) with a turn: those said nearest before and after each of the keys."""
-    of = _sources(keys)
+@cache
+def beside() -> Select[Any]:
+    """(of_id, of_ordinal) with a turn: the `count` said nearest before and after each of `facts`,
+    and of the turns listed as `turns`.
+    """
+    of = _sources()
     anchor = heard.alias("anchor")
     order = [heard.c.said_at, heard.c.seq, heard.c.ordinal]
     here = tuple_(anchor.c.said_at, anchor.c.seq, anchor.c.ordinal)
     nearby = select(heard).where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
     before = nearby.where(tuple_(*order) < here).order_by(*(one.desc() for one in order))
     after = nearby.where(tuple_(*order) > here).order_by(*order)
+    count = bindparam("count", type_=Integer)
     around = union_all(
-        select(before.limit(turns).correlate(anchor).subquery()),
-        select(after.limit(turns).correlate(anchor).subquery()),
+        select(before.limit(count).correlate(anchor).subquery()),
+        select(after.limit(count).correlate(anchor).subquery()),
     ).lateral("around")
     source = and_(anchor.c.event_id == of.c.event_id, anchor.c.ordinal == of.c.at)
     return (
@@ -198,27 +220,27 @@ def beside(keys: Sequence[PassageKey], turns: int) -> Select[Any]:
     )
 
 
-def _sources(keys: Sequence[PassageKey]) -> FromClause:
+def _sources() -> FromClause:
     """Of each key (id, ordinal) the turn it was said in: (event_id, at)."""
     fact = select(
         memories.c.id,
         cast(literal(PassageKey.FACT), Integer).label("ordinal"),
         memories.c.event_id,
         cast(memories.c.message_ordinal, Integer).label("at"),
-    ).where(memories.c.id == any_(uuids([key.id for key in keys if not key.is_turn])))
-    listed = _listed([key for key in keys if key.is_turn])
-    turn = select(listed.c.id, listed.c.ordinal, listed.c.id, listed.c.ordinal)
+    ).where(memories.c.id == any_(uuids("facts")))
+    turns = _listed("turns")
+    turn = select(turns.c.id, turns.c.ordinal, turns.c.id, turns.c.ordinal)
     return union_all(fact, turn).subquery("of")
 
 
-def _listed(keys: Sequence[PassageKey]) -> FromClause:
-    ordinals = literal([key.ordinal for key in keys], ARRAY(Integer))
-    listed = func.unnest(uuids([key.id for key in keys]), ordinals)
-    return listed.table_valued("id", "ordinal").render_derived()
+def _listed(name: str) -> FromClause:
+    ordinals = bindparam(f"{name}_ordinals", type_=ARRAY(Integer))
+    pairs = func.unnest(uuids(f"{name}_ids"), ordinals)
+    return pairs.table_valued("id", "ordinal").render_derived()
 
 
-def uuids(ids: Sequence[UUID]) -> ColumnElement[Any]:
-    return literal(list(ids), ARRAY(Uuid))
+def uuids(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=ARRAY(Uuid))
 
 
 def as_turn(row: Row[Any]) -> Turn:

@@ -7,7 +7,8 @@ from uuid import UUID
 
 import asyncpg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Integer, bindparam, literal, select, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from pipeline.ledger import Ledger, connect
@@ -26,6 +27,17 @@ async def test_values_go_by_name_and_columns_come_by_name(direct: Direct) -> Non
     assert (row.a, row.b, row.again) == ("x", UUID(int=1), UUID(int=1))
     with pytest.raises(AttributeError):
         row.c  # noqa: B018
+
+
+async def test_a_statement_brings_its_own_values_along(direct: Direct) -> None:
+    query = select(
+        literal("mine").label("own"), bindparam("given", type_=ARRAY(Integer)).label("given")
+    )
+    row = await direct.row(query, {"given": [1, 2]})
+    assert row is not None
+    assert (row.own, row.given) == ("mine", [1, 2])
+    with pytest.raises(KeyError):
+        await direct.row(query, {})
 
 
 async def test_no_row_is_none(direct: Direct) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
 from pipeline.domain import Scope
 from pipeline.filters import parse
-from pipeline.ledger.filtering import matches
+from pipeline.ledger.direct import Direct
+from pipeline.ledger.filtering import matches, matching, shape
 from pipeline.ledger.schema import memories
 from tests.support.engine import Engine
 
@@ -72,6 +73,7 @@ FOUND: dict[str, tuple[Any, str]] = {
     "any of the categories": ({"categories": {"in": ["food", "travel"]}}, "tea gin"),
     "a bare list of categories": ({"categories": ["travel", "sports"]}, "gin"),
     "a part of a category's name": ({"categories": {"contains": "PREFER"}}, "tea"),
+    "a part of a category's name, whichever": ({"categories": {"contains": "*"}}, "tea gin"),
     "another category": ({"categories": {"ne": "food"}}, "rum gin ale"),
     "any category": ({"categories": "*"}, "tea gin"),
     "no category": ({"categories": None}, "rum ale"),
@@ -101,6 +103,26 @@ async def test_a_filter_finds(furnished: Engine, asked: Any, names: str) -> None
     found, count = await furnished.ledger.memories.page(where, limit=10, offset=0)
     assert {one.text.split()[0].casefold() for one in found} == set(names.split())
     assert count == len(found)
+
+
+@pytest.mark.parametrize(("asked", "names"), FOUND.values(), ids=FOUND.keys())
+async def test_a_statement_for_all_filters_of_a_shape_finds_the_same(
+    furnished: Engine, asked: Any, names: str
+) -> None:
+    shaped, values = shape(parse(asked))
+    query = select(memories.c.text).where(matching(shaped, memories))
+    values["in_project"] = furnished.project.id
+    found = await Direct(furnished.ledger.engine).rows(query, values)
+    assert {one.text.split()[0].casefold() for one in found} == set(names.split())
+
+
+def test_filters_that_differ_in_values_alone_have_one_shape() -> None:
+    one, values = shape(parse({"user_id": "maya", "created_at": {"gt": "2026-01-01"}}))
+    other, others = shape(parse({"user_id": "jon", "created_at": {"gt": "2026-02-01"}}))
+    assert hash(one) == hash(other)
+    assert one == other
+    assert values.keys() == others.keys()
+    assert shape(parse({"user_id": "*", "created_at": {"gt": "2026-01-01"}}))[0] != one
 
 
 async def test_memory_ids_find_only_those(furnished: Engine) -> None:

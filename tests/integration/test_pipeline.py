@@ -28,7 +28,7 @@ from pipeline.errors import ModelRejected, StoreUnavailable
 from pipeline.filters import parse
 from pipeline.ledger.changes import Memory, Write
 from pipeline.ledger.editing import Edit
-from pipeline.ledger.filtering import lanes_of, matches
+from pipeline.ledger.filtering import matches
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Hit, Query, search
 from tests.support.engine import Engine
@@ -92,8 +92,9 @@ async def test_relations_are_stored_and_an_ended_one_is_no_longer_read(engine: E
     await engine.drain()
     await engine.add("I moved to Munich.")
     await engine.drain()
-    where = lanes_of(engine.project.id, {"user_id": "maya"})
-    near = await engine.ledger.graph.near(where, "user", [], limit=10)
+    near = await engine.ledger.graph.near(
+        engine.project.id, {"user_id": "maya"}, "user", [], limit=10
+    )
     assert [(r.relation, r.destination) for r in near if r.relation == "lives_in"] == [
         ("lives_in", "Munich")
     ]

@@ -21,7 +21,6 @@ from pipeline.domain import (
 )
 from pipeline.errors import Conflict, MalformedAnswer
 from pipeline.events import cancel, replay_graph, undo
-from pipeline.ledger.filtering import lanes_of
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine
@@ -80,8 +79,9 @@ async def again(engine: Engine, event_id: UUID) -> None:
 
 
 async def relations(engine: Engine) -> list[tuple[str, str]]:
-    where = lanes_of(engine.project.id, {"user_id": "maya"})
-    found = await engine.ledger.graph.near(where, "user berlin oslo anna", [], limit=10)
+    found = await engine.ledger.graph.near(
+        engine.project.id, {"user_id": "maya"}, "user berlin oslo anna", [], limit=10
+    )
     return sorted((one.relation, one.destination) for one in found)
 
 

@@ -24,7 +24,6 @@ from pipeline.domain import (
     StageName,
 )
 from pipeline.errors import MalformedAnswer, StoreUnavailable
-from pipeline.ledger.filtering import lanes_of
 from pipeline.ledger.schema import metadata
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
@@ -234,9 +233,7 @@ async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> 
     assert [one["event"] for one in (await service.event(second))["results"]] == ["UPDATE"]
     [memory] = await service.listed(**MAYA)
     assert "Oslo" in memory["memory"]
-    near = await engine.ledger.graph.near(
-        lanes_of(engine.project.id, MAYA), "user berlin oslo", [], limit=10
-    )
+    near = await engine.ledger.graph.near(engine.project.id, MAYA, "user berlin oslo", [], limit=10)
     assert [one.destination for one in near if one.relation == "lives_in"] == ["Oslo"]
     assert (await service.client.post(f"/v1/event/{second}/undo/")).status_code == 200
     [memory] = await service.listed(**MAYA)

@@ -25,7 +25,6 @@ from pipeline.domain import (
 from pipeline.errors import Conflict, NotFound
 from pipeline.events import undo
 from pipeline.ledger.editing import Edit
-from pipeline.ledger.filtering import lanes_of
 from pipeline.ledger.undo import Undone
 from pipeline.memories import edit
 from tests.integration.test_api import Service, assert_vectors_fit, said, serving
@@ -98,8 +97,9 @@ async def memory_of(engine: Engine, event_id: UUID) -> UUID:
 
 
 async def relations(engine: Engine) -> set[tuple[str, str, str]]:
-    where = lanes_of(engine.project.id, {"user_id": "maya"})
-    found = await engine.ledger.graph.near(where, "user berlin munich", [], limit=10)
+    found = await engine.ledger.graph.near(
+        engine.project.id, {"user_id": "maya"}, "user berlin munich", [], limit=10
+    )
     return {(one.source, one.relation, one.destination) for one in found}
 
 
