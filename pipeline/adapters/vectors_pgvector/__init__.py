@@ -16,11 +16,12 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import Row, TextClause, text
+from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.ledger.direct import Direct
 from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.
@@ -52,6 +53,7 @@ class Pgvector:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def close(self) -> None:
         """Nothing: the engine is the ledger's."""
@@ -99,18 +101,20 @@ class Pgvector:
         parts = {"table": _table(name), "passes": passes}
         asked = [values | {"vector": list(vector), "limit": limit} for vector in vectors]
         dimensions = max(map(len, vectors), default=0)
-        async with self._alone() as connection:
-            counted = values | {"most": MOST_EXACT + 1}
-            passing: int = await connection.scalar(statement("few", **parts), counted)
-            if passing <= MOST_EXACT or dimensions > MOST_DIMENSIONS:
-                exact = statement("exact", **parts)
-                return [_hits(await connection.execute(exact, one)) for one in asked]
+        if dimensions > MOST_DIMENSIONS or await self._few(parts, values):
+            exact = statement("exact", **parts)
+            return [_hits(await self._rows(exact, one)) for one in asked]
         async with self._together() as connection:
             breadth = str(min(max(limit, NARROWEST), BROADEST))
             walk = {"breadth": breadth, "most": str(MOST_WALKED)}
             await connection.execute(statement("walk"), walk)
             near = statement("near", **parts, dimensions=str(dimensions))
             return [_hits(await connection.execute(near, one)) for one in asked]
+
+    async def _few(self, parts: Mapping[str, str], values: Mapping[str, Any]) -> bool:
+        counted = {**values, "most": MOST_EXACT + 1}
+        [(passing,)] = await self._rows(statement("few", **parts), counted)
+        return int(passing) <= MOST_EXACT
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -169,6 +173,11 @@ class Pgvector:
             rows = (await connection.execute(query, {**values, "limit": limit})).all()
         return [VectorRecord(row.id, row.vector, row.payload) for row in rows]
 
+    async def _rows(self, query: TextClause, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Of what every search asks."""
+        with _our_errors():
+            return await self._direct.rows(query, values)
+
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[AsyncConnection]:
         """Statements that are each a transaction of their own."""
@@ -218,8 +227,8 @@ def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
     return " AND ".join(conditions) or "true", values
 
 
-def _hits(rows: Iterable[Row[Any]]) -> list[VectorHit]:
-    return [VectorHit(row.id, row.similarity) for row in rows]
+def _hits(rows: Iterable[Any]) -> list[VectorHit]:
+    return [VectorHit(of, similarity) for of, similarity in rows]
 
 
 def _state(error: DBAPIError) -> str | None:
