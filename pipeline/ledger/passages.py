@@ -59,6 +59,7 @@ from pipeline.ledger.schema import (
     turn_vectors,
 )
 from pipeline.ledger.turns import (
+    FACT,
     PassageKey,
     Turn,
     among,
@@ -142,7 +143,7 @@ class Passages:
             return {}
         values = {**where.values, **asking(asked, limit=limit)}
         rows = await self._direct.rows(_ranked(where.shape), values)
-        return {PassageKey(row.id, row.ordinal): min(1.0, row.share) for row in rows}
+        return {PassageKey(of, ordinal): min(1.0, share) for of, ordinal, share in rows}
 
     async def placed(
         self,
@@ -212,7 +213,7 @@ def _scope(shape: Shape) -> CTE:
     """Every passage the question looks through, facts and turns as one body of texts."""
     parts: list[Select[Any]] = []
     if shape.facts:
-        fact = cast(literal(PassageKey.FACT), Integer).label("ordinal")
+        fact = cast(literal(FACT), Integer).label("ordinal")
         parts.append(select(memories.c.id, fact, memories.c.terms).where(shape.on_facts))
     if shape.turns:
         turn = (said.c.event_id.label("id"), said.c.ordinal, said.c.terms)
@@ -245,7 +246,7 @@ def _placed_facts(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
     return (
         select(
             memories.c.id,
-            cast(literal(PassageKey.FACT), Integer).label("ordinal"),
+            cast(literal(FACT), Integer).label("ordinal"),
             memories.c.lane_id,
             func.coalesce(messages.c.name, by_user).label("speaker"),
             memories.c.valid_from.label("at"),
@@ -306,14 +307,16 @@ def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _as_placed(row: Any) -> Placed:
+def _as_placed(row: Sequence[Any]) -> Placed:
+    """The columns by their places: there may be hundreds of rows."""
+    id_, ordinal, lane_id, speaker, at, seq, of_seq, before, of_before, embedding, related = row
     return Placed(
-        key=PassageKey(row.id, row.ordinal),
-        lane_id=row.lane_id,
-        speaker=row.speaker,
-        at=row.at,
-        turn=None if row.turn_seq is None else (row.turn_seq, row.turn_ordinal),
-        before=None if row.before_seq is None else (row.before_seq, row.before_ordinal),
-        embedding=row.embedding,
-        related=row.related,
+        key=PassageKey(id_, ordinal),
+        lane_id=lane_id,
+        speaker=speaker,
+        at=at,
+        turn=None if seq is None else (seq, of_seq),
+        before=None if before is None else (before, of_before),
+        embedding=embedding,
+        related=related,
     )

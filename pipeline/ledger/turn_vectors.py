@@ -52,7 +52,7 @@ class TurnVectors(Projected):
     async def keys(self, ids: Sequence[UUID]) -> dict[UUID, PassageKey]:
         """Which turn each of these ids is, as far as there still is one."""
         rows = await self._direct.rows(_KEYS, {"ids": list(ids)})
-        return {row.id: PassageKey(row.event_id, row.ordinal) for row in rows}
+        return {key: PassageKey(event_id, ordinal) for key, event_id, ordinal in rows}
 
     # What the vector index asks, see projections.Source
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.fusion import Score, Signals, Weights
-from pipeline.ledger.turns import PassageKey
+from pipeline.ledger.turns import FACT, PassageKey
 from pipeline.selection import AT_LEAST, AT_MOST, Scores, Selection, looked_at, standing_out
 
 SHARE = st.floats(0, 1)
@@ -17,7 +17,7 @@ LOOK = AT_LEAST
 
 
 def key(number: int, *, turn: bool = False) -> PassageKey:
-    return PassageKey(UUID(int=number), 0 if turn else PassageKey.FACT)
+    return PassageKey(UUID(int=number), 0 if turn else FACT)
 
 
 def score(
