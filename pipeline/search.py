@@ -161,12 +161,11 @@ async def _read(query: Query, ranking: Ranking, ledger: Ledger) -> list[Hit]:
     return [Hit(read[key], ranking.scores[key], around.get(key, ())) for key in best if key in read]
 
 
-async def _now(query: Query, ledger: Ledger) -> datetime:
-    """When the question is asked; the clock is read only where that matters."""
-    if query.now is not None:
-        return query.now
-    timeless = not query.weights.recency and not timeframes.spans(query.text, ANY_TIME)
-    return ANY_TIME if timeless else await ledger.now()
+async def _now(query: Query, ledger: Ledger) -> datetime | None:
+    """When the question is asked, None where that does not matter; only else the clock is read."""
+    if not query.weights.recency and not timeframes.spans(query.text, ANY_TIME):
+        return None
+    return query.now or await ledger.now()
 
 
 def _recency(at: datetime, now: datetime) -> float:
@@ -263,9 +262,9 @@ def _signals(
     candidates: Sequence[Placed],
     words: Mapping[PassageKey, float],
     cosines: Mapping[PassageKey, float],
-    now: datetime,
+    now: datetime | None,
 ) -> dict[PassageKey, Signals]:
-    times = timeframes.spans(query.text, now)
+    times = timeframes.spans(query.text, now) if now else ()
     speaker = named(query.text, {one.speaker for one in candidates if one.speaker})
     where = places(candidates)
     return {
@@ -274,7 +273,7 @@ def _signals(
             lexical=words.get(one.key, 0.0),
             speaker=float(speaker is not None and one.speaker == speaker),
             date=timeframes.closeness(times, one.at),
-            recency=_recency(one.at, now),
+            recency=_recency(one.at, now) if now else 0.0,
             graph=float(one.related),
             place=where[one.key],
         )

@@ -133,8 +133,10 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
 
 def closeness(asked: Sequence[Span], when: datetime) -> float:
     """How well a moment fits the times asked for: 0..1, the best of them."""
+    if not asked:
+        return 0.0
     day = when.astimezone(UTC).date()
-    return max((_closeness(span, day) for span in asked), default=0.0)
+    return max(_closeness(span, day) for span in asked)
 
 
 def _closeness(span: Span, day: date) -> float:
