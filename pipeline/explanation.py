@@ -82,14 +82,19 @@ async def explain(
         best = set(ranking.best())
         cut = [key for key in ranking.order if key not in best]
         ids = [key.public_id for key in cut[:NEXT]]
-    return [await _explain(project_id, one, ranking, ledger) for one in ids]
+    if not ids:
+        return []
+    ranks = {key.public_id: rank for rank, key in enumerate(ranking.order, start=1)}
+    return [
+        _explained(one, ranking, ranks[one])
+        if one in ranks
+        else Explained(one, await _why_none(project_id, one, ranking, ledger))
+        for one in ids
+    ]
 
 
-async def _explain(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger) -> Explained:
-    key = next((key for key in ranking.order if key.public_id == one), None)
-    if key is None:
-        return Explained(one, await _why_none(project_id, one, ranking, ledger))
-    rank = ranking.order.index(key) + 1
+def _explained(one: UUID, ranking: Ranking, rank: int) -> Explained:
+    key = ranking.order[rank - 1]
     return Explained(one, ranking.verdict(key), rank, ranking.scores[key])
 
 
