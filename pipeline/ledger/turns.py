@@ -105,6 +105,7 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             messages.c.seq,
             messages.c.ordinal,
             messages.c.role,
+            messages.c.role.label("attributed_to"),
             messages.c.name,
             messages.c.content.label("text"),
             messages.c.terms,

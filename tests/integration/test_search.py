@@ -124,6 +124,8 @@ async def test_filters_read_turns_as_they_read_facts(engine: Engine) -> None:
     assert await count(created_at={"gte": "2020-01-01"}) == 1
     assert await count(timestamp={"lt": "2020-01-01"}) == 0
     assert await count(keywords={"icontains": "JAZZ"}) == 1
+    assert await count(attributed_to="user") == 1
+    assert await count(attributed_to="assistant") == 0
     assert await count(memory_ids=["00000000-0000-0000-0000-000000000001"]) == 0
     assert await texts(engine, "jazz", turns=True, filter={"user_id": "*"}) != []
     other, _ = await engine.ledger.projects.create("other")
