@@ -138,6 +138,7 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
             "status": "SUCCEEDED",
             "options": '{"infer": true, "metadata": {}}',
             "tokens": TEXT_WORDS,
+            "completed_at": said_at,
         },
         "messages": {
             "lane_id": lane_id,
