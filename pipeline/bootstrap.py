@@ -30,7 +30,7 @@ from pipeline.webhooks import Courier
 
 # How long a worker gathers what the index owes before it writes: seconds in which each collection
 # gets one request instead of one an event. Well below the time after which the sweeper helps.
-GATHER_S = 3.0
+GATHER_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)

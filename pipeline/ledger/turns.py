@@ -109,9 +109,7 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             messages.c.name,
             messages.c.content.label("text"),
             messages.c.terms,
-            func.coalesce(options["metadata"], cast(literal_column("'{}'"), JSONB)).label(
-                "metadata"
-            ),
+            func.coalesce(options["metadata"], _NOTHING).label("metadata"),
             cast([], ARRAY(Text)).label("categories"),
             cast(options["expiration_date"].astext, Date).label("expiration_date"),
             or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
