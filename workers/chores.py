@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline import bootstrap, erasure
+from pipeline import bootstrap, erasure, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.errors import StageError
 from pipeline.settings import Settings
@@ -18,8 +18,9 @@ log = structlog.get_logger()
 
 Chore = Callable[[], Awaitable[object]]
 
-# Younger turns without a vector are those of events under way; a backlog's may wait a while.
-TURNS_OWED_FOR_S = 60.0
+# Younger gaps between ledger and index belong to events still under way; the turns of a backlog
+# may wait a while.
+OWED_FOR_S, TURNS_OWED_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 
 
@@ -31,15 +32,22 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     async def erase() -> None:
         await erasure.finish(erasures=stores.ledger.erasures, index=stores.index)
 
+    async def repair() -> None:
+        """What workers that died, or could not, owe the index of memories."""
+        await stores.index.refit()
+        if repaired := await stores.index.catch_up(owed_for_s=OWED_FOR_S):
+            telemetry.projections_repaired.inc(repaired)
+            log.info("projections_repaired", count=repaired)
+
     async def embed() -> None:
-        """What workers that died, or could not, owe the index of turns."""
+        """And the index of turns."""
         if stores.turns is not None:
             await stores.turns.refit(limit=TURNS_AT_ONCE)
             await stores.turns.catch_up(owed_for_s=TURNS_OWED_FOR_S, limit=TURNS_AT_ONCE)
 
     tasks = [
         asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s))
-        for chore in (erase, embed, courier.deliver)
+        for chore in (erase, repair, embed, courier.deliver)
     ]
     yield
     for task in tasks:

@@ -1,8 +1,8 @@
 """The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
 
 Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is
-over), writes vectors the index owes, and lets go of what is kept for a time only. Any number may
-run: rows are taken with SKIP LOCKED, and every repair is idempotent.
+over) and lets go of what is kept for a time only; beside them its chores write what the index owes.
+Any number may run: rows are taken with SKIP LOCKED, and every repair is idempotent.
 """
 
 from __future__ import annotations
@@ -20,12 +20,10 @@ import uvloop
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, settings, telemetry
-from pipeline.errors import TransientError
 from pipeline.ledger import Ledger
 from pipeline.ledger.lanes import Swept
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.retention import Retention
-from pipeline.vectors import VectorIndex
 from workers import chores
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
@@ -38,22 +36,13 @@ LANES_A_TICK = 1_000
 # So many hints in a queue explain why one of it is late; then it is given up only after a minute.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
-# Younger gaps between ledger and index belong to events still under way.
-OWED_FOR_S = 15.0
 
 
 class Sweeper:
-    def __init__(
-        self,
-        ledger: Ledger,
-        index: VectorIndex,
-        dispatcher: CeleryDispatcher,
-        retention: Retention,
-    ) -> None:
+    def __init__(self, ledger: Ledger, dispatcher: CeleryDispatcher, retention: Retention) -> None:
         self._lanes = ledger.lanes
         self._cooldowns = ledger.cooldowns
         self._load = LoadView(ledger.engine)
-        self._index = index
         self._dispatcher = dispatcher
         self._retention = retention
         # Whether the broker may have lost hints it was told.
@@ -64,7 +53,6 @@ class Sweeper:
     async def tick(self) -> None:
         await self.resume()
         await self.requeue()
-        await self.repair()
         await self.let_go()
 
     async def resume(self) -> None:
@@ -112,17 +100,6 @@ class Sweeper:
                 self._doubt = True
                 return
 
-    async def repair(self) -> None:
-        try:
-            await self._index.refit()
-            repaired = await self._index.catch_up(owed_for_s=OWED_FOR_S)
-        except TransientError as error:
-            log.warning("repair_waits", code=error.code)
-            return
-        if repaired:
-            telemetry.projections_repaired.inc(repaired)
-            log.info("projections_repaired", count=repaired)
-
     async def let_go(self) -> None:
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         if keys or outputs:
@@ -146,7 +123,6 @@ async def run(ready_file: Path | None) -> None:
     stores = bootstrap.stores(configured)
     sweeper = Sweeper(
         stores.ledger,
-        stores.index,
         CeleryDispatcher(make_app(configured)),
         bootstrap.build_retention(configured, stores.ledger),
     )

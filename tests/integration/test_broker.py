@@ -71,7 +71,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Also those beyond one tick's share, though by then the broker holds many."""
-    sweeper = Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
     await sweeper.tick()
     lanes = LANES_A_TICK + DEEP
     await queue_up(engine, lanes)
@@ -88,7 +88,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
 async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
-    sweeper = Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
     await queue_up(engine, MOST_LANES[0] + 1)
     await sweeper.tick()  # a blank broker
     assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}

@@ -61,7 +61,7 @@ class HandedOut:
 
 def sweeper(engine: Engine) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
-    return Sweeper(engine.ledger, engine.services.index, dispatcher, engine.retention)
+    return Sweeper(engine.ledger, dispatcher, engine.retention)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
