@@ -139,7 +139,7 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
     with leases.hold(activation):
         try:
             if batch is None and activation.batch_id is None:  # all that was queued is cancelled
-                return (await lanes.settle(activation, None, Ending(Status.CANCELLED)))[0]
+                return await lanes.rest(activation)
             if batch is None:  # its batch is: what is queued behind it must not be skipped
                 return await lanes.restart(activation)
             return await _guarded(activation, batch, services)

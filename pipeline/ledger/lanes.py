@@ -239,7 +239,7 @@ class Lanes:
         return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
 
     async def settle(
-        self, activation: Activation, batch: Batch | None, ending: Ending
+        self, activation: Activation, batch: Batch, ending: Ending
     ) -> tuple[Wake | None, list[float]]:
         """End the batch's events and free the lane.
 
@@ -249,8 +249,8 @@ class Lanes:
             statement("settle"),
             lane_id=activation.lane_id,
             fence=activation.fence,
-            batch_id=batch.id if batch else None,
-            last_seq=batch.events[-1].seq if batch else activation.accepted_seq,
+            batch_id=batch.id,
+            last_seq=batch.events[-1].seq,
             full_width=self._batch_events,
             grace=self.grace,
             status=ending.status,
@@ -261,8 +261,21 @@ class Lanes:
         )
         if row is None:
             raise LaneLost
-        wake = Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
-        return (wake if row.state == "QUEUED" else None), list(row.ages_s or ())
+        return _anew(activation, row.state), list(row.ages_s or ())
+
+    async def rest(self, activation: Activation) -> Wake | None:
+        """Free a lane whose claim was all cancelled. Returns whom to wake where more is queued."""
+        row = await self._one(
+            statement("rest"),
+            lane_id=activation.lane_id,
+            fence=activation.fence,
+            accepted_seq=activation.accepted_seq,
+            full_width=self._batch_events,
+            grace=self.grace,
+        )
+        if row is None:
+            raise LaneLost
+        return _anew(activation, row.state)
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be tried half as wide."""
@@ -355,6 +368,12 @@ class Lanes:
 
     async def _one(self, query: TextClause, **values: Any) -> Any | None:
         return await self._direct.row(query, values)
+
+
+def _anew(activation: Activation, state: str) -> Wake | None:
+    """Whom to wake for what is queued behind a batch."""
+    queued = state == "QUEUED"
+    return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
 
 
 def _digest(add: Add) -> bytes:

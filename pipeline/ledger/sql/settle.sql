@@ -1,23 +1,15 @@
 -- End a batch: its events get their last status, the lane its next batch or its rest.
 -- accepted_seq is read under the row's lock, so an event accepted meanwhile is never left behind.
--- A failure is told to the project's webhooks. Where there is no batch, for all that the claim took was cancelled under it, the lane goes on with
--- the first event that still waits.
-WITH done AS (
-    SELECT coalesce((
-        SELECT min(e.seq) - 1
-        FROM lanes l JOIN events e ON e.lane_id = l.id AND e.seq > l.settled_seq
-        WHERE CAST(:batch_id AS uuid) IS NULL
-          AND l.id = CAST(:lane_id AS uuid) AND e.status = 'PENDING'
-    ), CAST(:last_seq AS bigint)) AS seq
-), held AS (
+-- A failure is told to the project's webhooks.
+WITH held AS (
     UPDATE lanes SET
-        settled_seq = done.seq,
-        state = CASE WHEN accepted_seq > done.seq THEN 'QUEUED' ELSE 'IDLE' END,
-        due_at = CASE WHEN accepted_seq > done.seq THEN now() + CAST(:grace AS interval) END,
+        settled_seq = CAST(:last_seq AS bigint),
+        state = CASE WHEN accepted_seq > CAST(:last_seq AS bigint) THEN 'QUEUED' ELSE 'IDLE' END,
+        due_at = CASE WHEN accepted_seq > CAST(:last_seq AS bigint)
+                      THEN now() + CAST(:grace AS interval) END,
         stage = 'extract', batch_id = NULL,
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL,
         width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))
-    FROM done
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
     RETURNING state
 ), ended AS (
