@@ -237,12 +237,6 @@ DEATH = re.compile(
 )
 
 
-def slot_of(text: str) -> Slot | None:
-    """The first slot of a sentence, or None where no pattern knows it."""
-    found = slots_of(text)
-    return found[0] if found else None
-
-
 # A batch reads each stored sentence once a fact; parsing anew took 0.4 s for 20 facts and 100
 # memories (measured on this host), kept it is a tenth of that.
 @lru_cache(maxsize=1024)
