@@ -1,25 +1,45 @@
-"""The API process: `python -m api`."""
+"""An API process: `python -m api`."""
 
 from __future__ import annotations
+
+import socket
 
 import uvicorn
 
 from api.app import create_app
 from pipeline import settings, telemetry
+from pipeline.settings import Settings
+
+# Connections that wait to be taken, as many as uvicorn lets wait.
+BACKLOG = 2048
 
 
 def main() -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
-    uvicorn.run(
+    config = uvicorn.Config(
         create_app(configured),
-        host=configured.host,
-        port=configured.port,
         loop="uvloop",
         http="httptools",
         access_log=False,
         log_config=None,
         timeout_graceful_shutdown=20,
+    )
+    server = uvicorn.Server(config)
+    server.run(sockets=[listen(configured)])
+    if not server.started:
+        raise SystemExit("The API did not start; the log above says why.")
+
+
+def listen(configured: Settings) -> socket.socket:
+    """The socket of the API's port. Where several processes listen on it, the kernel deals the
+    connections out among them. Errors: OSError where the port is somebody else's.
+    """
+    return socket.create_server(
+        (configured.host, configured.port),
+        family=socket.AF_INET6 if ":" in configured.host else socket.AF_INET,
+        backlog=BACKLOG,
+        reuse_port=configured.api_processes > 1,
     )
 
 

@@ -61,6 +61,7 @@ class Settings(BaseSettings):
     data_dir: Path = Path(".memlane")
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
+    api_processes: Annotated[int, Field(ge=1, le=64)] = 1
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
 

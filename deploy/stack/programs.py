@@ -85,6 +85,11 @@ def plan(
     servers = own_servers(settings, layout)
     env = environment(settings, layout, servers)
     build = functools.partial(_python, programs, layout, env)
+    # The first keeps the plain name; all of them share one port.
+    apis = [
+        Program(name, build("api", name=name), lambda: http_ok(settings.port, "/readyz"))
+        for name in ("api", *(f"api-{n}" for n in range(2, settings.api_processes + 1)))
+    ]
     workers = [
         Program(name, build("worker", name=name, nice=WORKER_NICE), _file_ready(layout, name))
         for name in (f"worker-{number}" for number in range(1, settings.workers + 1))
@@ -93,7 +98,7 @@ def plan(
         servers=tuple(Program(one.name, _prepared(one), one.ready) for one in servers),
         migrate=build("migrate")(),
         edges=(
-            Program("api", build("api"), lambda: http_ok(settings.port, "/readyz")),
+            *apis,
             *workers,
             Program("sweeper", build("sweeper"), _file_ready(layout, "sweeper")),
         ),

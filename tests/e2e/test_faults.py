@@ -55,6 +55,29 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
             await wait_until(restarted, within_s=30, what="a new worker")
 
 
+async def test_api_processes_share_one_port_and_one_goes_on_alone(tmp_path: Path) -> None:
+    async def accepted(stack: Stack, user: str) -> None:
+        async with stack.client() as client:  # a connection of its own
+            await client.ended(await client.add(user, "I like tea."))
+
+    with Stack(tmp_path / "stack", {"MEMLANE_API_PROCESSES": "2"}) as stack:
+        for n in range(10):
+            await accepted(stack, f"both-{n}")
+        killed = stack.kill("api")
+
+        async def gone() -> bool:
+            return not runs(killed)
+
+        await wait_until(gone, within_s=10, what="the end of the first one")
+        for n in range(10):
+            await accepted(stack, f"one-{n}")
+
+        async def restarted() -> bool:
+            return stack.pids().get("api", killed) != killed
+
+        await wait_until(restarted, within_s=30, what="a new one in its place")
+
+
 async def test_adds_are_accepted_without_a_broker_and_done_once_it_is_back(
     tmp_path: Path,
 ) -> None:

@@ -37,9 +37,10 @@ def settings(**values: Any) -> Settings:
 
 
 def test_every_process_of_the_stack_is_in_the_plan(layout: Layout) -> None:
-    made = plan(settings(workers=2), layout)
+    made = plan(settings(api_processes=2, workers=2), layout)
     assert [program.name for program in made.servers] == ["postgres", "redis", "chroma"]
-    assert [program.name for program in made.edges] == ["api", "worker-1", "worker-2", "sweeper"]
+    edges = ["api", "api-2", "worker-1", "worker-2", "sweeper"]
+    assert [program.name for program in made.edges] == edges
 
 
 @pytest.mark.parametrize(
