@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -58,7 +59,10 @@ def create_app(settings: Settings) -> FastAPI:
         # What is loaded by now stays: a full collection of it stops every request for 100 ms.
         gc.collect()
         gc.freeze()
+        models = (settings.embedder, settings.reranker)
+        warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))
         yield
+        warming.cancel()
         await app.state.mcp.close()
         await gate.close()
         await watch.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -178,6 +179,16 @@ def build_reranker(settings: ModelSettings) -> Reranker | None:
         api_key=_secret(settings.api_key),
         timeout_s=settings.timeout_s,
     )
+
+
+async def warm(embedder: Embedder, *named: ModelSettings) -> None:
+    """Load what takes seconds to load, beside the first events and searches instead of in them."""
+    if any(not one.model.startswith("local/") and one.model != NO_MODEL for one in named):
+        from pipeline.adapters import litellm_client  # noqa: PLC0415
+
+        await asyncio.to_thread(litellm_client.load)
+    if embedder.name == MINILM:  # another one may charge for it
+        await embedder.embed(["warm"])
 
 
 def _given(value: str | SecretStr | None, name: str) -> str:

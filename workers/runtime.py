@@ -104,6 +104,7 @@ class Heartbeat:
 class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.owner = uuid4()
+        self._settings = settings
         self._loop = LoopThread()
         self._stores = bootstrap.stores(settings)
         self._services: Services = bootstrap.services(settings, self._stores)
@@ -137,7 +138,8 @@ class Runtime:
 
     def warm(self) -> None:
         """Load the models now, beside the first events, instead of inside one of them."""
-        self._loop.start(self._services.embedder.embed(["warm"]))
+        models = (self._settings.llm, self._settings.embedder)
+        self._loop.start(bootstrap.warm(self._services.embedder, *models))
 
     def close(self) -> None:
         for task in self._background:

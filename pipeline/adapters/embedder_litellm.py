@@ -36,10 +36,6 @@ class LiteLLMEmbedder:
     def name(self) -> str:
         return self._client.model
 
-    async def warm(self) -> None:
-        """Import litellm now, in a thread, so that the first call does not wait for it."""
-        await self._client.litellm()
-
     async def dimensions(self) -> int:
         if self._dimensions is None:
             [vector] = await self.embed(["How long is a vector?"])

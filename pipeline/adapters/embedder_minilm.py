@@ -41,7 +41,7 @@ Tokens = Sequence[int]
 
 
 class MiniLM:
-    """The Embedder port without a server; loaded at the first use, or by `warm`.
+    """The Embedder port without a server; loaded at the first use (0.5 CPU s, 150 MB).
 
     `model_path`: another `model.onnx` of the same model, for machines without the package.
     """
@@ -55,10 +55,6 @@ class MiniLM:
     @property
     def name(self) -> str:
         return "local/minilm"
-
-    async def warm(self) -> None:
-        """Load the model now (0.5 CPU s, 150 MB), so that the first text does not wait for it."""
-        await self._in_thread(self._loaded)
 
     async def dimensions(self) -> int:
         return DIMENSIONS

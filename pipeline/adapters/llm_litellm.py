@@ -51,10 +51,6 @@ class LiteLLM:
     def name(self) -> str:
         return self._client.model
 
-    async def warm(self) -> None:
-        """Import litellm now, in a thread, so that the first call does not wait for it."""
-        await self._client.litellm()
-
     async def complete(
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
     ) -> Completion:

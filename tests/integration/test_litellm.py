@@ -17,7 +17,7 @@ import pytest
 from structlog.testing import capture_logs
 from tenacity import wait_none
 
-from pipeline.adapters.litellm_client import RetryPolicy, retry_after_s
+from pipeline.adapters.litellm_client import RetryPolicy, load, retry_after_s
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.domain import (
     Instructions,
@@ -259,7 +259,7 @@ async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm:
 
 
 async def test_many_calls_share_one_loop(server: LLMServer, llm: LiteLLM):
-    await llm.warm()
+    await asyncio.to_thread(load)
     answers = await asyncio.gather(*(ask(llm) for _ in range(50)))
     assert len(answers) == len(server.calls) == 50
 
