@@ -1,13 +1,33 @@
-"""kombu's Redis transport, with the one correction that Memlane needs of it.
+"""kombu and its Redis transport, with the two corrections that Memlane needs of them.
 
-Source: kombu 5.7.0, transport/redis.py.
+Source: kombu 5.7.0, connection.py and transport/redis.py.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from celery.app import amqp
+from kombu import connection
 from kombu.transport import redis as kombu_redis
+
+# Seconds between two looks for a broker that is away: the first, what is added, and the most.
+LOOKS = {"interval_start": 0.5, "interval_step": 0.5, "interval_max": 2.0}
+
+
+class Connection(connection.Connection):
+    """kombu's, but a broker that is back is found within two seconds. kombu lets two seconds more
+    pass each time, thirty in the end, and all the while a worker does nothing.
+    """
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+        return super().ensure_connection(*args, **{**LOOKS, **options})  # type: ignore[no-untyped-call]
+
+
+class AMQP(amqp.AMQP):  # type: ignore[misc]
+    """What Celery makes its connections by."""
+
+    Connection = Connection
 
 
 class Channel(kombu_redis.Channel):
