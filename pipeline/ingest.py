@@ -14,14 +14,14 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.choice import ONLY_CONFIGURED, Chosen, Workshop, choose
@@ -64,6 +64,8 @@ log = structlog.get_logger()
 
 # Waits double from the first to the longest, ±20 %, so that lanes do not come back as one wave.
 FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
+# How often, and how many times, a worker looks for a ledger it lost in the middle of a stage.
+LOOK_EVERY_S, LOOKS = 0.5, 20
 # Enough for an estimate; the models' own count is in the receipt.
 CHARACTERS_PER_TOKEN = 4
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
@@ -138,11 +140,7 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
     activation, batch = claimed
     with leases.hold(activation):
         try:
-            if batch is None and activation.batch_id is None:  # all that was queued is cancelled
-                return await lanes.rest(activation)
-            if batch is None:  # its batch is: what is queued behind it must not be skipped
-                return await lanes.restart(activation)
-            return await _guarded(activation, batch, services)
+            return await _work(activation, batch, services)
         except LaneLost:
             telemetry.fenced.labels(wake.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=wake.stage)
@@ -150,6 +148,34 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
         except asyncio.CancelledError:
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=wake.stage)
             return await lanes.hand_back(activation)
+        except (SQLAlchemyError, OSError) as error:
+            if not _out_of_reach(error):
+                raise
+            log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=wake.stage)
+            return await _hand_back_soon(activation, services)
+
+
+async def _work(activation: Activation, batch: Batch | None, services: Services) -> Wake | None:
+    if batch is not None:
+        return await _guarded(activation, batch, services)
+    if activation.batch_id is None:  # all that was queued is cancelled
+        return await services.ledger.lanes.rest(activation)
+    # Its batch is: what is queued behind it must not be skipped.
+    return await services.ledger.lanes.restart(activation)
+
+
+def _out_of_reach(error: Exception) -> bool:
+    """Whether the ledger was not there, and not that it refused what it was told."""
+    return not isinstance(error, DBAPIError) or error.connection_invalidated
+
+
+async def _hand_back_soon(activation: Activation, services: Services) -> Wake | None:
+    """Once the ledger is there again, unless the lane's lease is over first."""
+    for _ in range(LOOKS):
+        await asyncio.sleep(LOOK_EVERY_S)
+        with suppress(SQLAlchemyError, OSError):
+            return await services.ledger.lanes.hand_back(activation, counted=True)
+    return None
 
 
 async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:
@@ -172,7 +198,7 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
         except PermanentError as error:
             return await _fail(activation, batch, error.code, str(error), services)
         except (SQLAlchemyError, OSError):
-            raise  # the ledger itself is out of reach: the lease runs out and the sweeper retries
+            raise  # of the ledger itself: not to be told to it
         except Exception as error:
             log.error("stage_crashed", exc_info=error)
             return await _fail(

@@ -22,6 +22,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
+# What a server says that goes down or starts up, before it closes the connection.
+GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotConnectNowError)
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
 
 
@@ -102,4 +104,5 @@ def _errors_as_sqlalchemys(driver: asyncpg.Connection[Record]) -> Iterator[None]
     except asyncpg.DataError as error:  # a value that cannot be stored, which is the caller's
         raise DataError(None, None, error) from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        raise DBAPIError(None, None, error, connection_invalidated=driver.is_closed()) from error
+        gone = driver.is_closed() or isinstance(error, GOING)
+        raise DBAPIError(None, None, error, connection_invalidated=gone) from error

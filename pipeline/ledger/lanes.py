@@ -311,10 +311,14 @@ class Lanes:
         if row is None:
             raise LaneLost
 
-    async def hand_back(self, activation: Activation) -> Wake | None:
-        """Give the lane up unfinished. Returns whom to wake; None where it is no longer held."""
+    async def hand_back(self, activation: Activation, *, counted: bool = False) -> Wake | None:
+        """Give the lane up unfinished; where it is `counted`, as one of the event's attempts.
+
+        Returns whom to wake; None where it is no longer held.
+        """
         held = {"lane_id": activation.lane_id, "fence": activation.fence}
-        row = await self._one(statement("hand_back"), grace=self.grace, **held)
+        back = 0 if counted else 1
+        row = await self._one(statement("hand_back"), grace=self.grace, given_back=back, **held)
         return Wake(activation.lane_id, row.fence, StageName(row.stage)) if row else None
 
     async def renew(self, held: Sequence[tuple[UUID, int]]) -> None:

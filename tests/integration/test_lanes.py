@@ -16,6 +16,7 @@ from pipeline.ledger.lanes import Ending
 from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
+from tests.support.stack import wait_until
 
 
 @dataclass
@@ -282,6 +283,12 @@ async def test_scopes_run_beside_each_other(engine: Engine) -> None:
     assert len(await engine.texts("maya")) == len(await engine.texts("jon")) == 1
 
 
+END_WHO_WAITS = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
 @pytest.mark.parametrize("stage", [StageName.EXTRACT, StageName.APPLY, StageName.RELATE])
 async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
     engine: Engine, stage: StageName
@@ -339,6 +346,44 @@ async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner
     engine.with_model(RulesModel())
     await engine.drain()
     assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
+async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_counts_the_attempt(
+    engine: Engine,
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    class Waiting(RulesModel):
+        async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+            asked.set()
+            await answer.wait()
+            return await super().extract(request)
+
+    engine.with_model(Waiting())
+    event_id = await engine.add("I like jazz.")
+    work = asyncio.create_task(engine.step())
+    await asked.wait()
+
+    async def ended() -> bool:
+        async with engine.ledger.engine.connect() as looking:
+            return bool((await looking.execute(text(END_WHO_WAITS))).all())
+
+    async with engine.ledger.engine.connect() as other:
+        # What the stage commits waits for this lock; then its connection dies.
+        await other.execute(text("SELECT FROM lanes FOR UPDATE"))
+        answer.set()
+        await wait_until(ended, within_s=10, what="somebody who waits for the lane")
+    wake = await work
+    assert wake is not None
+    assert await engine.lane_state() == "QUEUED"
+    activation, _ = await engine.claim(wake)
+    assert activation.attempts == 2
+    again = await engine.ledger.lanes.hand_back(activation)
+    assert again is not None
+    engine.hints.waiting[0] = again
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+    assert len(await engine.texts()) == 1
 
 
 async def test_a_lane_somebody_else_holds_by_now_is_not_handed_back(engine: Engine) -> None:
