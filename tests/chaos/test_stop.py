@@ -84,7 +84,8 @@ async def test_a_stage_that_hangs_is_handed_back_before_its_worker_goes(
     assert max(took_s) < STOP_S + 5
     event = await client.ended(event_id, within_s=30)
     assert event["status"] == "SUCCEEDED"
-    assert told(stack, "lane_handed_back") == 1
+    # Once more for each other worker that takes it while it goes itself.
+    assert 1 <= told(stack, "lane_handed_back") <= WORKERS
     assert swept(stack)["RUNNING"] == 0
 
 
