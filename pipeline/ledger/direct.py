@@ -74,6 +74,10 @@ class Direct:
         except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
             pooled.invalidate()
             raise
+        except DBAPIError as error:
+            if error.connection_invalidated:  # or it would be given to the next who asks
+                pooled.invalidate()
+            raise
         finally:
             pooled.close()
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.direct import Direct
+from tests.support.stack import wait_until
 
 
 @pytest.fixture
@@ -84,6 +85,27 @@ async def test_a_connection_left_in_the_middle_is_not_used_again(direct: Direct)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(direct.rows(text("SELECT pg_sleep(60)"), {}), timeout=0.1)
     assert await pid(direct) != before
+
+
+async def test_a_connection_that_dies_in_the_middle_is_given_to_nobody(database_url: str) -> None:
+    engine = connect(database_url, pool_size=1)
+    mine = await pid(Direct(engine))
+    cut = asyncio.create_task(Direct(engine).rows(text("SELECT pg_sleep(60)"), {}))
+    other = await asyncpg.connect(database_url)
+
+    async def asleep() -> bool:
+        sleeping = "SELECT state = 'active' FROM pg_stat_activity WHERE pid = $1"
+        return bool(await other.fetchval(sleeping, mine))
+
+    await wait_until(asleep, within_s=10, what="the statement under way")
+    assert await other.fetchval("SELECT pg_terminate_backend($1, 10000)", mine)
+    with pytest.raises(DBAPIError) as died:
+        await cut
+    assert died.value.connection_invalidated
+    async with engine.connect() as connection:
+        assert await connection.scalar(text("SELECT pg_backend_pid()")) != mine
+    await other.close()
+    await engine.dispose()
 
 
 async def test_a_server_that_lets_nobody_in_is_an_error_of_the_ledger(database_url: str) -> None:
