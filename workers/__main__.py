@@ -11,7 +11,6 @@ import structlog
 from celery.platforms import SecurityWarning
 from celery.signals import (
     setup_logging,
-    task_failure,
     task_unknown,
     worker_ready,
     worker_shutting_down,
@@ -40,12 +39,12 @@ def main() -> None:
     app = make_app(configured)
     runtime = Runtime(configured)
     publisher = CeleryDispatcher(app)
-    dispatcher = BackgroundDispatcher(publisher, at_once=True)
+    dispatcher = BackgroundDispatcher(publisher)
     register(app, runtime, dispatcher)
     watchdog = Watchdog(
         runtime,
         publisher.backlog,
-        threads=configured.worker_concurrency,
+        most=configured.worker_concurrency,
         stuck_s=configured.stuck_s,
     )
 
@@ -61,31 +60,29 @@ def main() -> None:
             arguments.ready_file.touch()
 
     def stopping(**_: Any) -> None:
-        """Celery takes no more hints and waits for its threads, however long those take."""
+        """Celery takes no more hints."""
         runtime.stop_within(configured.stop_s)
 
     def unknown(name: str, **_: Any) -> None:
         """Celery has dropped it; the sweeper repeats what it was about."""
         log.warning("hint_dropped", task=name)
 
-    def failed(sender: Any, exception: BaseException, **_: Any) -> None:
-        log.error("task_raised", task=sender.name, exc_info=exception)
-
-    task_failure.connect(failed)
     task_unknown.connect(unknown)
     setup_logging.connect(keep_our_logging)
     worker_ready.connect(ready)
     worker_shutting_down.connect(stopping)
     app.Worker(
         hostname=f"{arguments.name}@%h",
-        pool="threads",
-        concurrency=configured.worker_concurrency,
+        # A task only begins its stage: see workers.runtime.
+        pool="solo",
+        concurrency=1,
         queues=QUEUES,
         quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
     ).start()
+    runtime.finish()
     watchdog.close()
     dispatcher.close()
     runtime.close()

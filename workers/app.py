@@ -25,8 +25,7 @@ def make_app(settings: Settings) -> Celery:
         # Status is in the ledger; a result backend costs 29-63 % more CPU a task.
         task_ignore_result=True,
         result_backend=None,
-        # So that a worker takes no more hints than it has threads.
-        task_acks_late=True,
+        # A worker takes a hint when it has room for its stage, and none in advance.
         worker_prefetch_multiplier=1,
         task_queues=[Queue(name, routing_key=name) for name in QUEUES],  # type: ignore[no-untyped-call]
         task_default_queue=QUEUES[0],
@@ -42,14 +41,11 @@ def make_app(settings: Settings) -> Celery:
             "socket_keepalive": True,
             "socket_timeout": 15,
             "socket_connect_timeout": 3,
-            # kombu's default of 10 loses acknowledgements under many threads.
-            "max_connections": settings.worker_concurrency + 50,
             # The queue a hint was taken from goes to the end: see workers.queues.
             "queue_order_strategy": "round_robin",
             # No priorities: by default each queue is four keys in every BRPOP.
             "priority_steps": [0],
         },
-        broker_pool_limit=20,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         # Once more on a fresh connection; beyond that a hint is the sweeper's.
@@ -59,8 +55,6 @@ def make_app(settings: Settings) -> Celery:
             "interval_step": 0,
             "interval_max": 0,
         },
-        # A stage that goes on after the broker went away is safe, and its model call is paid for.
-        worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_disable_rate_limits=True,

@@ -82,21 +82,18 @@ class CeleryDispatcher:
 class BackgroundDispatcher:
     """Publishes from a thread of its own, again and again until the broker takes a hint.
 
-    The API hands over everything, so that accepting an add never waits for the broker. A worker
-    tries on its own thread first (`at_once`): then a kill loses no more than the hint in hand.
+    So neither an add nor a stage ever waits for the broker. Hints that a kill loses are the
+    sweeper's.
     """
 
-    def __init__(self, dispatcher: CeleryDispatcher, *, at_once: bool) -> None:
+    def __init__(self, dispatcher: CeleryDispatcher) -> None:
         self._dispatcher = dispatcher
-        self._at_once = at_once
         self._waiting: Queue[Hint | None] = Queue(MOST_WAITING)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kicks", daemon=True)
         self._thread.start()
 
     def kick(self, wake: Wake, queue: str) -> None:
-        if self._at_once and self._dispatcher.publish(wake, queue):
-            return
         try:
             self._waiting.put_nowait((wake, queue))
         except Full:
@@ -133,4 +130,4 @@ class FairDispatcher:
 def background_dispatcher(settings: Settings, *, woken: Callable[[UUID], int]) -> FairDispatcher:
     """For the API, which may know no more of the workers than this."""
     publisher = CeleryDispatcher(make_app(settings))
-    return FairDispatcher(BackgroundDispatcher(publisher, at_once=False), woken=woken)
+    return FairDispatcher(BackgroundDispatcher(publisher), woken=woken)

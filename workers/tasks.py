@@ -1,4 +1,4 @@
-"""One task a stage, all alike: read the hint, run the stage, publish the next hint.
+"""One task a stage, all alike: read the hint and begin its stage, which publishes the next hint.
 
 The next hint stands in the queue this one came from: which one is decided where lanes wake.
 
@@ -37,9 +37,8 @@ def _task(
         if (wake := read_hint(stage, *said, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
             return
-        following = runtime.run_stage(wake)
-        if following is not None:
-            dispatcher.kick(following, task.request.delivery_info["routing_key"])
+        queue = task.request.delivery_info["routing_key"]
+        runtime.begin(wake, lambda following: dispatcher.kick(following, queue))
 
     return run
 

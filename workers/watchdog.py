@@ -27,7 +27,8 @@ class Look:
     """What one look at this process saw.
 
     Since the last one its event loop `turned`, and it `moved`: took a hint, or was done with one.
-    `full`: every thread is at work. `backlog`: hints in the broker, None where it is out of reach.
+    `full`: it has as many stages under way as it may. `backlog`: hints in the broker, None where it
+    is out of reach.
     """
 
     turned: bool
@@ -37,7 +38,7 @@ class Look:
 
     @property
     def starves(self) -> bool:
-        """Work waits, a thread is free, and nothing was taken."""
+        """Work waits, there is room for it, and nothing was taken."""
         return bool(self.backlog) and not self.moved and not self.full
 
 
@@ -71,20 +72,20 @@ class Watched(Protocol):
 
 
 class Watchdog:
-    """A thread that looks every `stuck_s` / LOOKS seconds."""
+    """A thread that looks every `stuck_s` / LOOKS seconds. `most`: stages at once."""
 
     def __init__(
         self,
         runtime: Watched,
         backlog: Callable[[], int | None],
         *,
-        threads: int,
+        most: int,
         stuck_s: float,
         end: Callable[[int], object] = os._exit,
     ) -> None:
         self._runtime = runtime
         self._backlog = backlog
-        self._threads = threads
+        self._most = most
         self._stuck_s = stuck_s
         self._every_s = stuck_s / LOOKS
         self._end = end
@@ -106,7 +107,7 @@ class Watchdog:
         return Look(
             turned=self._runtime.turned(),
             moved=moved,
-            full=counts[0] - counts[1] >= self._threads,
+            full=counts[0] - counts[1] >= self._most,
             backlog=self._backlog(),
         )
 

@@ -38,8 +38,15 @@ def cpu_s(stack: Stack) -> dict[str, float]:
             continue  # its children are the others
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
-        found[name] = sum(sum(one.cpu_times()[:2]) for one in family)
+        found[name] = sum(map(_spent_s, family))
     return found
+
+
+def _spent_s(process: psutil.Process) -> float:
+    try:
+        return sum(process.cpu_times()[:2])
+    except psutil.NoSuchProcess:  # ended meanwhile, as the server's own helpers do
+        return 0.0
 
 
 async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def verdicts(*looks: Look) -> list[str | None]:
     return [suspicion.after(look) for look in looks]
 
 
-def test_hints_that_wait_beside_free_threads_for_so_long_are_a_consumer_that_is_stuck() -> None:
+def test_hints_that_wait_beside_room_for_them_for_so_long_are_a_consumer_that_is_stuck() -> None:
     assert verdicts(*[STARVES] * 3) == [None, None, "nothing_taken"]
 
 
@@ -33,7 +33,7 @@ def test_a_loop_that_did_not_turn_for_so_long_is_stuck() -> None:
         pytest.param(FINE, id="working"),
         pytest.param(replace(STARVES, backlog=0), id="nothing-to-do"),
         pytest.param(replace(STARVES, backlog=None), id="broker-away"),
-        pytest.param(replace(STARVES, full=True), id="every-thread-waits-for-a-model"),
+        pytest.param(replace(STARVES, full=True), id="every-stage-waits-for-a-model"),
     ],
 )
 def test_one_innocent_look_clears_what_was_suspected(innocent: Look) -> None:
@@ -62,7 +62,7 @@ def test_the_watchdog_ends_a_process_that_hangs() -> None:
         codes.append(code)
         ended.set()
 
-    watchdog = Watchdog(Hung(), lambda: 0, threads=2, stuck_s=0.06, end=end)
+    watchdog = Watchdog(Hung(), lambda: 0, most=2, stuck_s=0.06, end=end)
     watchdog.start()
     assert ended.wait(10)
     watchdog.close()
@@ -71,7 +71,7 @@ def test_the_watchdog_ends_a_process_that_hangs() -> None:
 
 def test_a_look_compares_with_the_one_before() -> None:
     runtime = Hung()
-    watchdog = Watchdog(runtime, lambda: 7, threads=1, stuck_s=60)
+    watchdog = Watchdog(runtime, lambda: 7, most=1, stuck_s=60)
     assert watchdog.look() == Look(turned=False, moved=True, full=True, backlog=7)
     assert not watchdog.look().moved
     runtime.done += 1

@@ -4,6 +4,7 @@ where it puts the next one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 from uuid import UUID
@@ -47,9 +48,10 @@ class Worker:
     ran: list[Wake] = field(default_factory=list)
     told: list[tuple[Wake, str]] = field(default_factory=list)
 
-    def run_stage(self, wake: Wake) -> Wake | None:
+    def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         self.ran.append(wake)
-        return self.following
+        if self.following is not None:
+            then(self.following)
 
     def kick(self, wake: Wake, queue: str) -> None:
         self.told.append((wake, queue))

@@ -1,0 +1,82 @@
+"""How a worker process begins stages: no more than it has room for, and none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from pipeline.domain import StageName, Wake
+from pipeline.settings import Settings
+from workers import runtime as runtimes
+from workers.runtime import Runtime
+
+NOWHERE = SecretStr("postgresql://nobody@127.0.0.1:9/none")
+HINT = Wake(uuid4(), 1, StageName.EXTRACT)
+NEXT = Wake(HINT.lane_id, 1, StageName.RETRIEVE)
+SOON_S = 10
+
+
+class Stages:
+    """Stages that last until they are told to end."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.ends = threading.Semaphore(0)
+
+    async def run(self, _: Wake, **__: Any) -> Wake:
+        self.begun.release()
+        await asyncio.to_thread(self.ends.acquire)
+        return NEXT
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
+    stages = Stages()
+    monkeypatch.setattr(runtimes, "run_stage", stages.run)
+    return stages
+
+
+@pytest.fixture
+def runtime(stages: Stages) -> Iterator[Runtime]:
+    made = Runtime(Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=2))
+    yield made
+    made.close()
+
+
+def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
+    """`begin` returns while there is room, and from the stage that takes the last when one ends."""
+    told: list[Wake] = []
+    runtime.begin(HINT, told.append)
+    second = threading.Thread(target=runtime.begin, args=(HINT, told.append))
+    second.start()
+    assert all(stages.begun.acquire(timeout=SOON_S) for _ in range(2))
+    assert second.is_alive()
+    assert runtime.taken - runtime.done == 2
+    stages.ends.release()
+    second.join(SOON_S)
+    assert not second.is_alive()
+    stages.ends.release()
+    runtime.finish()
+    assert told == [NEXT, NEXT]
+    assert runtime.taken == runtime.done == 2
+
+
+def test_a_stage_that_raises_gives_its_room_back(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(_: Wake, **__: Any) -> Wake:
+        raise KeyError
+
+    monkeypatch.setattr(runtimes, "run_stage", broken)
+    told: list[Wake] = []
+    for _ in range(5):  # twice the room
+        runtime.begin(HINT, told.append)
+    runtime.finish()
+    assert told == []
+    assert runtime.taken == runtime.done == 5
