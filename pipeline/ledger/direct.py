@@ -9,8 +9,7 @@ SQLAlchemy's own types.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -49,36 +48,35 @@ class Direct:
 
     async def rows(self, query: ClauseElement, values: Mapping[str, Any]) -> Sequence[Any]:
         words, names, constants = _numbered(query)
-        given = {**constants, **values}
-        async with self._connected() as connection:
-            return await connection.fetch(
-                words, *(given[name] for name in names), record_class=Record
-            )
+        given = [values[name] if name in values else constants[name] for name in names]
+        pooled, driver = await self._alive()
+        try:
+            return await driver.fetch(words, *given, record_class=Record)
+        except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
+            pooled.invalidate()
+            raise
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as said:
+            error = _as_sqlalchemys(said, gone=driver.is_closed() or isinstance(said, GOING))
+            if error.connection_invalidated:  # or it would be given to the next who asks
+                pooled.invalidate()
+            raise error from said
+        finally:
+            pooled.close()
 
     async def row(self, query: ClauseElement, values: Mapping[str, Any]) -> Any | None:
         """The only row, if there is one."""
         rows = await self.rows(query, values)
         return rows[0] if rows else None
 
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[asyncpg.Connection[Record]]:
-        pooled = await self._pooled()
-        while (driver := cast("asyncpg.Connection[Record]", pooled.driver_connection)).is_closed():
+    async def _alive(self) -> tuple[PoolProxiedConnection, asyncpg.Connection[Record]]:
+        """A connection of the pool, and the driver's own inside it."""
+        while True:
+            pooled = await self._pooled()
+            driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
+            if not driver.is_closed():
+                return pooled, driver
             # The server went away meanwhile; SQLAlchemy would only learn of it from an error.
             pooled.invalidate()
-            pooled.close()
-            pooled = await self._pooled()
-        try:
-            with _errors_as_sqlalchemys(driver):
-                yield driver
-        except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
-            pooled.invalidate()
-            raise
-        except DBAPIError as error:
-            if error.connection_invalidated:  # or it would be given to the next who asks
-                pooled.invalidate()
-            raise
-        finally:
             pooled.close()
 
     async def _pooled(self) -> PoolProxiedConnection:
@@ -99,14 +97,9 @@ def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, An
     return compiled.string, tuple(compiled.positiontup or ()), constants
 
 
-@contextmanager
-def _errors_as_sqlalchemys(driver: asyncpg.Connection[Record]) -> Iterator[None]:
-    try:
-        yield
-    except asyncpg.IntegrityConstraintViolationError as error:
-        raise IntegrityError(None, None, error) from error
-    except asyncpg.DataError as error:  # a value that cannot be stored, which is the caller's
-        raise DataError(None, None, error) from error
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        gone = driver.is_closed() or isinstance(error, GOING)
-        raise DBAPIError(None, None, error, connection_invalidated=gone) from error
+def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return IntegrityError(None, None, error)
+    if isinstance(error, asyncpg.DataError):  # a value that cannot be stored, which is the caller's
+        return DataError(None, None, error)
+    return DBAPIError(None, None, error, connection_invalidated=gone)
