@@ -8,7 +8,7 @@ enough of what it meets passes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib import resources
@@ -34,6 +34,7 @@ COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
 # Records compared one by one before the graph is asked: 10,000 cost 4 ms more than a walk does.
 # Source: tests/bench/search_latency.py.
 MOST_EXACT = 10_000
+ALL = 2**62
 # How many records a walk through the graph may look at for a filter that lets little through.
 MOST_WALKED = 100_000
 # The breadth of a walk: pgvector's default, and the most it takes.
@@ -101,20 +102,39 @@ class Pgvector:
         parts = {"table": _table(name), "passes": passes}
         asked = [values | {"vector": list(vector), "limit": limit} for vector in vectors]
         dimensions = max(map(len, vectors), default=0)
-        if dimensions > MOST_DIMENSIONS or await self._few(parts, values):
-            exact = statement("exact", **parts)
-            return [_hits(await self._rows(exact, one)) for one in asked]
-        async with self._together() as connection:
-            breadth = str(min(max(limit, NARROWEST), BROADEST))
-            walk = {"breadth": breadth, "most": str(MOST_WALKED)}
-            await connection.execute(statement("walk"), walk)
-            near = statement("near", **parts, dimensions=str(dimensions))
-            return [_hits(await connection.execute(near, one)) for one in asked]
+        most = MOST_EXACT if dimensions <= MOST_DIMENSIONS else ALL
+        found: Hits = []
+        for one in asked:
+            if (hits := await self._compared(parts, one, most)) is None:
+                return await self._walked(parts, asked, limit=limit, dimensions=dimensions)
+            found.append(hits)
+        return found
 
-    async def _few(self, parts: Mapping[str, str], values: Mapping[str, Any]) -> bool:
-        counted = {**values, "most": MOST_EXACT + 1}
-        [(passing,)] = await self._rows(statement("few", **parts), counted)
-        return int(passing) <= MOST_EXACT
+    async def _compared(
+        self, parts: Mapping[str, str], asked: Mapping[str, Any], most: int
+    ) -> list[VectorHit] | None:
+        """The nearest of all that pass; None where more than so many do."""
+        rows = await self._rows(statement("exact", **parts), {**asked, "most": most})
+        if rows[0].count > most:
+            return None
+        return [VectorHit(of, similarity) for _, of, similarity in rows if of is not None]
+
+    async def _walked(
+        self,
+        parts: Mapping[str, str],
+        asked: Sequence[Mapping[str, Any]],
+        *,
+        limit: int,
+        dimensions: int,
+    ) -> Hits:
+        """The nearest that a walk through the graph meets."""
+        near = statement("near", **parts, dimensions=str(dimensions))
+        breadth = str(min(max(limit, NARROWEST), BROADEST))
+        walk = {"breadth": breadth, "most": str(MOST_WALKED)}
+        async with self._together() as connection:
+            await connection.execute(statement("walk"), walk)
+            rows = [await connection.execute(near, one) for one in asked]
+            return [[VectorHit(of, similarity) for of, similarity in some] for some in rows]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self.insert(name, records)
@@ -225,10 +245,6 @@ def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
         conditions.append("payload @> CAST(:rest AS jsonb)")
         values["rest"] = orjson.dumps(rest).decode()
     return " AND ".join(conditions) or "true", values
-
-
-def _hits(rows: Iterable[Any]) -> list[VectorHit]:
-    return [VectorHit(of, similarity) for of, similarity in rows]
 
 
 def _state(error: DBAPIError) -> str | None:
