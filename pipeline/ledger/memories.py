@@ -137,7 +137,7 @@ class Memories(Projected):
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
         query = select(memories, _SPEAKER).where(
-            memories.c.projected_version != memories.c.version,
+            memories.c.owed,
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
         )
         chosen = query.limit(limit) if ids is None else query.where(among(memories.c.id, ids))
@@ -216,7 +216,7 @@ def _owed(*ids: str) -> Select[Any]:
     return (
         select(table.id, table.embedding)
         .where(
-            table.projected_version != table.version,
+            table.owed,
             table.state == "ACTIVE",
             table.embedder == bindparam("embedder"),
             *(table[name] == bindparam(name) for name in ids),

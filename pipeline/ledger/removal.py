@@ -75,7 +75,7 @@ async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID])
     await connection.execute(mine.order_by(lanes.c.id).with_for_update())
     held = exists().where(
         memories.c.project_id.in_(ids),
-        or_(memories.c.state == "ACTIVE", memories.c.projected_version != memories.c.version),
+        or_(memories.c.state == "ACTIVE", memories.c.owed),
     )
     going = exists().where(events.c.project_id.in_(ids), events.c.completed_at.is_(None))
     if await connection.scalar(select(or_(held, going))):

@@ -24,6 +24,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     Date,
     Float,
     ForeignKey,
@@ -240,6 +241,8 @@ memories = Table(
     Column("version", Integer, nullable=False, server_default="1"),
     # The version the vector index holds; where it differs, the index owes us a write.
     Column("projected_version", Integer, nullable=False, server_default="0"),
+    # A column, for of that the planner knows that nearly none are owed.
+    Column("owed", Boolean, Computed("projected_version <> version", persisted=True)),
     # Provenance: the event and message it was first, or last, said in. NULL when a person wrote it.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
@@ -263,13 +266,8 @@ memories = Table(
     ),
     Index("ix_memories_user", "project_id", "user_id", "created_at"),
     Index("ix_memories_feed", "project_id", "created_at"),
-    # Always asked for by age. Led by anything else it is not used for a whole project, nor for all:
-    # that nearly none are owed is more than the planner can know of one column compared to another.
-    Index(
-        "ix_memories_unprojected",
-        "updated_at",
-        postgresql_where=text("projected_version <> version"),
-    ),
+    # Always asked for by age.
+    Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
 )
 
 memory_history = Table(

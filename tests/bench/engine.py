@@ -25,7 +25,7 @@ from tests.support.stack import Stack, wait_until
 HOPS = 4
 NOOPS, NOOPS_QUEUED = 600, 3_000
 OWED = """
-SELECT EXISTS (SELECT FROM memories WHERE projected_version <> version)
+SELECT EXISTS (SELECT FROM memories WHERE owed)
     OR EXISTS (SELECT FROM turn_vectors WHERE owed)
 """
 

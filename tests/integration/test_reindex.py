@@ -118,7 +118,7 @@ async def heard(engine: Engine, text: str) -> list[float]:
 
 
 async def owed(ledger: Ledger, table: Table = memories) -> int:
-    query = select(func.count()).where(table.c.projected_version != table.c.version)
+    query = select(func.count()).where(table.c.owed)
     async with ledger.engine.connect() as connection:
         return int((await connection.execute(query)).scalar_one())
 

@@ -5,7 +5,7 @@ FROM memories m
     LEFT JOIN events e ON e.id = m.event_id
     LEFT JOIN messages s
         ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
-WHERE m.projected_version <> m.version
+WHERE m.owed
   AND m.state = 'ACTIVE'
   AND m.embedder <> :embedder
   AND NOT EXISTS (SELECT FROM shadows s WHERE s.id = m.project_id)
