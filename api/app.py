@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -56,9 +55,7 @@ def create_app(settings: Settings) -> FastAPI:
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker)
         app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, reranker)
-        # What is loaded by now stays: a full collection of it stops every request for 100 ms.
-        gc.collect()
-        gc.freeze()
+        bootstrap.spare_the_collector()
         models = (settings.embedder, settings.reranker)
         warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))
         yield

@@ -16,7 +16,7 @@ from celery.signals import (
     worker_shutting_down,
 )
 
-from pipeline import settings, telemetry
+from pipeline import bootstrap, settings, telemetry
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
 from workers.queues import QUEUES
@@ -54,6 +54,7 @@ def main() -> None:
 
     def ready(**_: Any) -> None:
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
+        bootstrap.spare_the_collector()
         runtime.warm()
         watchdog.start()
         if arguments.ready_file:

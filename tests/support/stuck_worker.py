@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import threading
 
+from workers import runtime
 from workers.__main__ import main
-from workers.runtime import LoopThread
+
+
+class StuckLoop(runtime.LoopThread):
+    """A loop that SIGALRM hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        signal.signal(signal.SIGALRM, self.hang)
+
+    def hang(self, *_: object) -> None:
+        self.call_soon(hang)
 
 
 def hang(*_: object) -> None:
     threading.Event().wait()
 
 
-async def hang_here() -> None:
-    hang()
-
-
-def hang_loop(*_: object) -> None:
-    for found in gc.get_objects():
-        if type(found) is LoopThread:
-            found.start(hang_here())
-
-
 if __name__ == "__main__":
+    runtime.LoopThread = StuckLoop  # type: ignore[misc]
     signal.signal(signal.SIGUSR2, hang)  # handlers run on the consumer's thread
-    signal.signal(signal.SIGALRM, hang_loop)
     main()
