@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from pipeline.domain import (
@@ -136,8 +136,7 @@ class VectorRecord:
     payload: Mapping[str, str | int]
 
 
-@dataclass(frozen=True, slots=True)
-class VectorHit:
+class VectorHit(NamedTuple):
     """`similarity` is the cosine, -1..1, larger is nearer."""
 
     id: UUID

@@ -56,7 +56,7 @@ def _reordered(ranking: Ranking, keys: Sequence[PassageKey], said: Sequence[floa
     by_key = dict(zip(keys, said, strict=True))
     first = sorted(keys, key=lambda key: -by_key[key])
     scores = {
-        key: replace(score, reranked=by_key.get(key)) for key, score in ranking.scores.items()
+        key: score._replace(reranked=by_key.get(key)) for key, score in ranking.scores.items()
     }
     order = [*first, *(key for key in ranking.order if key not in by_key)]
     return replace(ranking, scores=scores, order=order)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -76,8 +76,7 @@ from pipeline.ledger.turns import (
 SHAPES = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A candidate as ranking sees it: who said it when, and after which turn.
 
     `turn` and `before` are (seq, ordinal) in the lane. `embedding`, packed, only where it was asked

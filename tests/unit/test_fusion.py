@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -84,7 +84,7 @@ def test_more_of_any_signal_never_lowers_a_score_nor_anybody_elses(
     term = data.draw(st.sampled_from(TERMS))
     more = max(getattr(candidates[one], term), data.draw(SHARE))
     before = fuse(candidates, ALL)
-    after = fuse(candidates | {one: replace(candidates[one], **{term: more})}, ALL)
+    after = fuse(candidates | {one: candidates[one]._replace(**{term: more})}, ALL)
     assert all(after[key].total >= before[key].total - 1e-12 for key in candidates)
 
 
@@ -114,7 +114,7 @@ def test_equals_come_in_the_order_of_their_keys(keys: set[int], share: float) ->
 
 @given(CANDIDATES)
 def test_a_term_without_weight_changes_nothing(candidates: dict[int, Signals]) -> None:
-    bare = {key: replace(one, recency=0.0, graph=0.0) for key, one in candidates.items()}
+    bare = {key: one._replace(recency=0.0, graph=0.0) for key, one in candidates.items()}
     weights = Weights()
     assert weights.recency == weights.graph == 0
     plain, without = fuse(candidates, weights), fuse(bare, weights)
