@@ -24,6 +24,7 @@ from pipeline import bootstrap
 from pipeline.admission import Limits
 from pipeline.ledger.load import LoadView
 from pipeline.settings import Settings
+from pipeline.turnstile import Turnstile
 from workers.dispatch import background_dispatcher
 
 ABOUT = """Memory for AI agents that never loses an accepted turn.
@@ -54,7 +55,8 @@ def create_app(settings: Settings) -> FastAPI:
         dispatcher = background_dispatcher(settings, woken=gate.woken)
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker)
-        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, reranker)
+        turnstile = Turnstile(settings.searches_at_once)
+        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, reranker, turnstile)
         bootstrap.spare_the_collector()
         models = (settings.embedder, settings.reranker)
         warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 from uuid import UUID
 
@@ -31,6 +31,7 @@ from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher, Reranker
 from pipeline.settings import Settings
+from pipeline.turnstile import Turnstile
 
 PING_S = 2.0
 TOKEN = APIKeyHeader(
@@ -53,6 +54,7 @@ class Api:
     watch: EventWatch
     gate: Gate
     reranker: Reranker | None = None
+    turnstile: Turnstile = field(default_factory=Turnstile)
 
     async def health(self) -> dict[str, str]:
         """Each store by name: ok, or what it raised."""

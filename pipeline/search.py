@@ -35,6 +35,7 @@ from pipeline.ports import Embedder, Reranker, Vector
 from pipeline.reranking import Outcome, rerank
 from pipeline.selection import Selection
 from pipeline.speakers import named
+from pipeline.turnstile import Turnstile
 from pipeline.vectors import VectorIndex
 
 log = structlog.get_logger()
@@ -44,6 +45,7 @@ log = structlog.get_logger()
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 HALF_LIFE = timedelta(days=30)
+OPEN = Turnstile()
 # Whether a question names a time does not depend on when it is asked.
 ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
@@ -111,13 +113,22 @@ async def search(
     index: VectorIndex,
     turns: VectorIndex | None = None,
     reranker: Reranker | None = None,
+    turnstile: Turnstile = OPEN,
 ) -> Found:
     """`index` is that of memories, `turns` that of turns; without it these are found by words."""
-    ids = pinned(query.filter)
+    vector = await _vector(query.text, embedder)  # a model elsewhere computes nothing here
+    near = _Near(ledger, embedder, index, turns)
+    async with turnstile.turn():
+        return await _search(project_id, query, vector, near, reranker)
+
+
+async def _search(
+    project_id: UUID, query: Query, vector: Vector, near: _Near, reranker: Reranker | None
+) -> Found:
+    ledger, ids = near.ledger, pinned(query.filter)
     # Counted before anything is read: none pending means that nothing is missing below.
     pending = await ledger.events.unsettled(project_id, ids) if ids else None
-    near = _Near(ledger, embedder, index, turns)
-    fused, degraded = await _rank(project_id, query, ids, ledger, near)
+    fused, degraded = await _rank(project_id, query, ids, vector, near)
     outcome = Outcome(fused)
     if query.rerank:
         outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
@@ -130,19 +141,19 @@ async def search(
 
 
 async def _rank(
-    project_id: UUID, query: Query, ids: Mapping[str, str], ledger: Ledger, near: _Near
+    project_id: UUID, query: Query, ids: Mapping[str, str], vector: Vector, near: _Near
 ) -> tuple[Ranking, bool]:
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, meaning = await asyncio.gather(
-        ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
-        _by_meaning(query, {"project_id": str(project_id), **ids}, near, limit=limit),
+        near.ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
+        _by_meaning(query, {"project_id": str(project_id), **ids}, vector, near, limit=limit),
     )
     candidates = await _candidates(query, where, words, meaning, near)
     cosines = _cosines(candidates, meaning)
-    now = await _now(query, ledger)
+    now = await _now(query, near.ledger)
     scores = fuse(_signals(query, candidates, words, cosines, now), query.weights)
     selection = Selection(
         query.top_k,
@@ -213,11 +224,22 @@ class _Near:
         return {keys[hit.id]: hit.similarity for hit in hits if hit.id in keys}
 
 
-async def _by_meaning(
-    query: Query, where: Mapping[str, str], near: _Near, *, limit: int
-) -> _Meaning:
+async def _vector(text: str, embedder: Embedder) -> Vector:
+    """Empty where the model does not answer."""
     try:
-        [vector] = await near.embedder.embed([query.text])
+        [vector] = await embedder.embed([text])
+    except TransientError as error:
+        log.warning("search_degraded", code=error.code)
+        return ()
+    return vector
+
+
+async def _by_meaning(
+    query: Query, where: Mapping[str, str], vector: Vector, near: _Near, *, limit: int
+) -> _Meaning:
+    if not vector:
+        return _Meaning()
+    try:
         asked = [near.facts] * query.facts + [near.said] * query.turns
         found = await asyncio.gather(*(ask(where, vector, limit=limit) for ask in asked))
     except TransientError as error:

@@ -71,6 +71,7 @@ class Settings(BaseSettings):
     chroma_url: str | None = None
     qdrant_url: str | None = None
     qdrant_api_key: SecretStr | None = None
+    searches_at_once: Annotated[int, Field(ge=1)] | None = None
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
 
     # Vectors

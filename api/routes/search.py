@@ -64,5 +64,6 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         index=stores.index,
         turns=stores.turns,
         reranker=api.reranker,
+        turnstile=api.turnstile,
     )
     return shapes.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -129,6 +130,7 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
     if any(server.name == "postgres" for server in servers):
         # Database clients would take PGSSLMODE and its like for our server too.
         env = {name: value for name, value in env.items() if not name.startswith("PG")}
+        env["MEMLANE_SEARCHES_AT_ONCE"] = str(searches_at_once(settings))
     env |= CHILD_ENVIRONMENT
     env |= {URL_VARIABLES[server.name]: server.url for server in servers}
     env["MEMLANE_DATA_DIR"] = str(layout.root)
@@ -137,6 +139,11 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
     for name in ("NO_PROXY", "no_proxy"):  # a proxy must not be asked for our own servers
         env[name] = ",".join(filter(None, [env.get(name), ports.HOST, "localhost"]))
     return env
+
+
+def searches_at_once(settings: Settings, *, cores: int = os.cpu_count() or 1) -> int:
+    """Of each API process, where the ledger shares its cores: two a core are enough for all."""
+    return settings.searches_at_once or max(1, 2 * cores // settings.api_processes)
 
 
 def _python(

@@ -1,12 +1,14 @@
 """What a whole search costs at 1,000 to 100,000 memories: `python -m tests.bench.search`.
 
-Everything but the query's embedding, in a process beside the servers: the memories are synthetic,
+Everything but the query's embedding, in processes beside the servers, as many searches at once in
+each as the local stack has its API processes compute: the memories are synthetic,
 with random vectors and words by Zipf's law, each with the turn it was said in, written straight
 into ledger and indexes. One user's search never walks pgvector's graph, so none is built. JSON on
 stdout and in bench-results/.
 
     python -m tests.bench.search --vectors pgvector chroma --sizes 1000 10000 100000 1000000
     python -m tests.bench.search --vectors pgvector --sizes 10000 --users 1
+    python -m tests.bench.search --sizes 100000 --processes 2
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -31,6 +36,7 @@ import numpy as np
 import uvloop
 from sqlalchemy import Table, text
 
+from deploy.stack.programs import searches_at_once
 from deploy.stack.servers import Chroma, Postgres
 from pipeline import bootstrap, lexical, search
 from pipeline.adapters.embedder_minilm import DIMENSIONS
@@ -42,6 +48,7 @@ from pipeline.ledger.migrate import migrate
 from pipeline.ledger.schema import events, lanes, memories, messages, turn_vectors
 from pipeline.ports import Vector
 from pipeline.settings import Settings
+from pipeline.turnstile import Turnstile
 from pipeline.vectors import VectorIndex
 from tests.bench.search_latency import Tables
 
@@ -51,7 +58,7 @@ USERS = 1_000
 WORDS, TEXT_WORDS, QUERY_WORDS = 20_000, 12, 6
 SYLLABLES = [one + two for one in "bdfgklmnprtvz" for two in ("a", "i", "o", "un", "ar")]
 CLIENTS = (1, 16)
-QUERIES, WARM = 300, 30
+QUERIES, WARM = 1_000, 50
 PAGE = 2_000
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -174,62 +181,96 @@ def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> di
     }
 
 
-async def measure(
-    stores: Stores, project: UUID, users: int, speech: Speech, *, clients: int, turns: bool
-) -> dict[str, float]:
-    """Milliseconds of a search as its caller sees it; `cpu_ms` is of this process alone."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one process asks: so many clients, each the next as soon as it has its answer."""
+
+    settings: Settings
+    project: UUID
+    users: int
+    clients: int
+    queries: int
+    turns: bool
+
+
+def ask(asked: Asked) -> tuple[list[float], float, float]:
+    """Milliseconds of each search as its caller sees it, then seconds in all and CPU seconds."""
+    return uvloop.run(_ask(asked))
+
+
+async def _ask(asked: Asked) -> tuple[list[float], float, float]:
+    speech = Speech(random.Random(os.getpid()))
     took: list[float] = []
-    left = iter(range(QUERIES + WARM))
+    left = iter(range(asked.queries + WARM))
+    turnstile = Turnstile(searches_at_once(asked.settings))
+    async with opened(asked.settings) as stores:
 
-    async def client() -> None:
-        for _ in left:
-            where = parse({"user_id": str(random.randrange(users))})
-            query = search.Query(speech.sentence(QUERY_WORDS), where, 10, 0.0, turns=turns)
-            began = time.perf_counter()
-            await search.search(
-                project,
-                query,
-                ledger=stores.ledger,
-                embedder=stores.embedder,
-                index=stores.index,
-                turns=stores.turns,
-            )
-            took.append(1000 * (time.perf_counter() - began))
+        async def client() -> None:
+            for _ in left:
+                where = parse({"user_id": str(random.randrange(asked.users))})
+                text = speech.sentence(QUERY_WORDS)
+                query = search.Query(text, where, 10, 0.0, turns=asked.turns)
+                began = time.perf_counter()
+                await search.search(
+                    asked.project,
+                    query,
+                    ledger=stores.ledger,
+                    embedder=stores.embedder,
+                    index=stores.index,
+                    turns=stores.turns,
+                    turnstile=turnstile,
+                )
+                took.append(1000 * (time.perf_counter() - began))
 
-    began, cpu_began = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(client() for _ in range(clients)))
-    passed_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-    ordered = sorted(took[WARM:])
+        bootstrap.spare_the_collector()
+        began, cpu_began = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(client() for _ in range(asked.clients)))
+        return took[WARM:], time.perf_counter() - began, time.process_time() - cpu_began
+
+
+def measure(processes: Executor, asked: Asked) -> dict[str, float]:
+    """The clients dealt over the processes; `cpu_ms` of a search is theirs alone."""
+    count = min(asked.settings.api_processes, asked.clients)
+    share = replace(asked, clients=asked.clients // count, queries=asked.queries // count)
+    done = list(processes.map(ask, [share] * count))
+    took = sorted(ms for one, _, _ in done for ms in one)
     return {
-        "p50_ms": round(statistics.median(ordered), 1),
-        "p95_ms": round(ordered[int(0.95 * len(ordered))], 1),
-        "per_s": round(len(took) / passed_s),
-        "cpu_ms": round(1000 * cpu_s / len(took), 1),
+        "p50_ms": round(statistics.median(took), 1),
+        "p95_ms": round(took[int(0.95 * len(took))], 1),
+        "per_s": round(sum((share.queries + WARM) / passed_s for _, passed_s, _ in done)),
+        "cpu_ms": round(
+            1000 * sum(cpu_s for _, _, cpu_s in done) / (count * (share.queries + WARM)), 1
+        ),
     }
 
 
-async def run(stores: Stores, sizes: Sequence[int], users: int) -> dict[str, Any]:
+async def run(settings: Settings, sizes: Sequence[int], users: int) -> dict[str, Any]:
     speech, vectors = Speech(random.Random(7)), RandomVectors()
-    project, _ = await stores.ledger.projects.create("bench")
-    mine = [
-        {"id": scope.lane_id, "project_id": project.id, "user_id": scope.user_id, "state": "IDLE"}
-        for scope in (Scope(project.id, str(n)) for n in range(users))
-    ]
-    await _copy(stores, lanes, mine)
     report: dict[str, Any] = {}
     held = 0
-    for size in sizes:
-        await fill(stores, project.id, users, size - held, speech, vectors)
-        held = size
-        await _vacuum(stores)
-        report[str(size)] = {
-            f"{clients}_clients{'_with_turns' if turns else ''}": await measure(
-                stores, project.id, users, speech, clients=clients, turns=turns
-            )
-            for clients in CLIENTS
-            for turns in (False, True)
-        }
-        print(size, json.dumps(report[str(size)]), flush=True)
+    spawned = ProcessPoolExecutor(settings.api_processes, mp_context=get_context("spawn"))
+    async with opened(settings) as stores:
+        await migrate(stores.ledger.engine)
+        project, _ = await stores.ledger.projects.create("bench")
+        scopes = (Scope(project.id, str(n)) for n in range(users))
+        mine = [
+            {"id": one.lane_id, "project_id": project.id, "user_id": one.user_id, "state": "IDLE"}
+            for one in scopes
+        ]
+        await _copy(stores, lanes, mine)
+        with spawned as processes:
+            for size in sizes:
+                await fill(stores, project.id, users, size - held, speech, vectors)
+                held = size
+                await _vacuum(stores)
+                report[str(size)] = {
+                    f"{clients}_clients{'_with_turns' if turns else ''}": measure(
+                        processes, Asked(settings, project.id, users, clients, QUERIES, turns)
+                    )
+                    for clients in CLIENTS
+                    for turns in (False, True)
+                }
+                print(size, json.dumps(report[str(size)]), flush=True)
     return report
 
 
@@ -240,21 +281,24 @@ async def _vacuum(stores: Stores) -> None:
         await connection.execute(text("VACUUM ANALYZE"))
 
 
-@asynccontextmanager
-async def servers(folder: Path, backend: str) -> AsyncIterator[Stores]:
-    """An empty ledger and index, in servers of their own."""
-    async with AsyncExitStack() as stack:
+@contextmanager
+def servers(folder: Path, backend: str, processes: int) -> Iterator[Settings]:
+    """Settings that name an empty ledger and index, in servers of their own."""
+    with ExitStack() as stack:
         at = {"database_url": stack.enter_context(Postgres(folder / "postgres")).url}
         if backend == "chroma":
             at["chroma_url"] = stack.enter_context(Chroma(folder / "chroma")).url
-        settings = Settings.model_validate(at | {"vectors": backend})
-        built = bootstrap.stores(settings)
-        stack.push_async_callback(built.close)
-        ledger, embedder = built.ledger, RandomVectors()
-        await migrate(ledger.engine)
-        vectors = Tables(ledger.engine) if backend == "pgvector" else built.vectors
-        index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
-        yield Stores(ledger, vectors, embedder, index, index.of(ledger.turn_vectors))
+        yield Settings.model_validate(at | {"vectors": backend, "api_processes": processes})
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Stores]:
+    built, embedder = bootstrap.stores(settings), RandomVectors()
+    ledger = built.ledger
+    vectors = Tables(ledger.engine) if settings.vectors == "pgvector" else built.vectors
+    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
+    yield Stores(ledger, vectors, embedder, index, index.of(ledger.turn_vectors))
+    await built.close()
 
 
 async def main() -> None:
@@ -262,13 +306,16 @@ async def main() -> None:
     parser.add_argument("--vectors", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--users", type=int, default=USERS)
+    parser.add_argument("--processes", type=int, default=1, help="that share the clients")
     asked = parser.parse_args()
-    report: dict[str, Any] = {"cores": os.cpu_count(), "users": asked.users}
+    report: dict[str, Any] = {"cores": os.cpu_count(), **vars(asked)}
     for backend in asked.vectors:
         print(backend, flush=True)
-        with tempfile.TemporaryDirectory() as folder:
-            async with servers(Path(folder), backend) as stores:
-                report[backend] = await run(stores, asked.sizes, asked.users)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            servers(Path(folder), backend, asked.processes) as settings,
+        ):
+            report[backend] = await run(settings, asked.sizes, asked.users)
     results = Path("bench-results")
     results.mkdir(exist_ok=True)
     (results / "search.json").write_text(json.dumps(report, indent=2) + "\n")

@@ -15,7 +15,14 @@ from deploy.stack.banner import banner
 from deploy.stack.failure import StackError
 from deploy.stack.journal import ProcessNote, State
 from deploy.stack.layout import PROJECT_ROOT, Layout
-from deploy.stack.programs import PROGRAMS, environment, own_servers, plan, read_programs
+from deploy.stack.programs import (
+    PROGRAMS,
+    environment,
+    own_servers,
+    plan,
+    read_programs,
+    searches_at_once,
+)
 from pipeline.settings import Settings
 
 OWN = {
@@ -94,6 +101,19 @@ def test_children_learn_where_the_servers_are(
     assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
     assert "PGSSLMODE" not in env
     assert ports.HOST in env["NO_PROXY"].split(",")
+
+
+@pytest.mark.parametrize(
+    ("values", "at_once"),
+    [
+        pytest.param({}, 8, id="two-a-core"),
+        pytest.param({"api_processes": 3}, 2, id="shared-by-the-processes"),
+        pytest.param({"api_processes": 64}, 1, id="never-none"),
+        pytest.param({"searches_at_once": 5}, 5, id="as-it-was-set"),
+    ],
+)
+def test_searches_share_the_cores_with_the_ledger(values: dict[str, int], at_once: int) -> None:
+    assert searches_at_once(settings(**values), cores=4) == at_once
 
 
 def test_no_secret_is_on_a_command_line(layout: Layout) -> None:

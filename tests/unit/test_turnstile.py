@@ -1,0 +1,92 @@
+"""Who computes at once, who waits, and who no longer counts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pipeline import turnstile as turnstiles
+from pipeline.turnstile import Turnstile
+
+
+class Visitors:
+    """Searches that stay inside until they are told to leave; who came in, in order."""
+
+    def __init__(self, turnstile: Turnstile) -> None:
+        self._turnstile = turnstile
+        self.inside: list[int] = []
+        self._leave = [asyncio.Event() for _ in range(4)]
+
+    async def visit(self, who: int) -> None:
+        async with self._turnstile.turn():
+            self.inside.append(who)
+            await self._leave[who].wait()
+
+    def leave(self, *those: int) -> None:
+        for who in those:
+            self._leave[who].set()
+
+
+async def settled() -> None:
+    """Every task has gone as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turnstiles, "MOMENT_S", 60)
+
+
+async def test_the_others_wait_and_come_in_by_their_order() -> None:
+    visitors = Visitors(Turnstile(2))
+    async with asyncio.TaskGroup() as group:
+        for who in range(4):
+            group.create_task(visitors.visit(who))
+        await settled()
+        assert visitors.inside == [0, 1]
+        visitors.leave(1)
+        await settled()
+        assert visitors.inside == [0, 1, 2]
+        visitors.leave(0, 2, 3)
+    assert visitors.inside == [0, 1, 2, 3]
+
+
+async def test_without_a_limit_all_pass() -> None:
+    visitors = Visitors(Turnstile())
+    async with asyncio.TaskGroup() as group:
+        for who in range(4):
+            group.create_task(visitors.visit(who))
+        await settled()
+        assert visitors.inside == [0, 1, 2, 3]
+        visitors.leave(0, 1, 2, 3)
+
+
+async def test_who_waits_for_somebody_else_lets_the_next_one_in_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And gives no second place away when he leaves."""
+    turnstile = Turnstile(1)
+    visitors = Visitors(turnstile)
+    async with asyncio.TaskGroup() as group:
+        monkeypatch.setattr(turnstiles, "MOMENT_S", 0)
+        group.create_task(visitors.visit(0))
+        await settled()
+        monkeypatch.setattr(turnstiles, "MOMENT_S", 60)
+        group.create_task(visitors.visit(1))
+        await settled()
+        assert visitors.inside == [0, 1]
+        visitors.leave(0)
+        group.create_task(visitors.visit(2))
+        await settled()
+        assert visitors.inside == [0, 1]
+        visitors.leave(1, 2)
+
+
+async def test_who_fails_gives_his_place_back() -> None:
+    turnstile = Turnstile(1)
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            async with turnstile.turn():
+                raise KeyError
