@@ -26,7 +26,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--scopes", type=int, default=1_000)
     parser.add_argument("--turns", type=int, default=10, help="accepted events of each scope")
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--concurrency", type=int, default=8, help="threads of each worker")
+    parser.add_argument("--concurrency", type=int, default=8, help="stages of each worker at once")
     parser.add_argument("--kills", type=int, default=100, help="kill -9 of any process")
     parser.add_argument("--accidents", type=int, default=5, help="of each other kind")
     parser.add_argument("--callers", type=int, default=16)

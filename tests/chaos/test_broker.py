@@ -1,4 +1,4 @@
-"""A broker that dies while every thread of a worker is busy: then no worker is listening to it."""
+"""A broker that dies while a worker has no room for more: then nobody is listening to it."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from tests.support.chaos_ledger import holds
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack
 
-THREADS = 2
+STAGES = 2
 BUSY_MS = 1_500
 
 
-async def test_a_worker_goes_on_after_the_broker_died_under_all_of_its_threads(
+async def test_a_worker_goes_on_after_the_broker_died_under_all_of_its_stages(
     tmp_path: Path,
 ) -> None:
-    """None of its hints is taken; its threads must be free for work all the same."""
+    """None of its hints is taken; it must have room for work all the same."""
     with Redis(tmp_path / "broker") as broker:
         async with LLMServer() as model:
             settings = {
                 "MEMLANE_BROKER_URL": broker.url,
-                "MEMLANE_WORKER_CONCURRENCY": str(THREADS),
+                "MEMLANE_WORKER_CONCURRENCY": str(STAGES),
                 "MEMLANE_LLM__MODEL": "openai/stand-in",
                 "MEMLANE_LLM__API_BASE": model.base_url,
                 "MEMLANE_LLM__API_KEY": "sk-test",
             }
             with Stack(tmp_path / "stack", settings) as stack:
-                await _die_under_all_threads(stack, broker, model)
+                await _die_under_all_stages(stack, broker, model)
 
 
-async def _die_under_all_threads(stack: Stack, broker: Redis, model: LLMServer) -> None:
+async def _die_under_all_stages(stack: Stack, broker: Redis, model: LLMServer) -> None:
     async with stack.client() as client:
         await client.ended(await client.add("before", "I like tea."))
         model.on("extract", "delay", ms=BUSY_MS)
         calls = model.count("extract")
-        ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(THREADS)]
+        ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(STAGES)]
 
         async def all_busy() -> bool:
-            return model.count("extract") == calls + THREADS
+            return model.count("extract") == calls + STAGES
 
         assert await holds(all_busy, within_s=20)
         broker.kill()
         log = stack.data_dir / "logs" / "worker-1.log"
 
         async def all_done_in_vain() -> bool:
-            return log.read_text().count("kick_failed") >= THREADS
+            return log.read_text().count("kick_failed") >= STAGES
 
         assert await holds(all_done_in_vain, within_s=20)
         broker.start()

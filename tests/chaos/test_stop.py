@@ -16,7 +16,7 @@ from tests.support.chaos_ledger import LedgerWindow, broker_url, database_url, h
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Client, Stack, wait_until
 
-WORKERS, THREADS, STOP_S = 3, 8, 3.0
+WORKERS, STAGES, STOP_S = 3, 8, 3.0
 ADDS, SCOPES = 150, 50
 
 
@@ -30,7 +30,7 @@ async def model() -> AsyncIterator[LLMServer]:
 async def stack(model: LLMServer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     settings = {
         "MEMLANE_WORKERS": str(WORKERS),
-        "MEMLANE_WORKER_CONCURRENCY": str(THREADS),
+        "MEMLANE_WORKER_CONCURRENCY": str(STAGES),
         "MEMLANE_STOP_S": str(STOP_S),
         "MEMLANE_LEASE_S": "60",
         "MEMLANE_LLM__MODEL": "openai/stand-in",
@@ -56,12 +56,12 @@ async def test_workers_that_stop_finish_their_stages_and_hand_on(
     """With leases of a minute, whatever were left behind would be seen."""
     model.on("any", "delay", ms=1_000)
     calls = model.count("extract")
-    ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(2 * WORKERS * THREADS)]
+    ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(2 * WORKERS * STAGES)]
 
     async def all_busy() -> bool:
-        return model.count("extract") >= calls + WORKERS * THREADS
+        return model.count("extract") >= calls + WORKERS * STAGES
 
-    await wait_until(all_busy, within_s=20, what="every thread at the model")
+    await wait_until(all_busy, within_s=20, what="every stage at the model")
     await asyncio.gather(*(replaced(stack, f"worker-{n + 1}") for n in range(WORKERS)))
     events = await client.all_ended(ids, within_s=30)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
