@@ -182,33 +182,33 @@ class VectorIndex:
         """The nearest whose ids equal `where` (project_id and any scope ids)."""
         names = await self._collections(where)
         # First, for what is written between the two is then seen twice and not missed.
-        owed = await self._owed(where, [vector])
+        [owed] = await self._owed(where, [vector])
         found = await asyncio.gather(
             *(self._search(name, vector, limit=limit, where=where) for name in names)
         )
-        hits = {hit.id: hit for hits in (*found, owed) for hit in hits}
+        hits = {hit.id: hit for hits in found for hit in hits}
+        hits |= {key: VectorHit(key, cosine) for key, cosine in owed.items()}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
 
     async def nearest_in_lane(
         self, scope: Scope, vectors: Sequence[Vector], *, limit: int
     ) -> dict[UUID, float]:
-        """The nearest memories of exactly this scope to any of the vectors, with their cosine.
+        """The nearest memories of exactly this scope, so many to each of the vectors, with their
+        cosine.
 
         Errors: StoreUnavailable, also where the index is gone: nothing found must never mean that
         nobody looked.
         """
         where = {"lane_id": str(scope.lane_id)}
-        owed = {hit.id: hit.similarity for hit in await self._owed(where, vectors)}
+        owed = await self._owed(where, vectors)
         try:
             found = await self._store.search(
                 self.collection(scope), vectors, limit=limit, where=where
             )
         except CollectionMissing as error:
             raise StoreUnavailable("The index is gone: `make reindex` builds it anew.") from error
-        best: dict[UUID, float] = {}
-        for hit in (hit for hits in found for hit in hits):
-            best[hit.id] = max(hit.similarity, best.get(hit.id, -1.0))
-        return nearest_of(best | owed, limit * len(vectors))
+        held = ({hit.id: hit.similarity for hit in hits} for hits in found)
+        return nearest_of((old | new for old, new in zip(held, owed, strict=True)), each=limit)
 
     def collection(self, scope: Scope) -> str:
         """The collection of a scope's memories: all of one owner's lie in one."""
@@ -232,10 +232,12 @@ class VectorIndex:
         ours = family(self.source.kind, self._embedder.name, self._buckets) + "-"
         return sorted(name for name in await self._store.list_cols() if name.startswith(ours))
 
-    async def _owed(self, where: Mapping[str, str], vectors: Sequence[Vector]) -> list[VectorHit]:
-        """What the index does not hold yet, compared here: each one's best of the vectors."""
+    async def _owed(
+        self, where: Mapping[str, str], vectors: Sequence[Vector]
+    ) -> list[dict[UUID, float]]:
+        """What the index does not hold yet, compared here with each of the vectors."""
         owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
-        return [VectorHit(key, cosine) for key, cosine in compared(owed, vectors).items()]
+        return compared(owed, vectors)
 
     async def _search(
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
@@ -274,17 +276,27 @@ class VectorIndex:
                 await self._store.delete(name, some)
 
 
-def compared(packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]) -> dict[UUID, float]:
-    """Each one's best cosine with any of the vectors."""
+def compared(
+    packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]
+) -> list[dict[UUID, float]]:
+    """For each of the vectors, the cosines of all."""
     if not packed or not vectors:
-        return {}
+        return [{} for _ in vectors]
+    keys = [key for key, _ in packed]
     stored = np.frombuffer(b"".join(vector for _, vector in packed), np.float32)
-    cosines = stored.reshape(len(packed), -1) @ np.asarray(vectors, np.float32).T
-    return dict(zip((key for key, _ in packed), cosines.max(axis=1).tolist(), strict=True))
+    cosines = np.asarray(vectors, np.float32) @ stored.reshape(len(packed), -1).T
+    return [dict(zip(keys, row, strict=True)) for row in cosines.tolist()]
 
 
-def nearest_of(cosines: Mapping[UUID, float], count: int) -> dict[UUID, float]:
-    return dict(sorted(cosines.items(), key=lambda hit: -hit[1])[:count])
+def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UUID, float]:
+    """The nearest so many of each, with their best cosine: where one has many near it, they take no
+    place of another's.
+    """
+    best: dict[UUID, float] = {}
+    for near in cosines:
+        for key in sorted(near, key=near.__getitem__, reverse=True)[:each]:
+            best[key] = max(near[key], best.get(key, -1.0))
+    return best
 
 
 def _shares(ids: Sequence[UUID]) -> Iterator[Sequence[UUID]]:

@@ -61,7 +61,7 @@ async def _nearest(
     held = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
     if len(held) > MOST_EXACT:
         return await index.nearest_in_lane(scope, vectors, limit=limit)
-    return nearest_of(compared(held, vectors), limit * len(vectors))
+    return nearest_of(compared(held, vectors), each=limit)
 
 
 async def _current(

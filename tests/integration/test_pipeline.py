@@ -151,6 +151,27 @@ async def test_news_of_a_scope_that_is_not_large_need_no_index(engine: Engine) -
     assert await engine.texts() == ["User lives in Oslo"]
 
 
+@pytest.mark.parametrize("exact", [300, 0], ids=["compared-whole", "asked-of-the-index"])
+async def test_what_is_known_is_found_however_much_is_like_the_other_news(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, exact: int
+) -> None:
+    """Thirty likings are nearer to the thirty-first than a residence is to the next one."""
+    await engine.add("I live in Town20k.")
+    await engine.drain()
+    await engine.services.index.catch_up()
+    for n in range(30):
+        await engine.add(f"I like playing the same old sport every single day at club{n}k.")
+    await engine.drain()
+    monkeypatch.setattr("pipeline.stages.retrieve.MOST_EXACT", exact)
+    await engine.add(
+        "I moved to Town21k. I like playing the same old sport every single day at club30k."
+    )
+    await engine.drain()
+    texts = await engine.texts()
+    assert [text for text in texts if "Town" in text] == ["User lives in Town21k"]
+    assert len(texts) == 32
+
+
 async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
