@@ -73,7 +73,9 @@ def _noop(measure: str, url: str) -> float:
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
         await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
-        # First, for what accepting leaves behind takes minutes to drain.
+        # Once in full breadth, for connections open and statements are prepared in it.
+        await drain(stack, "first", events=300, users=300)
+        # Before the rest, for what accepting leaves behind takes minutes to drain.
         wide = await drain(stack, "wide", events=600, users=600)
         deep = await drain(stack, "deep", events=1_200, users=30)
         noop_ms = await asyncio.to_thread(_noop, "hop_ms", broker_url(stack))
