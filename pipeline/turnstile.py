@@ -1,8 +1,9 @@
 """Lets so many searches compute at once; the others wait their turn, first come, first served.
 
-Where the ledger shares the cores, more at once only make each other late: with 16 callers on two
+Where the ledger shares the cores, more at once only make each other late. With 16 callers on two
 cores and two processes, two at once in each answer 410 a second with p95 45 ms, as many as come
-360 with 56 ms. Source: tests/bench/search.py, 100,000 memories in pgvector.
+360 with 56 ms; with Chroma, which computes in a process of its own, three answer 198, two 180.
+Source: tests/bench/search.py, 100,000 memories in pgvector and in Chroma.
 """
 
 from __future__ import annotations

@@ -142,8 +142,11 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
 
 
 def searches_at_once(settings: Settings, *, cores: int = os.cpu_count() or 1) -> int:
-    """Of each API process, where the ledger shares its cores: two a core are enough for all."""
-    return settings.searches_at_once or max(1, 2 * cores // settings.api_processes)
+    """Of each API process, where the ledger shares its cores: for all of them one a core for each
+    process that a search passes through, which are the API's, the ledger's and an index of its own.
+    """
+    passed = 2 if settings.vectors == "pgvector" else 3
+    return settings.searches_at_once or max(1, passed * cores // settings.api_processes)
 
 
 def _python(

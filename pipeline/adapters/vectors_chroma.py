@@ -17,6 +17,7 @@ from uuid import UUID
 
 import aiohttp
 import orjson
+from asyncpg.pgproto import pgproto
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.outputs import to_bytes
@@ -109,8 +110,9 @@ class Chroma:
             },
         )
         return [
-            # Chroma's cosine distance is 1 - cosine.
-            [VectorHit(UUID(key), 1.0 - far) for key, far in zip(ids, distances, strict=True)]
+            # Chroma's cosine distance is 1 - cosine. Ids are as the ledger's driver has them: it
+            # reads and compares its own in a fifth of the time, and there are hundreds.
+            [VectorHit(pgproto.UUID(key), 1 - far) for key, far in zip(ids, distances, strict=True)]
             for ids, distances in zip(found["ids"], found["distances"], strict=True)
         ]
 

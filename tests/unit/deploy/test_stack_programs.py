@@ -106,13 +106,14 @@ def test_children_learn_where_the_servers_are(
 @pytest.mark.parametrize(
     ("values", "at_once"),
     [
-        pytest.param({}, 8, id="two-a-core"),
-        pytest.param({"api_processes": 3}, 2, id="shared-by-the-processes"),
+        pytest.param({}, 12, id="three-a-core"),
+        pytest.param({"vectors": "pgvector"}, 8, id="two-a-core-where-the-ledger-is-the-index"),
+        pytest.param({"api_processes": 3}, 4, id="shared-by-the-processes"),
         pytest.param({"api_processes": 64}, 1, id="never-none"),
         pytest.param({"searches_at_once": 5}, 5, id="as-it-was-set"),
     ],
 )
-def test_searches_share_the_cores_with_the_ledger(values: dict[str, int], at_once: int) -> None:
+def test_searches_share_the_cores_with_the_ledger(values: dict[str, Any], at_once: int) -> None:
     assert searches_at_once(settings(**values), cores=4) == at_once
 
 
