@@ -245,7 +245,7 @@ async def _finish(
             log.info("stage_again")
             continue
         if finished.effects is not None:
-            services.projector.owe(finished.effects.touched)
+            services.projector.owe(batch.scope, finished.effects.touched)
         _observe(activation.stage, seconds, finished.usage)
         outputs = {**batch.outputs, activation.stage: finished.output}
         return wake, replace(batch, outputs=outputs)
@@ -303,7 +303,7 @@ async def _settle(
 ) -> Wake | None:
     wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
     if services.turn_projector is not None and batch.options.infer:
-        services.turn_projector.owe(event.id for event in batch.events)
+        services.turn_projector.owe(batch.scope, [event.id for event in batch.events])
     for age_s in ages_s:
         telemetry.event_seconds.observe(age_s)
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()
