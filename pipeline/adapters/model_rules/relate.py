@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from uuid import UUID
 
 from pipeline.adapters.model_rules import words as w
@@ -112,6 +113,8 @@ def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
         yield Relation(source, relation, Entity(_bare(value), kind_of(relation, value)), number)
 
 
+# Asked once for each current edge of a scope.
+@lru_cache(maxsize=1024)
 def edge_of(slot: Slot) -> tuple[str, str]:
     """The edge's name and far end; ("", "") where a negative slot only ends edges."""
     if slot.relation == "likes" and not slot.positive:

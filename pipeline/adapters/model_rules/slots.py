@@ -37,7 +37,7 @@ class Slot:
     @property
     def core(self) -> frozenset[str]:
         """The key of the value's head: "cricket" of "playing cricket with friends"."""
-        return stems(TAIL.sub("", LEAD.sub("", self.value)) or self.value)
+        return core_of(self.value)
 
 
 # Relations with one value at a time: another value replaces it.
@@ -96,6 +96,11 @@ def stem(word: str) -> str:
 def stems(text: str) -> frozenset[str]:
     found = re.findall(r"[\w'+#-]+", text.lower())
     return frozenset(stem(word) for word in found if word not in SMALL)
+
+
+@lru_cache(maxsize=4096)
+def core_of(value: str) -> frozenset[str]:
+    return stems(TAIL.sub("", LEAD.sub("", value)) or value)
 
 
 @lru_cache(maxsize=4096)
