@@ -59,8 +59,9 @@ class Stores:
         await self.ledger.close()
 
 
-def stores(settings: Settings) -> Stores:
-    ledger = build_ledger(settings)
+def stores(settings: Settings, *, name: str = "memlane") -> Stores:
+    """`name`: what the ledger's server calls the connections."""
+    ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
     embedder = build_embedder(settings.embedder)
     index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
@@ -101,10 +102,9 @@ def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, Http
     return courier, sender
 
 
-def build_ledger(settings: Settings) -> Ledger:
-    engine = connect(
-        _given(settings.database_url, "database_url"), pool_size=settings.database_pool
-    )
+def build_ledger(settings: Settings, name: str) -> Ledger:
+    url = _given(settings.database_url, "database_url")
+    engine = connect(url, pool_size=settings.database_pool, name=name)
     lanes = Lanes(
         engine,
         lease_s=settings.lease_s,

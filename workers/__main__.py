@@ -37,7 +37,7 @@ def main() -> None:
     # Celery warns root of pickled messages; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = make_app(configured)
-    runtime = Runtime(configured)
+    runtime = Runtime(configured, arguments.name)
     publisher = CeleryDispatcher(app)
     dispatcher = BackgroundDispatcher(publisher)
     register(app, runtime, dispatcher)

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from pipeline import bootstrap
 from pipeline.domain import Activation, Wake
 from pipeline.ingest import Services, run_stage
-from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
 
 log = structlog.get_logger()
@@ -72,8 +72,7 @@ class Heartbeat:
 
     def __init__(self, lanes: Lanes, *, lease_s: float) -> None:
         self._lanes = lanes
-        # Three beats a lease: two may be late or lost.
-        self._interval_s = lease_s / 3
+        self._interval_s = lease_s / BEATS
         self._held: dict[tuple[UUID, int], asyncio.Task[Any]] = {}
         self._ending = False
 
@@ -107,11 +106,11 @@ class Heartbeat:
 
 
 class Runtime:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, name: str) -> None:
         self.owner = uuid4()
         self._settings = settings
         self._loop = LoopThread()
-        self._stores = bootstrap.stores(settings)
+        self._stores = bootstrap.stores(settings, name=session_name(self.owner, name))
         self._services: Services = bootstrap.services(settings, self._stores)
         self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
         # Hints so far; the watchdog compares.

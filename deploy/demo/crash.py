@@ -186,7 +186,7 @@ def _prove(
 def _why(lease_s: float, grace_s: float) -> tuple[tuple[str, str], ...]:
     return (
         ("supervisor", "starts whatever dies again"),
-        ("lease", f"the dead renew nothing: after {lease_s:g} s their events are free"),
+        ("lease", f"the dead renew none and leave no session: free within {lease_s / 2:g} s"),
         (
             "sweeper",
             f"hands those out again, and what nobody took within {grace_s:g} s",

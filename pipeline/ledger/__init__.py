@@ -131,8 +131,10 @@ SESSION = {
 }
 
 
-def connect(url: str, *, pool_size: int) -> AsyncEngine:
-    """An engine for any `postgresql://` URL, whichever driver it names."""
+def connect(url: str, *, pool_size: int, name: str = "memlane") -> AsyncEngine:
+    """An engine for any `postgresql://` URL, whichever driver it names. `name`: what the server
+    calls its connections.
+    """
     return create_async_engine(
         make_url(url).set(drivername="postgresql+asyncpg"),
         pool_size=pool_size,
@@ -141,7 +143,7 @@ def connect(url: str, *, pool_size: int) -> AsyncEngine:
         # The same few again and again: a backend that was just asked has all it needs in the caches
         # of its core. Taken in turn, they answer 6 % fewer searches (measured, 2 cores).
         pool_use_lifo=True,
-        connect_args={"server_settings": SESSION},
+        connect_args={"server_settings": {**SESSION, "application_name": name}},
         # Errors would repeat what users said.
         hide_parameters=True,
         json_deserializer=orjson.loads,

@@ -47,6 +47,13 @@ from pipeline.ledger.sql import statement
 
 # What the setting may be at most: a batch that was fixed under another setting is no larger.
 WIDEST_BATCH = 64
+# Heartbeats in one lease: two may be late or lost.
+BEATS = 3
+
+
+def session_name(owner: UUID, process: str) -> str:
+    """What a worker calls its connections: once none of that name is left, the worker is dead."""
+    return f"memlane {owner} {process}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +359,8 @@ class Lanes:
         """Queue again the lanes whose time is up; QUEUED ones of the `patient` projects once they
         are so much overdue.
 
-        Safe from any number of processes at once.
+        A worker's lanes are due when their leases have run out, or earlier where it is seen to be
+        dead: see `session_name`. Safe from any number of processes at once.
         """
         async with self._engine.connect() as connection:
             rows = await connection.execute(
@@ -362,6 +370,9 @@ class Lanes:
                     "patient": list(patient),
                     "patience": timedelta(seconds=patience_s),
                     "grace": self.grace,
+                    "lease": self._lease,
+                    # Less is left of no lease whose last heartbeat came in time, or nearly.
+                    "late": self._lease * (1 - 1.2 / BEATS),
                     "stages": list(StageName),
                 },
             )

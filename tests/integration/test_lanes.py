@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -12,7 +13,8 @@ from sqlalchemy import text
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage, Wake
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
-from pipeline.ledger.lanes import Ending
+from pipeline.ledger import connect
+from pipeline.ledger.lanes import Ending, session_name
 from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
@@ -165,6 +167,36 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
     await lanes.renew([(activation.lane_id, activation.fence)])
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1  # still queued, still due
+
+
+async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
+    engine: Engine, database_url: str
+) -> None:
+    """Once its heartbeat is late, and nobody of its name speaks to the ledger any more."""
+    await wait_until(partial(_up_for_a_lease, engine), within_s=30, what="the server's age")
+    await engine.add("I live in Berlin.")
+    engine.worker = uuid4()
+    await engine.claim(engine.hints.waiting.popleft())
+    his = connect(database_url, pool_size=1, name=session_name(engine.worker, "worker-1"))
+    async with his.connect():
+        await engine.pass_time(LEASE_S * 0.35)
+        assert await engine.sweep() == 0  # one heartbeat may come late
+        await engine.pass_time(LEASE_S * 0.35)
+        assert await engine.sweep() == 0  # he hangs perhaps, but he is there
+    await his.dispose()
+
+    async def taken_over() -> bool:
+        return await engine.sweep() == 1
+
+    await wait_until(taken_over, within_s=LEASE_S * 0.2, what="the lane's next worker")
+    await engine.drain()
+    assert await engine.texts() == ["User lives in Berlin"]
+
+
+async def _up_for_a_lease(engine: Engine) -> bool:
+    query = text("SELECT now() - pg_postmaster_start_time() > make_interval(secs => :lease)")
+    async with engine.ledger.engine.connect() as connection:
+        return bool(await connection.scalar(query, {"lease": LEASE_S}))
 
 
 async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Engine) -> None:

@@ -31,9 +31,6 @@ BACK_WITHIN_S = 90.0
 # A zombie sleeps until its lanes were taken over, but not for ever where something keeps them.
 LONGEST_FREEZE_S = 30.0
 RECOVERED_WITHIN_S = 120.0
-# A living worker renews its leases of 5 s every third of one: where less is left, its holder was
-# dead before.
-LEFT_OF_A_LEASE_S = 3.0
 
 
 class Act(StrEnum):
@@ -88,13 +85,16 @@ def mixed(kills: int, accidents: int, *, seed: int) -> list[Act]:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A lane that lost its worker, and how long until its next stage was done.
-
-    `alone`: nothing else was killed meanwhile.
+    """A lane that lost its worker, how long until its next stage was done, and what else was done
+    to the system meanwhile.
     """
 
     seconds: float
-    alone: bool
+    beside: Sequence[str]
+
+    @property
+    def alone(self) -> bool:
+        return not self.beside
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Monkey:
 
     def __post_init__(self) -> None:
         self._chance = random.Random(f"{self.seed}/monkey")
-        self._hurts: list[float] = []
+        self._hurts: list[tuple[float, str]] = []
         self._frozen: set[str] = set()
         self._background: set[asyncio.Task[None]] = set()
 
@@ -172,7 +172,10 @@ class Monkey:
             return who is not None and send(who, signal.SIGKILL)
 
         assert await holds(killed, within_s=BACK_WITHIN_S), f"{name} did not come back"
-        self._hurts.append(_now())
+        self._hurt(name)
+
+    def _hurt(self, what: str) -> None:
+        self._hurts.append((_now(), what))
 
     async def _worker(self) -> str:
         """Any worker that lives."""
@@ -187,13 +190,27 @@ class Monkey:
         return self._chance.choice(workers())
 
     async def _kill_worker(self) -> None:
-        await self._kill(await self._worker())
+        name = await self._worker()
+        try:
+            owner = await self._owner(name)
+        except LedgerAway:
+            owner = None
+        await self._kill(name)
         at = _now()
         try:
-            held = [row for row in await self._running() if row["left_s"] > LEFT_OF_A_LEASE_S]
+            held = [row for row in await self._running() if str(row["owner"]) == owner]
         except LedgerAway:
             return  # nobody can say what it held
         self._start(self._watch(at, held))
+
+    async def _owner(self, worker: str) -> str | None:
+        """Which leases are its own; None where it has not spoken to the ledger yet."""
+        rows = await self.window.rows(
+            "SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity"
+            " WHERE application_name LIKE 'memlane % ' || $1",
+            worker,
+        )
+        return rows[0]["owner"] if rows else None
 
     async def _freeze(self) -> None:
         """SIGSTOP, until its leases are over and its lanes went on elsewhere; then it wakes."""
@@ -209,7 +226,7 @@ class Monkey:
         self.stuck_freezes += not moved
         send(who, signal.SIGCONT)
         self._frozen.discard(name)
-        self._hurts.append(_now())
+        self._hurt(f"{name} thawed")
 
     async def _lanes_of_the_frozen(self) -> Rows:
         running: Rows = []
@@ -223,9 +240,7 @@ class Monkey:
 
     async def _running(self) -> Rows:
         return await self.window.rows(
-            "SELECT id, fence, stage, settled_seq, due_at,"
-            " extract(epoch FROM due_at - clock_timestamp())::float8 AS left_s"
-            " FROM lanes WHERE state = 'RUNNING'"
+            "SELECT id, owner, stage, settled_seq FROM lanes WHERE state = 'RUNNING'"
         )
 
     async def _all_moved(self, lanes: Rows, *, within_s: float) -> bool:
@@ -240,34 +255,19 @@ class Monkey:
         return await holds(moved, within_s=within_s)
 
     async def _watch(self, killed_at: float, held: Rows) -> None:
-        """Time the lanes whose holder never renewed or ended its lease: those were the dead one's.
-
-        A lane has recovered once a stage of it is done again.
-        """
+        """Time what the dead one held: a lane has recovered once a stage of it is done again."""
         before = {row["id"]: row for row in held}
-        ends = {row["id"]: row["due_at"] for row in held}
-        orphans: set[Any] = set()
 
         async def settled() -> bool:
             rows = await self.window.rows(
-                "SELECT id, fence, state, stage, settled_seq, due_at, clock_timestamp() AS now"
-                " FROM lanes WHERE id = ANY($1)",
-                list(before),
+                "SELECT id, stage, settled_seq FROM lanes WHERE id = ANY($1)", list(before)
             )
             for row in rows:
                 was = before[row["id"]]
-                same = row["fence"] == was["fence"] and row["state"] == "RUNNING"
-                if same:
-                    ends[row["id"]] = row["due_at"]
-                elif row["now"] >= ends[row["id"]]:
-                    orphans.add(row["id"])
-                elif row["id"] not in orphans:  # its holder lives and has done it
-                    del before[row["id"]]
-                    continue
                 if (row["settled_seq"], row["stage"]) != (was["settled_seq"], was["stage"]):
                     del before[row["id"]]
-                    alone = not any(killed_at < hurt for hurt in self._hurts)
-                    self.recoveries.append(Recovery(_now() - killed_at, alone))
+                    beside = [what for hurt_at, what in self._hurts if hurt_at > killed_at]
+                    self.recoveries.append(Recovery(_now() - killed_at, beside))
             return not before
 
         if not await holds(settled, within_s=RECOVERED_WITHIN_S):
@@ -288,6 +288,7 @@ class Monkey:
                     return False
 
             assert await holds(flushed, within_s=BACK_WITHIN_S), "the broker did not come back"
+        self._hurt(Act.FLUSH_BROKER)
 
     async def _rewrite(self, act: Act, change: Callable[[list[bytes]], list[bytes]]) -> None:
         """Take every waiting hint out of its queue at once, and put others back."""
@@ -303,6 +304,7 @@ class Monkey:
 
             # Where no hint waits just now there is soon one, unless all work is done.
             await holds(rewritten, within_s=5.0, every_s=0.01)
+        self._hurt(act)
 
     def _doubled(self, hints: list[bytes]) -> list[bytes]:
         return [copy for hint in hints for copy in (hint, _as_new(hint))]

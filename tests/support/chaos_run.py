@@ -190,6 +190,10 @@ async def _figures(
         "lanes_orphaned": len(monkey.recoveries),
         "recovery_s": _distribution([one.seconds for one in monkey.recoveries]),
         "recovery_alone_s": _distribution([one.seconds for one in monkey.recoveries if one.alone]),
+        "slowest_recoveries": [
+            f"{one.seconds:.1f} s, beside {', '.join(one.beside)}"
+            for one in sorted(monkey.recoveries, key=lambda one: -one.seconds)[:MOST_SHOWN]
+        ],
         **await _metrics(stack),
     }
 

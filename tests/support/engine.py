@@ -19,7 +19,7 @@ from pipeline.ingest import Services, accept, run_stage
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.events import EventView
-from pipeline.ledger.lanes import Lanes
+from pipeline.ledger.lanes import Lanes, session_name
 from pipeline.ledger.projects import Project
 from pipeline.ledger.retention import Retention
 from pipeline.ledger.schema import cooldowns, events, lanes, memories, memory_history
@@ -27,11 +27,13 @@ from pipeline.ports import MemoryModel
 from pipeline.vectors import Projector, VectorIndex
 
 LEASE_S, GRACE_S = 5.0, 30.0
+# A worker that lives, as the ledger sees it: its sessions are there.
+WORKER = uuid4()
 NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 
 
 def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Ledger:
-    engine = connect(url, pool_size=5)
+    engine = connect(url, pool_size=5, name=session_name(WORKER, "test"))
     machine = Lanes(
         engine,
         lease_s=lease_s,
@@ -66,7 +68,7 @@ class Engine:
     services: Services
     vectors: MemoryVectors
     hints: Hints = field(default_factory=Hints)
-    worker: UUID = field(default_factory=uuid4)
+    worker: UUID = WORKER
 
     @classmethod
     async def create(cls, ledger: Ledger, model: MemoryModel | None = None) -> Engine:
@@ -127,8 +129,8 @@ class Engine:
         return following
 
     async def claim(self, hint: Wake) -> tuple[Activation, Batch | None]:
-        """Take the lane as a worker would that is never heard of again."""
-        claimed = await self.ledger.lanes.claim(hint, uuid4())
+        """Take the lane as a worker would that hangs from then on."""
+        claimed = await self.ledger.lanes.claim(hint, self.worker)
         assert claimed is not None
         return claimed
 

@@ -44,7 +44,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> Stages:
 
 @pytest.fixture
 def runtime(stages: Stages) -> Iterator[Runtime]:
-    made = Runtime(Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=2))
+    made = Runtime(Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=2), "w")
     yield made
     made.close()
 

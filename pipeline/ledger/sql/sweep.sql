@@ -1,14 +1,24 @@
--- Every lane whose time is up, whatever the reason: a worker died (RUNNING), a wait is over
+-- Every lane whose time is up, whatever the reason: a worker died or hangs (RUNNING), a wait is over
 -- (WAITING), a hint may be lost (QUEUED; with patience for those that stand in a long queue).
 -- Only a dead worker's fence is raised: a hint that is merely late stays good, and its double does
 -- no harm. Raising it then would void every hint of a backlog faster than workers reach them.
-WITH due AS (
+-- Of a worker that died no session is left, so its lanes need not wait for their leases to run out:
+-- a late heartbeat is enough. A server that has just started has nobody's sessions yet.
+WITH present AS MATERIALIZED (
+    SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity
+    WHERE application_name LIKE 'memlane %'
+), due AS (
     SELECT id, state FROM lanes
     WHERE state <> 'IDLE'
       -- A stage of a later release is for that release's sweepers.
       AND stage = ANY (CAST(:stages AS text[]))
-      AND due_at < now() - CASE WHEN state = 'QUEUED' AND project_id = ANY (CAST(:patient AS uuid[]))
-                                THEN CAST(:patience AS interval) ELSE interval '0' END
+      AND due_at < now() + CAST(:late AS interval)
+      AND CASE
+          WHEN due_at < now() THEN state <> 'QUEUED' OR project_id <> ALL (CAST(:patient AS uuid[]))
+                                   OR due_at < now() - CAST(:patience AS interval)
+          ELSE state = 'RUNNING' AND owner::text NOT IN (SELECT owner FROM present)
+               AND pg_postmaster_start_time() < now() - CAST(:lease AS interval)
+          END
     ORDER BY due_at
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
