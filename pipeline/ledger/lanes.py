@@ -371,7 +371,7 @@ class Lanes:
                     "patience": timedelta(seconds=patience_s),
                     "grace": self.grace,
                     "lease": self._lease,
-                    # Less is left of no lease whose last heartbeat came in time, or nearly.
+                    # More than this is left of each lease whose heartbeat is not late.
                     "late": self._lease * (1 - 1.2 / BEATS),
                     "stages": list(StageName),
                 },
