@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from deploy.stack.servers import Redis
+from tests.support.chaos_ledger import LedgerWindow, database_url
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack, wait_until
 
@@ -41,6 +42,7 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
                 return model.count("extract") == len(users)
 
             await wait_until(all_ask, within_s=60, what="a model call for each user")
+            assert await held_by_sessions(stack) == len(users)
             killed = stack.kill("worker-1")
             events = await client.all_ended(ids, within_s=60)
             assert {event["status"] for event in events} == {"SUCCEEDED"}
@@ -53,6 +55,18 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
                 return stack.pids().get("worker-1", killed) != killed
 
             await wait_until(restarted, within_s=30, what="a new worker")
+
+
+async def held_by_sessions(stack: Stack) -> int:
+    """Lanes at work whose worker the ledger sees: by its sessions it will know that it is dead."""
+    window = LedgerWindow(database_url(stack))
+    rows = await window.rows(
+        "SELECT count(*) FROM lanes WHERE state = 'RUNNING' AND EXISTS ("
+        " SELECT FROM pg_stat_activity"
+        " WHERE application_name LIKE 'memlane ' || owner || ' worker-%')"
+    )
+    await window.close()
+    return int(rows[0][0])
 
 
 async def test_api_processes_share_one_port_and_one_goes_on_alone(tmp_path: Path) -> None:
