@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -27,6 +27,9 @@ from pipeline.settings import Settings
 
 log = structlog.get_logger()
 T = TypeVar("T")
+
+# Between two tries to renew the lease of a lane that is locked.
+RETRY_S = 0.2
 
 
 class LoopThread:
@@ -95,14 +98,29 @@ class Heartbeat:
             work.cancel()
 
     async def beat(self) -> None:
+        """Renew all leases once an interval. A lane that was locked is tried again meanwhile, so
+        that it is renewed soon after the lock is gone.
+        """
+        clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self._interval_s)
-            if not self._held:
-                continue
-            try:
-                await self._lanes.renew(list(self._held))
-            except (SQLAlchemyError, OSError) as error:
-                log.warning("heartbeat_missed", error=type(error).__name__)
+            next_beat = clock() + self._interval_s
+            missing = await self._renew(self._held)
+            while missing and clock() + RETRY_S < next_beat:
+                await asyncio.sleep(RETRY_S)
+                missing = await self._renew(missing & self._held.keys())
+            await asyncio.sleep(next_beat - clock())
+
+    async def _renew(self, held: Collection[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
+        """Renew these. Returns those that were not."""
+        if not held:
+            return set()
+        wanted = list(held)
+        try:
+            async with asyncio.timeout(self._interval_s):
+                return set(wanted) - await self._lanes.renew(wanted)
+        except (SQLAlchemyError, OSError) as error:
+            log.warning("heartbeat_missed", error=type(error).__name__)
+            return set()
 
 
 class Runtime:

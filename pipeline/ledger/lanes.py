@@ -328,17 +328,17 @@ class Lanes:
         row = await self._one(statement("hand_back"), grace=self.grace, given_back=back, **held)
         return Wake(activation.lane_id, row.fence, StageName(row.stage)) if row else None
 
-    async def renew(self, held: Sequence[tuple[UUID, int]]) -> None:
-        """Extend the leases of these (lane, fence) pairs; those already lost stay lost."""
-        async with self._engine.connect() as connection:
-            await connection.execute(
-                statement("renew"),
-                {
-                    "lease": self._lease,
-                    "lane_ids": [lane_id for lane_id, _ in held],
-                    "fences": [fence for _, fence in held],
-                },
-            )
+    async def renew(self, held: Sequence[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
+        """Extend the leases of these (lane, fence) pairs. Returns those that were extended: the
+        others are lost, or locked at the moment.
+        """
+        values = {
+            "lease": self._lease,
+            "lane_ids": [lane_id for lane_id, _ in held],
+            "fences": [fence for _, fence in held],
+        }
+        rows = await self._direct.rows(statement("renew"), values)
+        return {(row.id, row.fence) for row in rows}
 
     async def doubt_hints(self, *, patience_s: float) -> None:
         """Make every queued lane due, for a sweep of so much patience too: the broker may have lost

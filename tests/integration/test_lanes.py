@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from uuid import uuid4
+from typing import cast
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -14,11 +16,14 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage, Wake
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
 from pipeline.ledger import connect
-from pipeline.ledger.lanes import Ending, session_name
+from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
 from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
-from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine
+from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
 from tests.support.stack import wait_until
+from workers.runtime import Heartbeat
+
+WITHIN_S = 10.0
 
 
 @dataclass
@@ -167,6 +172,57 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
     await lanes.renew([(activation.lane_id, activation.fence)])
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1  # still queued, still due
+
+
+async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> None:
+    """An undo or an erasure holds one scope's row; the leases of all others are renewed."""
+    held = []
+    for user in ("maya", "locked", "noor"):
+        await engine.add("I live in Berlin.", user_id=user)
+        activation, _ = await engine.claim(engine.hints.waiting.popleft())
+        held.append((activation.lane_id, activation.fence))
+    await engine.pass_time(LEASE_S - 1)
+    lanes = engine.ledger.lanes
+    async with locked(engine, "locked"), asyncio.timeout(WITHIN_S):
+        assert await lanes.renew(held) == {held[0], held[2]}
+    assert await lanes.renew(held[1:2]) == {held[1]}
+    await engine.pass_time(LEASE_S - 1)
+    assert await engine.sweep() == 0
+
+
+@dataclass
+class Renewals:
+    """What each heartbeat renewed."""
+
+    lanes: Lanes
+    results: list[set[tuple[UUID, int]]] = field(default_factory=list)
+
+    async def renew(self, held: Sequence[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
+        self.results.append(await self.lanes.renew(held))
+        return self.results[-1]
+
+
+async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_beat(
+    engine: Engine,
+) -> None:
+    await engine.add("I live in Berlin.")
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    renewals = Renewals(engine.ledger.lanes)
+    heartbeat = Heartbeat(cast("Lanes", renewals), lease_s=BEATS * 3 * WITHIN_S)
+
+    async def tried() -> bool:
+        return len(renewals.results) > 1
+
+    async def renewed() -> bool:
+        return renewals.results[-1] == {(activation.lane_id, activation.fence)}
+
+    with heartbeat.hold(activation):
+        async with locked(engine, "maya"):
+            beating = asyncio.create_task(heartbeat.beat())
+            await wait_until(tried, within_s=WITHIN_S, what="a second try")
+            assert renewals.results == [set()] * len(renewals.results)
+        await wait_until(renewed, within_s=WITHIN_S, what="the lease renewed")
+        beating.cancel()
 
 
 async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -58,6 +58,15 @@ class Hints:
 class NoLeases:
     @contextmanager
     def hold(self, activation: Activation) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def locked(engine: Engine, user_id: str) -> AsyncIterator[None]:
+    """The row of this scope's lane, locked as by a long transaction."""
+    lane = select(lanes.c.id).where(lanes.c.id == engine.scope(user_id).lane_id)
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(lane.with_for_update())
         yield
 
 

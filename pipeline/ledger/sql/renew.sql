@@ -1,4 +1,12 @@
--- Heartbeat of one worker: every lane it still works on, in one statement.
+-- Heartbeat of one worker: every lane it still works on, in one statement. A lane that is locked is
+-- skipped, or it would hold up the leases of all others; the sweeper skips it too.
 UPDATE lanes SET due_at = now() + CAST(:lease AS interval)
-FROM unnest(CAST(:lane_ids AS uuid[]), CAST(:fences AS bigint[])) AS held (lane_id, fence)
-WHERE lanes.id = held.lane_id AND lanes.fence = held.fence AND lanes.state = 'RUNNING'
+WHERE id IN (
+    SELECT lanes.id
+    FROM unnest(CAST(:lane_ids AS uuid[]), CAST(:fences AS bigint[])) AS held (lane_id, fence)
+    JOIN lanes ON lanes.id = held.lane_id AND lanes.fence = held.fence
+    WHERE lanes.state = 'RUNNING'
+    ORDER BY lanes.id
+    FOR UPDATE OF lanes SKIP LOCKED
+)
+RETURNING id, fence
