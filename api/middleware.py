@@ -41,13 +41,13 @@ class OneSlash:
 
 
 class NoNul:
-    """A NUL in the query is refused by name: PostgreSQL's text holds none."""
+    """A NUL in the URL is refused by name: PostgreSQL's text holds none."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if b"%00" in scope.get("query_string", b""):
+        if b"%00" in scope.get("query_string", b"") or "\0" in scope.get("path", ""):
             refusal = respond(400, "The URL holds a NUL character (%00); remove it.")
             return await refusal(scope, receive, send)
         return await self._app(scope, receive, send)

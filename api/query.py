@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 from typing import Any
 
 import orjson
 from starlette.datastructures import QueryParams
 
+from api.strict_json import read
 from pipeline.errors import InvalidInput
 from pipeline.filters import ALIASES, ENTITY_IDS, KIND
 
@@ -20,13 +22,14 @@ OPENS = ("{", "[", "(")
 def literal(name: str, said: str) -> Any:
     """The value a client's query string means. Errors: InvalidInput."""
     try:
-        return orjson.loads(said)
+        return read(said.encode())
     except orjson.JSONDecodeError:
         pass
     try:
-        return ast.literal_eval(said)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise InvalidInput(f"{name} is neither JSON nor a Python literal.") from None
+        # Only what JSON has: no bytes, sets or Infinity, whatever Python can write.
+        return read(json.dumps(ast.literal_eval(said), allow_nan=False).encode())
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        raise InvalidInput(f"{name} is neither JSON nor a Python literal of it.") from None
 
 
 def conditions(query: QueryParams) -> list[dict[str, Any]]:

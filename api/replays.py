@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from api.schemas import EntityId, Request
+from api.schemas.limits import LONGEST_NAME, InstructionText
 from api.shapes import scope_ids
 from pipeline.domain import Scope, Status
 from pipeline.filters import ENTITY_IDS
@@ -30,14 +31,18 @@ class BeginRequest(Request):
     agent_id: EntityId = None
     app_id: EntityId = None
     run_id: EntityId = None
-    custom_instructions: str | None = Field(
+    custom_instructions: InstructionText | None = Field(
         default=None, description="For every event, in place of its own and the project's."
     )
     llm_model: str | None = Field(
-        default=None, description="Another model of the configured provider, or local/rules."
+        default=None,
+        max_length=LONGEST_NAME,
+        description="Another model of the configured provider, or local/rules.",
     )
     embedder_model: str | None = Field(
-        default=None, description="Another model of the configured provider, or local/minilm."
+        default=None,
+        max_length=LONGEST_NAME,
+        description="Another model of the configured provider, or local/minilm.",
     )
     answers: Literal["fresh", "recorded"] = Field(
         default="fresh",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_vali
 
 from api.schemas import Request
 from api.schemas.adds import categories
+from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain import Access
 from pipeline.errors import InvalidInput
 from pipeline.filters import moment
@@ -19,7 +20,6 @@ from pipeline.ledger.projects import Organization, ProjectView
 
 # Stored and read back; nothing acts on them.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
-MOST_CATEGORIES = 100
 
 
 def _plain(name: str) -> str:
@@ -29,7 +29,7 @@ def _plain(name: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]
-Wish = Annotated[str, Field(max_length=20_000)]
+Wish = Annotated[str, Field(max_length=LONGEST_INSTRUCTIONS)]
 Email = Annotated[
     str,
     Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
@@ -69,9 +69,8 @@ class ProjectUpdateRequest(Request):
     excludes: Wish | None = Field(
         default=None, validation_alias=AliasChoices("excludes", "exclusion_prompt")
     )
-    custom_categories: dict[str, str] | None = Field(
+    custom_categories: Categories | None = Field(
         default=None,
-        max_length=MOST_CATEGORIES,
         description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
     )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")

@@ -14,7 +14,7 @@ from api.paging import Paged
 from api.query import NO_CONDITION, conditions
 from api.routes.lists import list_of
 from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
-from api.strict_json import StrictJson
+from api.strict_json import StrictJson, read
 from pipeline import memories
 from pipeline.domain import EventType
 from pipeline.errors import InvalidInput, NotFound
@@ -108,7 +108,7 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
     if not body.strip():
         return []
     try:
-        said = orjson.loads(body)
+        said = read(body)
     except orjson.JSONDecodeError:
         raise InvalidInput("The body is not valid JSON.") from None
     if not isinstance(said, dict):

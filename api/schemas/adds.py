@@ -8,6 +8,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import LONGEST_ID, EntityId, Request, as_id
+from api.schemas.limits import (
+    MOST_PARTS,
+    Categories,
+    InstructionText,
+    MessageText,
+    Metadata,
+    PersonName,
+)
 from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
 from pipeline.filters import ANY, ENTITY_IDS, moment
 from pipeline.ledger.projects import Project
@@ -19,8 +27,8 @@ class MessageIn(BaseModel):
     """One turn. `content` is a string, or a list of `{"type": "text", "text": …}` parts."""
 
     role: str = "user"
-    content: str
-    name: str | None = None
+    content: MessageText
+    name: PersonName | None = None
 
     @field_validator("role")
     @classmethod
@@ -36,6 +44,8 @@ class MessageIn(BaseModel):
         parts = [value] if isinstance(value, dict) else value
         if not isinstance(parts, list):
             return value
+        if len(parts) > MOST_PARTS:
+            raise ValueError(f"a message has at most {MOST_PARTS} parts; join their texts")
         texts = []
         for part in parts:
             if not isinstance(part, dict) or not isinstance(part.get("text"), str):
@@ -79,20 +89,20 @@ class AddRequest(Request):
     app_id: EntityId = None
     run_id: EntityId = None
     filters: dict[str, Any] | None = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     infer: bool = True
     async_mode: bool = True
     output_format: str | None = None
     timestamp: datetime | None = None
     expiration_date: date | None = None
     immutable: bool = False
-    custom_instructions: str | None = None
-    includes: str | None = None
-    excludes: str | None = None
-    agent_custom_instructions: str | None = Field(
+    custom_instructions: InstructionText | None = None
+    includes: InstructionText | None = None
+    excludes: InstructionText | None = None
+    agent_custom_instructions: InstructionText | None = Field(
         default=None, description="Of what the assistant says about itself."
     )
-    custom_categories: dict[str, str] | None = Field(
+    custom_categories: Categories | None = Field(
         default=None, description='Instead of the project\'s: `[{"name": "what it is for"}, …]`.'
     )
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import Request
+from api.schemas.limits import MemoryText, Metadata, ReasonText
 from pipeline.filters import moment
 
 MOST_AT_ONCE = 1_000
@@ -19,8 +20,8 @@ NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_
 class UpdateRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
 
-    text: str | None = None
-    metadata: dict[str, Any] | None = None
+    text: MemoryText | None = None
+    metadata: Metadata | None = None
     timestamp: datetime | None = None
     expiration_date: date | None = None
 
@@ -124,4 +125,4 @@ class FeedbackRequest(Request):
 
     memory_id: MemoryId
     feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"] | None = None
-    feedback_reason: str | None = None
+    feedback_reason: ReasonText | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 import orjson
 from pydantic import ConfigDict, Field, field_validator
 
+from api.schemas.limits import InstructionText, SchemaObject
 from api.schemas.reads import ReadRequest
 from pipeline.domain import AddOptions, EventType, Question, Scope
 from pipeline.filters import pinned
@@ -50,8 +50,8 @@ class ExportRequest(QuestionRequest):
         }
     )
 
-    shape: dict[str, Any] = Field(alias="schema", description="A JSON schema of an object.")
-    export_instructions: str | None = None
+    shape: SchemaObject = Field(alias="schema", description="A JSON schema of an object.")
+    export_instructions: InstructionText | None = None
 
     @field_validator("shape", mode="before")
     @classmethod

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
+
+from api.schemas.limits import MOST_FIELDS
 
 OF_A_MEMORY = (
     "id", "memory", "user_id", "agent_id", "app_id", "run_id", "session_id", "metadata",
@@ -25,5 +27,6 @@ def _known(names: list[str] | None, known: tuple[str, ...]) -> list[str] | None:
     return names
 
 
-MemoryFields = Annotated[list[str] | None, AfterValidator(partial(_known, known=OF_A_MEMORY))]
-ResultFields = Annotated[list[str] | None, AfterValidator(partial(_known, known=OF_A_RESULT))]
+Fields = Annotated[list[str], Field(max_length=MOST_FIELDS)]
+MemoryFields = Annotated[Fields | None, AfterValidator(partial(_known, known=OF_A_MEMORY))]
+ResultFields = Annotated[Fields | None, AfterValidator(partial(_known, known=OF_A_RESULT))]

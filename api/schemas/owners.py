@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from api.schemas.body import EntityId, Request
+from api.schemas.limits import Metadata, PersonName
 from pipeline.filters import ANY
 from pipeline.ledger.owners import KINDS
 
@@ -18,8 +19,8 @@ class RegisterRequest(Request):
     agent_id: EntityId = None
     app_id: EntityId = None
     run_id: EntityId = None
-    name: str | None = Field(default=None, max_length=512)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    name: PersonName | None = None
+    metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

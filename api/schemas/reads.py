@@ -9,6 +9,7 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from api.schemas.body import EntityId, Request
 from api.schemas.fields import MemoryFields
+from api.schemas.limits import DateText, Metadata
 from api.schemas.search_options import SearchOptions
 from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
@@ -24,10 +25,10 @@ class ReadRequest(Request):
     app_id: EntityId = None
     run_id: EntityId = None
     categories: Any = None
-    metadata: dict[str, Any] | None = None
+    metadata: Metadata | None = None
     keywords: Any = None
-    start_date: str | None = None
-    end_date: str | None = Field(default=None, description="A bare date includes its day.")
+    start_date: DateText | None = None
+    end_date: DateText | None = Field(default=None, description="A bare date includes its day.")
     show_expired: bool = False
     latest_only: bool = Field(
         default=False,

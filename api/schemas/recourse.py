@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.adds import MOST_MESSAGES, MessageIn, as_list
 from api.schemas.body import EntityId, Request
+from api.schemas.limits import DateText, InstructionText
 from pipeline.domain import FailureCode, Message
 
 
@@ -21,9 +22,9 @@ class ReplayRequest(Request):
     )
 
     messages: list[MessageIn] | None = Field(default=None, min_length=1, max_length=MOST_MESSAGES)
-    custom_instructions: str | None = None
-    includes: str | None = None
-    excludes: str | None = None
+    custom_instructions: InstructionText | None = None
+    includes: InstructionText | None = None
+    excludes: InstructionText | None = None
     stage: Literal["relate"] | None = None
 
     @field_validator("messages", mode="before")
@@ -68,8 +69,8 @@ class ReplayManyRequest(Request):
     agent_id: EntityId = None
     app_id: EntityId = None
     run_id: EntityId = None
-    start_date: str | None = None
-    end_date: str | None = None
+    start_date: DateText | None = None
+    end_date: DateText | None = None
 
     @model_validator(mode="after")
     def something(self) -> ReplayManyRequest:

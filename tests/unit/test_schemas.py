@@ -156,33 +156,7 @@ def test_an_id_longer_than_an_index_can_hold_is_refused(where: str) -> None:
     assert str(LONGEST_ID) in refused(**body(longer))
 
 
-# ── text PostgreSQL cannot hold ──────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"messages": "a\0b"},
-        {"messages": [{"content": [{"type": "text", "text": "a\0b"}]}]},
-        {"user_id": "ma\0ya"},
-        {"metadata": {"deep": [{"er": "\0"}]}},
-        {"metadata": {"\0": 1}},
-        {"filters": {"user_id": "\0"}},
-    ],
-)
-def test_a_nul_anywhere_is_refused_and_named(body: dict[str, Any]) -> None:
-    assert "NUL character" in refused(**body)
-
-
-@pytest.mark.parametrize("request_type", [UpdateRequest, SearchRequest, ListRequest])
-def test_a_nul_is_refused_in_every_request(request_type: type[AddRequest]) -> None:
-    with pytest.raises(ValidationError, match="NUL character"):
-        request_type.model_validate({"query": "a\0", "text": "a\0", "filters": {"user_id": "a\0"}})
-
-
-@pytest.mark.parametrize("body", [{"messages": "a\ud800b"}, {"metadata": {"\udfff": 1}}])
-def test_half_a_surrogate_pair_is_refused_and_named(body: dict[str, Any]) -> None:
-    assert "not Unicode" in refused(**body)
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("text", [r"In C, '\u0000' ends a string.", r"C:\u0000", r"\\u0000"])

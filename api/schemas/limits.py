@@ -1,0 +1,97 @@
+"""Limits of single values in a request. docs/limits.md has the table; a test compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Annotated, Any
+
+import orjson
+from pydantic import AfterValidator, Field
+
+# A message and a memory share one limit, so that `infer=false` can store any message as it is.
+LONGEST_TEXT = 32_000
+LONGEST_NAME = 512
+LONGEST_INSTRUCTIONS = 20_000
+LONGEST_REASON = 2_000
+LONGEST_DATE = 64
+MOST_PARTS = 200
+MOST_FIELDS = 100
+MOST_CATEGORIES = 100
+LONGEST_CATEGORY = 2_000
+LARGEST_METADATA_BYTES = 32_000
+DEEPEST_METADATA = 16
+LARGEST_SCHEMA_BYTES = 64_000
+
+
+def short(limit: int, advice: str) -> tuple[Any, Any]:
+    """Annotations of a text of at most `limit` characters."""
+
+    def check(text: str) -> str:
+        if len(text) > limit:
+            raise ValueError(
+                f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
+            )
+        return text
+
+    return AfterValidator(check), Field(json_schema_extra={"maxLength": limit})
+
+
+def depth(value: object) -> int:
+    """How many levels of objects and lists nest; stops counting beyond DEEPEST_METADATA."""
+    levels, parts = 0, [value]
+    while levels <= DEEPEST_METADATA and (nested := [part for part in parts if _nests(part)]):
+        levels += 1
+        parts = [inner for part in nested for inner in _inner(part)]
+    return levels
+
+
+def _nests(value: object) -> bool:
+    return isinstance(value, dict | list)
+
+
+def _inner(value: Any) -> Collection[object]:
+    return value.values() if isinstance(value, dict) else value
+
+
+def small(limit_bytes: int, advice: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        if depth(value) > DEEPEST_METADATA:
+            raise ValueError(f"this object nests deeper than {DEEPEST_METADATA} levels; flatten it")
+        try:
+            size_bytes = len(orjson.dumps(value))
+        except orjson.JSONEncodeError:
+            raise ValueError("this object holds a number of more than 64 bits") from None
+        if size_bytes > limit_bytes:
+            raise ValueError(
+                f"this object has {size_bytes:,} bytes as JSON, the limit is {limit_bytes:,}; "
+                f"{advice}"
+            )
+        return value
+
+    return check
+
+
+def few_categories(value: dict[str, str]) -> dict[str, str]:
+    if len(value) > MOST_CATEGORIES:
+        raise ValueError(f"there are {len(value)} categories, the limit is {MOST_CATEGORIES}")
+    if any(len(name) > LONGEST_NAME for name in value):
+        raise ValueError(f"the name of a category has at most {LONGEST_NAME} characters")
+    if any(len(about) > LONGEST_CATEGORY for about in value.values()):
+        raise ValueError(f"the text of a category has at most {LONGEST_CATEGORY:,} characters")
+    return value
+
+
+MessageText = Annotated[str, *short(LONGEST_TEXT, "split it over several messages")]
+MemoryText = Annotated[str, *short(LONGEST_TEXT, "split it over several memories")]
+PersonName = Annotated[str, *short(LONGEST_NAME, "shorten the name")]
+InstructionText = Annotated[str, *short(LONGEST_INSTRUCTIONS, "shorten the instructions")]
+ReasonText = Annotated[str, *short(LONGEST_REASON, "shorten the reason")]
+DateText = Annotated[str, *short(LONGEST_DATE, "write an ISO 8601 date")]
+Metadata = Annotated[
+    dict[str, Any],
+    AfterValidator(small(LARGEST_METADATA_BYTES, "keep large values elsewhere")),
+]
+SchemaObject = Annotated[
+    dict[str, Any], AfterValidator(small(LARGEST_SCHEMA_BYTES, "ask for fewer properties"))
+]
+Categories = Annotated[dict[str, str], AfterValidator(few_categories)]
