@@ -39,6 +39,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import MalformedAnswer, paid
 from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, filled, parsed
+from pipeline.lexical.marks import bounded
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
 T = TypeVar("T")
@@ -216,7 +217,7 @@ def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
 
 def same_text(text: str) -> str:
     """What two texts have in common that differ only in case, spacing, or the final full stop."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", bounded(text)).casefold()
     return " ".join(folded.split()).rstrip(".!。 ")
 
 

@@ -24,6 +24,7 @@ from functools import lru_cache
 
 import snowballstemmer
 
+from pipeline.lexical.marks import bounded
 from pipeline.lexical.words import IRREGULAR, STOP_WORDS
 
 # A stored text of more terms than this is compared by its first ones.
@@ -71,7 +72,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     # Folding may bring letters to light that fold once more: a mathematical A is an A, is an a.
-    plain = unicodedata.normalize("NFKD", text).casefold()
+    plain = unicodedata.normalize("NFKD", bounded(text)).casefold()
     parts = unicodedata.normalize("NFKD", plain)
     bare = "".join(part for part in parts if not unicodedata.combining(part))
     return unicodedata.normalize("NFKC", bare)

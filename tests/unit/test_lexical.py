@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -21,6 +24,8 @@ from pipeline.lexical import (
     stem,
     terms,
 )
+from pipeline.lexical.marks import MOST_MARKS, bounded
+from pipeline.prompted import same_text
 
 
 @pytest.mark.parametrize(
@@ -106,6 +111,43 @@ def test_any_text_can_be_cut_and_its_terms_are_storable(text: str) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_one_text_has_the_same_terms_however_its_accents_are_written(text: str) -> None:
     assert terms(unicodedata.normalize("NFC", text)) == terms(unicodedata.normalize("NFD", text))
+
+
+MARKS = "\u0345\u0301\u0316\u0334"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + "".join(mark * 125_000 for mark in MARKS),
+        "a" + MARKS * 125_000,
+        "a" + "\u0301\uff9e" * 250_000,
+        "a" + "\u0f73\u0301" * 250_000,
+        ("a" + "\u0301\u0316" * 15) * 16_000,
+        ("a" + "\u0344\u0316" * 15) * 16_000,
+    ],
+    ids=["in blocks", "in turns", "half width", "that decompose", "just allowed", "that double"],
+)
+@pytest.mark.parametrize("form", [fold, same_text], ids=["fold", "same_text"])
+def test_half_a_million_marks_are_folded_in_linear_time(
+    text: str, form: Callable[[str], str]
+) -> None:
+    began = time.perf_counter()
+    assert form(text)
+    assert time.perf_counter() - began < 3
+
+
+def test_every_mark_that_unicode_reorders_is_bounded() -> None:
+    for code in range(sys.maxunicode + 1):
+        mark = chr(code)
+        decomposed = unicodedata.normalize("NFKD", mark)
+        if unicodedata.combining(decomposed[0]):
+            assert len(bounded("a" + mark * 40)) == 1 + MOST_MARKS, hex(code)
+
+
+def test_ordinary_marks_stay() -> None:
+    text = "z" + "\u0351\u034c\u0315" * 10 + "algo नमस्ते — …"
+    assert bounded(text) == text
 
 
 @given(st.text())
