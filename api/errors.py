@@ -1,6 +1,7 @@
 """Every error as one body: `{"error", "detail", "message", "code"}`, all of them strings.
 
 The first three say what to change, and the same, because each official client reads another one.
+A 400 repeats it once more, as `{"details": {"message": …}}`.
 """
 
 from __future__ import annotations
@@ -40,9 +41,11 @@ class Unauthorized(MemlaneError):
 
 def respond(status: int, message: str, *, code: str | None = None, **headers: str) -> JSONResponse:
     """`code` is a failure code of events where there is one, else the status by its name."""
-    said = {"error": message, "detail": message, "message": message}
     named = code or CODES.get(status) or HTTPStatus(status).name
-    return JSONResponse(said | {"code": named}, status, headers=headers or None)
+    body: dict[str, Any] = {"error": message, "detail": message, "message": message, "code": named}
+    if status == 400:  # where the Mem0 Platform puts the reason of a bad request
+        body["details"] = {"message": message}
+    return JSONResponse(body, status, headers=headers or None)
 
 
 async def unauthorized(_: Request, error: Exception) -> JSONResponse:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from typing import Any
 
 import orjson
@@ -12,6 +13,9 @@ from starlette.datastructures import QueryParams
 from api.strict_json import read
 from pipeline.errors import InvalidInput
 from pipeline.filters import ALIASES, ENTITY_IDS, KIND
+
+# One metadata key in a query string: `metadata[trip]=lisbon` (OpenAPI style deepObject).
+DEEP = re.compile(r"metadata\[([^\[\]]+)\]")
 
 # What old clients and the CLI add to every request, and what is no condition.
 NO_CONDITION = {"org_id", "project_id", "source", "delete_linked"}
@@ -44,11 +48,37 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
         values = [_value(name, said) for said in query.getlist(name)]
         if name == "filters":
             found += values
+        elif DEEP.fullmatch(name):
+            continue
         elif name in FIELDS or name.startswith("metadata."):
             found.append({name: values[0] if len(values) == 1 else values})
         else:
             raise InvalidInput(f"{name} is no filter. Use {', '.join((*ENTITY_IDS, 'filters'))}.")
-    return found
+    return found + deep_metadata(query)
+
+
+def deep_metadata(query: QueryParams) -> list[dict[str, Any]]:
+    """The conditions written as `metadata[key]=value`.
+
+    A query string has no types: a value that reads as a number or a boolean matches both that value
+    and its text.
+    """
+    return [
+        _either(match[1], text)
+        for name, text in query.multi_items()
+        if (match := DEEP.fullmatch(name))
+    ]
+
+
+def _either(key: str, text: str) -> dict[str, Any]:
+    as_text = {"metadata": {key: text}}
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return as_text
+    return (
+        {"OR": [as_text, {"metadata": {key: value}}]} if isinstance(value, int | float) else as_text
+    )
 
 
 def _value(name: str, said: str) -> Any:

@@ -50,14 +50,19 @@ async def add(
 async def add_v1(
     request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
 ) -> Any:
-    """Accept a turn as older clients do; `async_mode=false` waits for the results."""
+    """Accept a turn as older clients do; `async_mode=false` waits for the results.
+
+    The answer is a bare list, as Mem0 documents it; `output_format` v1.1 asks for an object.
+    """
     event_id = await _accept(request, api, project, idempotency_key)
     if request.infer and request.async_mode:
-        said = "Memory processing has been queued for background execution"
-        results = [{"message": said, "status": "PENDING", "event_id": str(event_id)}]
+        queued = "Memory processing has been queued for background execution"
+        results = [{"message": queued, "status": "PENDING", "event_id": str(event_id)}]
     else:
         results = (await _outcome(event_id, api, project)).get("results", [])
-    return results if request.output_format == "v1.0" else {"results": results}
+    if request.output_format == "v1.1":
+        return {"results": results, "relations": []}
+    return results
 
 
 async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:

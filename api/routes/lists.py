@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from api import shapes
 from api.deps import Api, Caller, Given, Reader
 from api.paging import LARGEST_PAGE, Page, Paged, page_of
-from api.query import literal
+from api.query import deep_metadata, literal
 from api.schemas import ListRequest, ReadRequest
 from api.strict_json import StrictJson
 from pipeline.errors import InvalidInput
-from pipeline.filters import Filter, parse
+from pipeline.filters import Filter
 from pipeline.ledger.events import FINAL
 from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.owners import KINDS
@@ -95,8 +95,8 @@ async def list_version_1(
     number: PageNumber = None,
     size: PageSize = None,
 ) -> Any:
-    """The project's memories, newest first, narrowed by what the query says: a bare list, or an
-    envelope where page and page_size are both given.
+    """The memories of a user, agent, app or run, newest first: a bare list, or an envelope where
+    page and page_size are both given. `metadata[key]=value` narrows by one key of the metadata.
     """
     request = _asked(
         user_id=user_id,
@@ -104,7 +104,7 @@ async def list_version_1(
         app_id=app_id,
         run_id=run_id,
         metadata=literal("metadata", metadata) if metadata else None,
-        filters=literal("filters", filters) if filters else None,
+        filters=_all_of(literal("filters", filters) if filters else None, http),
         categories=_words(categories),
         keywords=keywords,
         fields=_words(fields),
@@ -116,9 +116,7 @@ async def list_version_1(
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
     page = page_of(number, size or limit)
-    asked = request.asked()
-    tree = parse(asked) if asked else None
-    rows, count = await _rows(request, tree, page, api, project)
+    rows, count = await _rows(request, request.tree(), page, api, project)
     return page.envelope(rows, count, http) if number and size else rows
 
 
@@ -134,7 +132,7 @@ async def list_of(
 
 
 async def _rows(
-    request: ListRequest, tree: Filter | None, page: Page, api: Api, project: Project
+    request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
 ) -> tuple[list[dict[str, Any]], int]:
     where = matches(project.id, tree)
     if not request.show_expired:
@@ -150,6 +148,13 @@ def _page(request: ListRequest, number: int | None, size: int | None) -> Page:
     return page_of(
         request.page if number is None else number, request.page_size if size is None else size
     )
+
+
+def _all_of(filters: Any, http: Request) -> Any:
+    """The `filters` of a query string, and its `metadata[key]=value` pairs."""
+    parts = [filters] if filters else []
+    parts += deep_metadata(http.query_params)
+    return {"AND": parts} if len(parts) > 1 else parts[0] if parts else None
 
 
 def _words(given: list[str] | None) -> list[str] | None:

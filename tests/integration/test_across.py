@@ -105,7 +105,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
             "/v3/memories/search/",
         )
     },
-    ("GET", "/v1/memories/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
+    ("GET", "/v1/memories/"): [Case(READ, query=lambda _: MAYA)],
     ("DELETE", "/v1/memories/"): [Case(WRITE, query=lambda _: MAYA)],
     ("GET", "/v1/memories/events/"): [Case(READ)],
     ("GET", "/v1/memories/{entity_type}/{entity_id:path}/"): [Case(READ)],

@@ -214,16 +214,20 @@ async def test_an_add_is_pending_then_worked_off_and_its_event_is_the_receipt(
 
 
 async def test_a_version_1_add_is_queued_in_the_words_of_its_clients(service: Service) -> None:
-    answer = await service.client.post("/v1/memories/", json=LIVES)
-    [queued] = answer.json()["results"]
-    assert queued["status"] == "PENDING"
+    answer = await service.client.post("/v1/memories/", json=LIVES | {"output_format": "v1.1"})
+    body = answer.json()
+    [queued] = body["results"]
+    assert (queued["status"], body["relations"]) == ("PENDING", [])
     assert queued["message"]
     await service.engine.drain()
     assert (await service.event(queued["event_id"]))["status"] == "SUCCEEDED"
 
 
-async def test_the_oldest_clients_get_a_bare_list(service: Service) -> None:
-    answer = await service.client.post("/v1/memories/", json=LIVES | {"output_format": "v1.0"})
+@pytest.mark.parametrize("said", [{}, {"output_format": "v1.0"}, {"version": "v2"}])
+async def test_a_version_1_add_answers_with_a_bare_list_unless_v1_1_is_asked_for(
+    said: dict[str, str], service: Service
+) -> None:
+    answer = await service.client.post("/v1/memories/", json=LIVES | said)
     [queued] = answer.json()
     assert queued["status"] == "PENDING"
 
@@ -240,7 +244,7 @@ async def test_an_add_without_inference_answers_with_what_was_stored(staffed: Se
 
 async def test_a_version_1_add_may_wait_for_its_results(staffed: Service) -> None:
     answer = await staffed.client.post("/v1/memories/", json=LIVES | {"async_mode": False})
-    [line] = answer.json()["results"]
+    [line] = answer.json()
     assert line["event"] == "ADD"
     assert "Berlin" in line["memory"]
 

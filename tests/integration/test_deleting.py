@@ -27,20 +27,20 @@ async def service(engine: Engine):
         yield built
 
 
+OF_ALL = {"OR": [{name: "*"} for name in IDS]}
+
+
 async def store(service: Service, text: str, **body: Any) -> str:
     """The id of a new memory with exactly this text."""
-    before = {one["id"] for one in (await service.client.get(ALL)).json()}
+    before = {one["id"] for one in await service.listed(**OF_ALL)}
     await service.add(text, infer=False, **{"user_id": None} | body)
-    [new] = {one["id"] for one in (await service.client.get(ALL)).json()} - before
+    [new] = {one["id"] for one in await service.listed(**OF_ALL)} - before
     return str(new)
-
-
-OF_ALL = {"OR": [{name: "*"} for name in IDS]}
 
 
 async def texts(service: Service) -> set[str]:
     """Everything in the project."""
-    return {one["memory"] for one in (await service.client.get(ALL)).json()}
+    return {one["memory"] for one in await service.listed(**OF_ALL)}
 
 
 async def delete(service: Service, query: dict[str, Any] | str) -> dict[str, Any]:

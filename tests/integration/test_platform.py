@@ -60,7 +60,7 @@ async def test_older_lists_are_bare_until_both_page_and_size_are_asked_for(
     assert len((await service.client.get(MEMORIES, params=MAYA | {"limit": 1})).json()) == 1
     page = (await service.client.get(f"{MEMORIES}?user_id=maya&page=2&page_size=1")).json()
     assert (page["count"], page["next"]) == (2, None)
-    too_many = await service.client.get(MEMORIES, params={"limit": 201})
+    too_many = await service.client.get(MEMORIES, params=MAYA | {"limit": 201})
     assert (too_many.status_code, said(too_many)) == (400, "limit must be <= 200")
 
 
