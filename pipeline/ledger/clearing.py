@@ -30,7 +30,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain import EventType, Scope, StageName, Status, Wake
 from pipeline.filters import Filter, of_ids_only, pinned
 from pipeline.ledger.editing import end_unstated
-from pipeline.ledger.filtering import lanes_matching, matches
+from pipeline.ledger.filtering import among, lanes_matching, matches
 from pipeline.ledger.memory_rows import retire_all
 from pipeline.ledger.schema import (
     events,
@@ -79,12 +79,14 @@ class Clearing:
         async with self._engine.begin() as connection:
             lane_ids = await _hold_lanes(connection, scope, theirs)
             wakes = await self._cancel(connection, lane_ids if whole else (), event_id)
-            where = matches(project_id, asked.tree)
+            # A scope that begins in this moment is not among the locked lanes, and stays as it is.
+            locked = among(memories.c.lane_id, lane_ids)
+            where = locked if whole else matches(project_id, asked.tree)
             gone = await retire_all(
                 connection, where, reason="Deleted by request.", event_id=event_id
             )
             if whole:
-                await _forget_scopes(connection, theirs, event_id)
+                await _forget_scopes(connection, lane_ids, event_id)
             else:
                 told = select(memory_history.c.memory_id).where(
                     memory_history.c.event_id == event_id
@@ -127,18 +129,16 @@ async def _hold_lanes(
 
 
 async def _forget_scopes(
-    connection: AsyncConnection, theirs: ColumnElement[bool], event_id: UUID
+    connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
 ) -> None:
-    """Expire all their relations, and show no model what was said there."""
-    await connection.execute(update(lanes).where(theirs).values(forgotten_seq=lanes.c.accepted_seq))
-    said = select(events.c.id).join(lanes, lanes.c.id == events.c.lane_id).where(theirs)
+    """Expire all their relations, and hide what was said there from models and searches."""
+    values = {"lane_ids": list(lane_ids), "event_id": event_id}
+    await connection.execute(statement("hide_turns"), values)
+    said = select(events.c.id).where(among(events.c.lane_id, lane_ids))
     await owe_again(connection, turn_vectors.c.event_id.in_(said))
     await connection.execute(
         update(relations)
-        .where(
-            relations.c.expired_at.is_(None),
-            relations.c.lane_id.in_(select(lanes.c.id).where(theirs)),
-        )
+        .where(relations.c.expired_at.is_(None), among(relations.c.lane_id, lane_ids))
         .values(expired_at=func.now(), ended_by=event_id)
     )
 

@@ -39,7 +39,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What a person last did to a memory of the scope: its text, or None where it was deleted."""
+    """A memory of the scope that a person changed, deleted or restored last."""
 
     memory: Remembered
     deleted: bool
@@ -79,7 +79,7 @@ def difference(live: Store, shadow: Store, edits: Sequence[Edited]) -> Differenc
         changed=changed,
         relations_added=sorted(shadow.edges - live.edges),
         relations_removed=sorted(live.edges - shadow.edges),
-        lost=[one for one in edits if _is_lost(one, theirs)],
+        lost=[one for one in edits if _is_lost(one, ours, theirs)],
     )
 
 
@@ -103,11 +103,15 @@ def _pairs(
     return pairs
 
 
-def _is_lost(edit: Edited, shadow: dict[bytes, Remembered]) -> bool:
-    """A deleted text would be back, or an edited memory would not read as it was edited."""
-    there = shadow.get(text_hash(edit.memory.text))
+def _is_lost(edit: Edited, live: dict[bytes, Remembered], shadow: dict[bytes, Remembered]) -> bool:
+    """A deleted text would be back, or an edited memory would not read as it was edited.
+
+    A text that was deleted and said again since is in both.
+    """
+    digest = text_hash(edit.memory.text)
+    there = shadow.get(digest)
     if edit.deleted:
-        return there is not None
+        return there is not None and digest not in live
     mine = edit.memory
     return there is None or (there.metadata, there.expiration_date) != (
         mine.metadata,

@@ -5,7 +5,7 @@ Every function works inside the caller's transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,8 @@ from pipeline import lexical
 from pipeline.domain import Outcome, Role, Scope
 from pipeline.errors import InvalidInput
 from pipeline.ledger.changes import Memory, text_hash
+from pipeline.ledger.filtering import among
+from pipeline.ledger.reversal import State
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
 
@@ -115,6 +117,34 @@ async def retire_all(
     found = (await connection.scalars(told.returning(memory_history.c.memory_id))).all()
     await connection.execute(statement("announce"), {"memory_ids": found})
     return list(found)
+
+
+async def states_of(
+    connection: AsyncConnection, memory_ids: Sequence[UUID]
+) -> dict[UUID, list[State]]:
+    """Every state these memories had, oldest first."""
+    table = memory_history.c
+    query = (
+        select(memory_history)
+        .where(among(table.memory_id, memory_ids))
+        .order_by(table.memory_id, table.version)
+    )
+    states: dict[UUID, list[State]] = {memory_id: [] for memory_id in memory_ids}
+    for row in await connection.execute(query):
+        states[row.memory_id].append(_state(row))
+    return states
+
+
+def _state(row: Row[Any]) -> State:
+    return State(
+        text=row.new_text,
+        metadata=row.metadata,
+        expiration_date=row.expiration_date,
+        event_id=row.event_id,
+        message_ordinal=row.message_ordinal,
+        undoes=row.undoes,
+        valid_from=row.valid_from,
+    )
 
 
 def text_columns(text: str) -> dict[str, Any]:

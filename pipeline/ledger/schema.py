@@ -7,6 +7,7 @@
     projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
                   │         │         └─── turn_vectors   what search by meaning compares of it
                   │         ├──< receipts          what became of each fact
+                  │         ├──< cleared_lanes     which turns a delete_all hid
                   │         ├─── stage_runs        what each stage of its batch put out, its cost
                   │         └─── failed_runs       what tries cost that came to nothing
                   ├──< memories ─< memory_history  current state, and every state it ever had
@@ -59,6 +60,7 @@ from pipeline.ledger.vector_tables import rebuilt, turn_vectors, vector_indexes
 
 __all__ = [
     "api_keys",
+    "cleared_lanes",
     "cooldowns",
     "entities",
     "events",
@@ -165,6 +167,16 @@ events = Table(
     # is short, and reads the backlog of all scopes for the few events of one.
     Index("ix_events_completed", "completed_at"),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+)
+
+# Which turns of a lane a delete_all hid: those after `before_seq`, up to `after_seq`.
+cleared_lanes = Table(
+    "cleared_lanes",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("lane_id", Uuid, primary_key=True, index=True),
+    Column("before_seq", BigInteger, nullable=False),
+    Column("after_seq", BigInteger, nullable=False),
 )
 
 messages = Table(

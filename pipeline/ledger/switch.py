@@ -11,21 +11,22 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, func, or_, select, update
+from sqlalchemy import and_, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Entity, Outcome, Scope, Status, Wake
+from pipeline.domain import Entity, EventType, Scope, Status, Wake
 from pipeline.errors import Conflict
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
 from pipeline.ledger.effects import entity_id
 from pipeline.ledger.events import FINAL
+from pipeline.ledger.memory_rows import states_of
+from pipeline.ledger.reversal import State, standing
 from pipeline.ledger.schema import (
     entities,
     events,
     lanes,
     memories,
-    memory_history,
     relations,
     shadows,
 )
@@ -33,6 +34,16 @@ from pipeline.ledger.shadows import Shadow, Shadows, hold, read, sweep_out
 from pipeline.ledger.sql import statement
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
+
+# The columns that are compared.
+COMPARED = (
+    memories.c.id,
+    memories.c.text,
+    memories.c.metadata,
+    memories.c.expiration_date,
+    memories.c.event_id,
+    memories.c.message_ordinal,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,7 @@ class Switch:
             _refuse_early(shadow)
             await _refuse_busy(connection, shadow.scope)
             await _refuse_undone(connection, shadow)
+            await _refuse_restored(connection, shadow)
             copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
             if copied:
                 return Switched(behind=copied, wake=wake)
@@ -146,10 +158,36 @@ async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
         )
 
 
+async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
+    """What an undo of a delete_all brought back after it was left out of the copy."""
+    copies, ours = events.alias("copies"), events.alias("ours")
+    copied = exists().where(copies.c.project_id == shadow.id, copies.c.copy_of == ours.c.id)
+    restored = await connection.scalar(
+        select(ours.c.id)
+        .join(lanes, lanes.c.id == ours.c.lane_id)
+        .join(shadows, shadows.c.id == shadow.id)
+        .where(
+            ours.c.lane_id == shadow.scope.lane_id,
+            ours.c.event_type == EventType.ADD,
+            ours.c.seq.between(lanes.c.forgotten_seq + 1, shadows.c.copied_seq),
+            ours.c.undone_at.is_(None),
+            ours.c.status != Status.CANCELLED,
+            ~copied,
+        )
+        .limit(1)
+    )
+    if restored is not None:
+        raise Conflict(
+            f"Event {restored} was deleted with its scope when this replay began and has been"
+            " brought back since: discard the replay and begin another."
+        )
+
+
 async def _refuse_loss(connection: AsyncConnection, shadow: Shadow) -> None:
     found = await _difference(connection, shadow)
     said = [
-        f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited'} by a person."
+        f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
+        " by a person."
         for edit in found.lost
     ]
     if failed := await _failed_anew(connection, shadow):
@@ -182,7 +220,7 @@ async def _difference(connection: AsyncConnection, shadow: Shadow) -> Difference
 async def _store(connection: AsyncConnection, scope: Scope) -> Store:
     """What a scope holds. A copy's event goes by the name of its original."""
     query = (
-        select(memories, events.c.copy_of)
+        select(*COMPARED, events.c.copy_of)
         .join(events, events.c.id == memories.c.event_id, isouter=True)
         .where(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
         .order_by(events.c.seq, memories.c.message_ordinal, memories.c.text)
@@ -200,29 +238,44 @@ async def _store(connection: AsyncConnection, scope: Scope) -> Store:
 
 
 async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
-    """Memories of the scope whose newest state a person brought about."""
-    newest = and_(
-        memory_history.c.memory_id == memories.c.id,
-        memory_history.c.version == memories.c.version,
+    """What people did to memories of the scope and nothing has changed or undone since: edits,
+    deletes, and undos that brought back what no replay reads any more.
+    """
+    mine = and_(memories.c.lane_id == scope.lane_id, memories.c.replaced_by.is_(None))
+    query = select(*COMPARED).where(mine).order_by(memories.c.updated_at, memories.c.id)
+    rows = (await connection.execute(query)).all()
+    states = await states_of(connection, [row.id for row in rows])
+    adds = await _adds(connection, scope)
+    edits = []
+    for row in rows:
+        last = next(reversed(standing(states[row.id])), None)
+        if last is not None and _by_person(last, adds):
+            edits.append(Edited(_remembered(row, row.event_id), deleted=last.text is None))
+    return edits
+
+
+def _by_person(state: State, adds: Mapping[UUID, bool]) -> bool:
+    if state.event_id is None or state.event_id not in adds:
+        return True
+    return state.text is not None and not adds[state.event_id]
+
+
+async def _adds(connection: AsyncConnection, scope: Scope) -> dict[UUID, bool]:
+    """The scope's adds, and whether a replay works them again."""
+    replayed = and_(
+        events.c.seq > lanes.c.forgotten_seq,
+        events.c.undone_at.is_(None),
+        events.c.status != Status.CANCELLED,
     )
     query = (
-        select(memories, memory_history.c.event.label("edit"))
-        .join(memory_history, newest)
-        .where(
-            memories.c.lane_id == scope.lane_id,
-            memories.c.replaced_by.is_(None),
-            memory_history.c.event_id.is_(None),
-            memory_history.c.undoes.is_(None),
-        )
-        .order_by(memories.c.updated_at, memories.c.id)
+        select(events.c.id, replayed.label("replayed"))
+        .join(lanes, lanes.c.id == events.c.lane_id)
+        .where(events.c.lane_id == scope.lane_id, events.c.event_type == EventType.ADD)
     )
-    return [
-        Edited(_remembered(row, row.event_id), deleted=row.edit == Outcome.DELETE)
-        for row in await connection.execute(query)
-    ]
+    return {row.id: row.replayed for row in await connection.execute(query)}
 
 
-def _remembered(row: Row[Any], event_id: UUID | None) -> Remembered:
+def _remembered(row: Any, event_id: UUID | None) -> Remembered:
     return Remembered(
         row.id, row.text, row.metadata, row.expiration_date, event_id, row.message_ordinal
     )

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, exists, func, select, update
+from sqlalchemy import Row, and_, exists, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -20,9 +19,11 @@ from pipeline.domain import Outcome, Status
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
-from pipeline.ledger.memory_rows import as_memory, bump, remember, text_columns
-from pipeline.ledger.reversal import Place, State, Step, way_back, with_free_texts
+from pipeline.ledger.filtering import among
+from pipeline.ledger.memory_rows import as_memory, bump, remember, states_of, text_columns
+from pipeline.ledger.reversal import Place, Step, way_back, with_free_texts
 from pipeline.ledger.schema import (
+    cleared_lanes,
     events,
     lanes,
     memories,
@@ -30,6 +31,7 @@ from pipeline.ledger.schema import (
     relations,
     turn_vectors,
 )
+from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import owe_again
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
@@ -90,6 +92,7 @@ class Undo:
                     .returning(events.c.undone_at)
                 )
                 await owe_again(connection, turn_vectors.c.event_id == event_id)
+                await _show_turns(connection, event_id)
         except IntegrityError:  # a person took one of the texts in between
             raise Conflict(CHANGED_MEANWHILE) from None
         return Undone(
@@ -103,10 +106,12 @@ class Undo:
 
 
 async def _held(connection: AsyncConnection, project_id: UUID, event_id: UUID) -> Row[Any]:
-    """The event as it is under its lane's lock: no stage writes to the scope meanwhile."""
+    """The event under the locks of its lane and of those it cleared: no stage writes there."""
     mine = and_(events.c.project_id == project_id, events.c.id == event_id)
-    lane_id = select(events.c.lane_id).where(mine).scalar_subquery()
-    await connection.execute(select(lanes.c.id).where(lanes.c.id == lane_id).with_for_update())
+    own = select(events.c.lane_id).where(mine)
+    cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event_id)
+    both = or_(lanes.c.id.in_(own), and_(lanes.c.project_id == project_id, lanes.c.id.in_(cleared)))
+    await connection.execute(select(lanes.c.id).where(both).order_by(lanes.c.id).with_for_update())
     found: Row[Any] | None = (await connection.execute(select(events).where(mine))).one_or_none()
     if found is None:
         raise NotFound(NO_SUCH_EVENT)
@@ -136,13 +141,7 @@ async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) 
     standing = and_(memories.c.id.in_(touched), memories.c.replaced_by.is_(None))
     locked = select(memories).where(standing).order_by(memories.c.id)
     current = (await connection.execute(locked.with_for_update())).all()
-    history = (
-        select(memory_history)
-        .where(table.memory_id.in_([row.id for row in current]))
-        .order_by(table.memory_id, table.version)
-    )
-    rows = (await connection.execute(history)).all()
-    states = {of: [_state(row) for row in group] for of, group in groupby(rows, _memory_id)}
+    states = await states_of(connection, [row.id for row in current])
     ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
     steps = [step for step in ways if step is not None]
     return with_free_texts(steps, await _holders(connection, steps))
@@ -224,18 +223,9 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
     return gone.rowcount, back.rowcount
 
 
-def _memory_id(row: Row[Any]) -> UUID:
-    memory_id: UUID = row.memory_id
-    return memory_id
-
-
-def _state(row: Row[Any]) -> State:
-    return State(
-        text=row.new_text,
-        metadata=row.metadata,
-        expiration_date=row.expiration_date,
-        event_id=row.event_id,
-        message_ordinal=row.message_ordinal,
-        undoes=row.undoes,
-        valid_from=row.valid_from,
-    )
+async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
+    """Let the turns be found again that the event hid, if it was a delete_all."""
+    values = {"event_id": event_id}
+    shown = (await connection.scalars(statement("show_turns"), values)).all()
+    if shown:
+        await owe_again(connection, among(turn_vectors.c.lane_id, shown))

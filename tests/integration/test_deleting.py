@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 
 from pipeline import erasure
@@ -329,3 +330,139 @@ async def test_a_batch_of_a_thousand_is_taken_and_one_more_refused(service: Serv
         assert f"Maximum of 1000 memories can be {done} in a single request" in said(answer)
         answer = await service.client.request(method, "/v1/batch/", json={"memories": many[1:]})
         assert answer.status_code == 404
+
+
+# ── undo of a delete, and replays after it ───────────────────────────────────────────────────────
+
+
+async def turns(service: Service) -> set[str]:
+    found = await service.search("peanuts Berlin", threshold=0, include=["turns"])
+    return {one["memory"] for one in found}
+
+
+async def undo(service: Service, event: dict[str, Any]) -> None:
+    answer = await service.client.post(f"/v1/event/{event['id']}/undo/")
+    assert answer.status_code == 200, answer.text
+
+
+async def replay(service: Service) -> str:
+    """A replay of maya's scope that has ended."""
+    begun = await service.client.post("/v1/replays/", json={"user_id": "maya"})
+    assert begun.status_code == 200, begun.text
+    await service.engine.drain()
+    return str(begun.json()["id"])
+
+
+async def switch(service: Service, replay_id: str) -> httpx.Response:
+    return await service.client.post(f"/v1/replays/{replay_id}/switch/")
+
+
+async def edits_lost(service: Service, replay_id: str) -> set[tuple[str, str]]:
+    diff = (await service.client.get(f"/v1/replays/{replay_id}/diff/")).json()
+    return {(one["memory"], one["edit"]) for one in diff["edits_lost"]}
+
+
+BERLIN, PEANUTS = "I live in Berlin.", "I am allergic to peanuts."
+
+
+async def test_an_undo_of_a_delete_shows_the_turns_again(service: Service) -> None:
+    await service.add(BERLIN)
+    await service.add(PEANUTS, agent_id="bot")
+    await service.engine.turns.catch_up()
+    event = await delete(service, {"user_id": "maya"})
+    await service.engine.turns.catch_up()
+    assert await turns(service) == set()
+    await undo(service, event)
+    assert await turns(service) == {BERLIN, PEANUTS}
+    await service.engine.turns.catch_up()
+    held = [
+        record
+        for name in await service.engine.vectors.list_cols()
+        for record in await service.engine.vectors.list(name, where={}, limit=100)
+    ]
+    assert len(held) == 4  # two memories and two turns
+
+
+async def test_a_replay_after_an_undone_delete_keeps_what_came_back(service: Service) -> None:
+    for text in (BERLIN, PEANUTS):
+        await service.add(text)
+    await undo(service, await delete(service, {"user_id": "maya"}))
+    await service.add("I play chess.")
+    before = await texts(service)
+    replay_id = await replay(service)
+    assert await edits_lost(service, replay_id) == set()
+    switched = await switch(service, replay_id)
+    assert switched.status_code == 200, switched.text
+    assert await texts(service) == before
+    assert len(before) == 3
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_two_deletes_are_undone_in_either_order(service: Service, first: int) -> None:
+    deletes = []
+    for text in (BERLIN, PEANUTS):
+        await service.add(text)
+        deletes.append(await delete(service, {"user_id": "maya"}))
+    await undo(service, deletes[first])
+    assert await turns(service) == (set() if first == 0 else {PEANUTS})
+    await undo(service, deletes[1 - first])
+    assert await turns(service) == {BERLIN, PEANUTS}
+    assert len(await texts(service)) == 2
+
+
+async def test_what_a_replay_cannot_read_is_not_lost_unseen(service: Service) -> None:
+    """The first of two deletes is undone: its memory is back, its turn still hidden."""
+    await service.add(BERLIN)
+    event = await delete(service, {"user_id": "maya"})
+    await service.add(PEANUTS)
+    await delete(service, {"user_id": "maya"})
+    await undo(service, event)
+    await service.add("I play chess.")
+    replay_id = await replay(service)
+    assert await edits_lost(service, replay_id) == {("User lives in Berlin", "UPDATE")}
+    refused = await switch(service, replay_id)
+    assert (refused.status_code, "restored by a person" in said(refused)) == (409, True)
+
+
+async def test_a_replay_from_before_an_undo_is_not_switched_on(service: Service) -> None:
+    await service.add(BERLIN)
+    event = await delete(service, {"user_id": "maya"})
+    await service.add(PEANUTS)
+    replay_id = await replay(service)
+    await undo(service, event)
+    refused = await switch(service, replay_id)
+    assert (refused.status_code, "brought back since" in said(refused)) == (409, True)
+
+
+async def test_no_replay_brings_back_unseen_what_a_filter_deleted(service: Service) -> None:
+    await service.add(BERLIN)
+    await service.add(PEANUTS, metadata={"topic": "health"})
+    event = await delete(service, {"user_id": "maya", "metadata.topic": "health"})
+    lost = {("User is allergic to peanuts", "DELETE")}
+    replay_id = await replay(service)
+    assert await edits_lost(service, replay_id) == lost
+    assert (await switch(service, replay_id)).status_code == 409
+    assert await texts(service) == {"User lives in Berlin"}
+    await undo(service, event)
+    assert await edits_lost(service, replay_id) == set()
+    assert (await switch(service, replay_id)).status_code == 200
+    assert len(await texts(service)) == 2
+
+
+async def test_an_edit_that_an_undo_brought_back_is_not_lost_unseen(service: Service) -> None:
+    await service.add(BERLIN, metadata={"of": "a form"})
+    [memory] = await service.listed()
+    await service.client.put(f"{ALL}{memory['id']}/", json={"text": "User lives in Bern"})
+    await undo(service, await delete(service, {"user_id": "maya", "metadata.of": "a form"}))
+    replay_id = await replay(service)
+    assert await edits_lost(service, replay_id) == {("User lives in Bern", "UPDATE")}
+
+
+async def test_what_was_deleted_and_said_again_is_not_lost(service: Service) -> None:
+    await service.add(BERLIN)
+    [memory] = await service.listed()
+    await service.client.delete(f"{ALL}{memory['id']}/")
+    await service.add(BERLIN)
+    replay_id = await replay(service)
+    assert await edits_lost(service, replay_id) == set()
+    assert (await switch(service, replay_id)).status_code == 200

@@ -37,6 +37,7 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 ERASED = {
     "memories", "memory_history", "messages", "receipts", "idempotency_keys", "relations",
     "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt", "turn_vectors",
+    "cleared_lanes",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs"}
 NOBODY_S = {

@@ -36,6 +36,8 @@ WITH theirs AS (
         fence = fence + 1, owner = NULL, due_at = NULL, attempts = 0, waits = 0, wait_code = NULL,
         width = NULL
     WHERE id = ANY (CAST(:lane_ids AS uuid[]))
+), cleared AS (
+    DELETE FROM cleared_lanes WHERE lane_id = ANY (CAST(:lane_ids AS uuid[]))
 ), own AS (
     UPDATE lanes SET
         accepted_seq = before + moved + 1,

@@ -1,0 +1,14 @@
+-- Hide all that was said so far in these lanes, which are locked by now. Each clearing notes from where
+-- to where it hid something, so that an undo can take exactly that back. A lane where nothing was said
+-- since the last clearing stays as it is: the ranges of one lane join end to end and never overlap.
+WITH hidden AS (
+    UPDATE lanes SET forgotten_seq = before.accepted_seq
+    FROM lanes before
+    WHERE lanes.id = ANY (CAST(:lane_ids AS uuid[])) AND before.id = lanes.id
+      AND EXISTS (
+          SELECT FROM events e
+          WHERE e.lane_id = before.id AND e.seq > before.forgotten_seq AND e.event_type = 'ADD')
+    RETURNING lanes.id, before.forgotten_seq AS before_seq, lanes.forgotten_seq AS after_seq
+)
+INSERT INTO cleared_lanes (event_id, lane_id, before_seq, after_seq)
+SELECT CAST(:event_id AS uuid), id, before_seq, after_seq FROM hidden
