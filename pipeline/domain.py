@@ -252,10 +252,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """A model's answer and what it cost."""
+    """A model's answer and what it cost. `note` explains an event without facts on its receipt."""
 
     value: T
     usage: Usage = field(default_factory=Usage)
+    note: str | None = None
 
 
 class EventType(StrEnum):

@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """`note` says why there are no facts, where there are none; `answer` is that to a question."""
+    """`note` says why an event has no facts, where it has none; `answer` is that to a question."""
 
     facts: tuple[Fact, ...]
     note: str | None = None

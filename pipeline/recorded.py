@@ -49,8 +49,8 @@ class RecordedModel:
         return NAME
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        recorded = await self._recorded()
-        return Answer(_saved(recorded, Extracted).facts, COST)
+        extracted = _saved(await self._recorded(), Extracted)
+        return Answer(extracted.facts, COST, extracted.note)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions

@@ -21,7 +21,7 @@ async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
     answer = await model.extract(
         ExtractionRequest(batch.messages, batch.context, batch.options.instructions)
     )
-    return replace(_finished(answer.value, NOTHING_FOUND), usage=answer.usage)
+    return replace(_finished(answer.value, answer.note or NOTHING_FOUND), usage=answer.usage)
 
 
 def verbatim(batch: Batch) -> tuple[Fact, ...]:
@@ -34,6 +34,5 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
 
 
 def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
-    if facts:
-        return Finished(dump(Extracted(facts)), StageName.RETRIEVE)
-    return Finished(dump(Extracted((), why_none)), None)
+    """`why_none` is kept beside facts, too: other events of the batch may have none."""
+    return Finished(dump(Extracted(facts, why_none)), StageName.RETRIEVE if facts else None)

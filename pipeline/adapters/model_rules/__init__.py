@@ -11,8 +11,10 @@ for tests, no match for a language model.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
@@ -36,6 +38,12 @@ __all__ = ["RulesModel"]
 NAME = "local/rules"
 # Nothing is called and nothing is spent: receipts show zeros, not blanks.
 USAGE = Usage(model=NAME, calls=0)
+# Sizes up to which an answer takes a few milliseconds and is computed on the event loop: a thread
+# costs more. Characters read, and pairs of texts compared.
+INLINE_CHARS = 2_000
+INLINE_PAIRS = 2_000
+
+T = TypeVar("T")
 
 
 class RulesModel:
@@ -44,28 +52,46 @@ class RulesModel:
     Raises nothing: text that no rule knows gives no facts, a plain ADD and no relations.
     """
 
+    def __init__(self) -> None:
+        # One thread: two would only take turns with each other and with the event loop.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-rules")
+
     @property
     def name(self) -> str:
         return NAME
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         """The facts user messages state; see `extract_facts`."""
-        return Answer(extract_facts(request), USAGE)
+        speakers = {sourced.message.name for sourced in request.messages}
+        context = sum(len(message.content) for message in request.context) * len(speakers)
+        chars = context + sum(len(sourced.message.content) for sourced in request.messages)
+        facts, note = await self._run(chars <= INLINE_CHARS, lambda: extract_facts(request))
+        return Answer(facts, USAGE, note)
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         """Exactly one decision a fact, in order; `instructions` are for language models."""
-        return Answer(decide_facts(facts, neighbours), USAGE)
+        pairs = len(facts) * (len(facts) + len(neighbours))
+        decisions = await self._run(pairs <= INLINE_PAIRS, lambda: decide_facts(facts, neighbours))
+        return Answer(decisions, USAGE)
 
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
         """The edges the facts state, and the ids of current edges they end."""
-        return Answer(relate_facts(facts, current), USAGE)
+        pairs = len(facts) * (len(facts) + len(current))
+        changes = await self._run(pairs <= INLINE_PAIRS, lambda: relate_facts(facts, current))
+        return Answer(changes, USAGE)
 
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
         """The object filled by words alone; its instructions are for language models."""
-        return Answer(fill(question, memories), USAGE)
+        return Answer(await self._run(False, lambda: fill(question, memories)), USAGE)
+
+    async def _run(self, inline: bool, answer: Callable[[], T]) -> T:
+        """`answer()`, off the event loop where it takes long."""
+        if inline:
+            return answer()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, answer)

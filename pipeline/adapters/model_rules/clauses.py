@@ -7,17 +7,23 @@ from dataclasses import dataclass
 
 from pipeline.adapters.model_rules.words import ADVERBS, CLOSERS, KIN, OPENERS, PAUSED, PETS, either
 
-# Longer than anybody says in one breath: pasted text, which these rules would only misread.
+# A longer sentence is pasted text, which these rules would only misread. The patterns below are not
+# all linear in the sentence's length: the limit is what bounds them.
 LONGEST_SENTENCE_CHARS = 400
 
-# Written forms made one, in this order, before anything is read.
+FENCE = "```"
+PLAIN_QUOTES = str.maketrans(
+    dict.fromkeys("\u2018\u2019\u02bc\u00b4`", "'") | dict.fromkeys("\u201c\u201d", '"')
+)
+# What decides where a sentence ends. Read in whole messages, so each is linear in their length.
+MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r" ?[\u2013\u2014] ?| -{1,2} "), ", "),
+    (re.compile(r"[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]++"
+                r"|(?<=\s)[:;]-?[)(DPp](?=\s|$)"), " . "),
+    (re.compile(r"\b(Dr|Mr|Mrs|Ms|St|Prof|vs|approx)\.(?= )", re.IGNORECASE), r"\1"),
+)  # fmt: skip
+# Written forms made one, in this order, before a sentence is read.
 SPELLINGS: tuple[tuple[str, str], ...] = (
-    (r"```.*?(?:```|$)", " . "),
-    (r"[\u2018\u2019\u02bc\u00b4`]", "'"),
-    (r"[\u201c\u201d]", '"'),
-    (r"\s*[\u2013\u2014]\s*|\s+-{1,2}\s+", ", "),
-    (r"[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]+|(?<=\s)[:;]-?[)(DPp](?=\s|$)", " . "),
-    (r"\b(Dr|Mr|Mrs|Ms|St|Prof|vs|approx)\.(?= )", r"\1"),
     (r"\b[Cc]an't\b|\bcant\b", "cannot"),
     (r"\b[Ww]on't\b", "will not"),
     (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should|must)n'?t\b", r"\1 not"),
@@ -39,16 +45,16 @@ SPELLINGS: tuple[tuple[str, str], ...] = (
     (r"\bcolor\b", "colour"),
     (r"\banymore\b", "any more"),
     (r"\b(\d+)[- ]years?[- ]old\b|\b(\d+) ?yo\b", r"\1\2 years old"),
-    (r"[ \t\r\f\v]+", " "),
 )  # fmt: skip
-COMPILED_SPELLINGS = tuple(
-    (re.compile(pattern, re.IGNORECASE | re.DOTALL), new) for pattern, new in SPELLINGS
-)
+COMPILED_SPELLINGS = tuple((re.compile(pattern, re.IGNORECASE), new) for pattern, new in SPELLINGS)
 
-SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*(?:\s+|$)|\s*\n\s*|;\s+")
-BULLET = re.compile(r"^\s*(?:[-*\u2022>]+|\d{1,2}[.)])\s+")
-OPENING = re.compile(rf"^(?:{OPENERS}\b[\s,.!:]*|{PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)", re.IGNORECASE)
-CLOSING = re.compile(rf"(?:,? {CLOSERS})$|[\s,.!?:\"')(]+$", re.IGNORECASE)
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*+(?: |$)|; ")
+BULLET = re.compile(r"^(?:[-*\u2022>]+|\d{1,2}[.)]) ")
+OPENINGS = re.compile(rf"(?:{OPENERS}\b[\s,.!:]*|{PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)*+", re.IGNORECASE)
+CLOSING = re.compile(rf"(?:,? {CLOSERS})$", re.IGNORECASE)
+CLOSING_MARKS = " \t\n,.!?:\"')("
+# A closer and what may stand before it: as much of the end as has to be looked at.
+LONGEST_CLOSER_CHARS = 32
 FILLER = re.compile(rf"\b{ADVERBS} ", re.IGNORECASE)
 
 QUESTION = re.compile(
@@ -135,30 +141,46 @@ class Sentence:
     stated: bool
 
 
-def normalise(text: str) -> str:
-    """One spelling of quotes, dashes and contractions; code blocks and emoji become full stops."""
+def lines(text: str) -> list[str]:
+    """The lines of a message with plain quotes and single spaces; code, dashes, emoji taken out."""
+    prose = " . ".join(text.split(FENCE)[::2]).translate(PLAIN_QUOTES)
+    found = []
+    for raw in prose.split("\n"):
+        line = " ".join(raw.split())
+        for pattern, new in MARKS:
+            line = pattern.sub(new, line)
+        found.append(" ".join(line.split()))
+    return found
+
+
+def normalise(sentence: str) -> str:
+    """One spelling of contractions."""
     for pattern, new in COMPILED_SPELLINGS:
-        text = pattern.sub(new, text)
-    return text.strip()
+        sentence = pattern.sub(new, sentence)
+    return sentence.strip()
 
 
 def sentences(text: str) -> list[Sentence]:
-    """The sentences of a message, contractions written out, openers such as "hi" taken off."""
+    """The sentences of a message, contractions written out, openers such as "hi" taken off.
+
+    Linear in the length of the message: what is too long for a sentence is dropped first.
+    """
     found = []
-    for raw in SENTENCE_END.split(normalise(text)):
-        bare = trim(BULLET.sub("", raw))
-        if bare and len(bare) <= LONGEST_SENTENCE_CHARS:
+    for raw in (piece for line in lines(text) for piece in SENTENCE_END.split(line)):
+        if len(raw) <= LONGEST_SENTENCE_CHARS:
+            bare = trim(normalise(BULLET.sub("", raw)))
             asked = raw.rstrip(" \"')").endswith("?") or QUESTION.match(bare)
-            found.append(Sentence(bare, not asked and not SUPPOSING.search(bare)))
+            if bare:
+                found.append(Sentence(bare, not asked and not SUPPOSING.search(bare)))
     return found
 
 
 def trim(text: str) -> str:
-    """`text` without openers and closers, however many are stacked."""
-    before = None
-    while text != before:
-        before = text
-        text = CLOSING.sub("", OPENING.sub("", text, count=1), count=1)
+    """`text` without openers and closers, however many are stacked: one pass from each end."""
+    opening = OPENINGS.match(text)
+    text = text[opening.end() if opening else 0 :].rstrip(CLOSING_MARKS)
+    while closing := CLOSING.search(text, max(0, len(text) - LONGEST_CLOSER_CHARS)):
+        text = text[: closing.start()].rstrip(CLOSING_MARKS)
     return text
 
 

@@ -243,8 +243,9 @@ DEATH = re.compile(
 
 
 # A batch reads each stored sentence once a fact; parsing anew took 0.4 s for 20 facts and 100
-# memories (measured on this host), kept it is a tenth of that.
-@lru_cache(maxsize=1024)
+# memories (measured on this host), kept it is a tenth of that. Large enough for a batch of the most
+# facts `extract` gives and the memories nearest to each.
+@lru_cache(maxsize=4096)
 def slots_of(text: str) -> tuple[Slot, ...]:
     """Every slot of a sentence: "works as a nurse at Charité" has two."""
     plain, when = _plain(text)

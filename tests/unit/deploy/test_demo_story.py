@@ -48,7 +48,7 @@ def test_the_rules_answer_the_story_with_the_promised_mix_and_a_reason_each() ->
         for turn in session.turns:
             message = Message(Role.USER, turn.user, told.speaker)
             said = SourcedMessage(Source(0, 0), message, session.at)
-            facts = extract_facts(ExtractionRequest([said]))
+            facts, _ = extract_facts(ExtractionRequest([said]))
             neighbours = [Neighbour(known, text, 0.5) for known, text in stored.items()]
             for decision in decide_facts(facts, neighbours):
                 seen.setdefault(decision.outcome, []).append(decision.reason)
@@ -65,5 +65,5 @@ def test_each_sentence_of_the_burst_is_one_fact_of_the_rules() -> None:
     for person in story.load().burst:
         for words in person.says:
             said = SourcedMessage(Source(0, 0), Message(Role.USER, words, person.speaker), moment)
-            facts = extract_facts(ExtractionRequest([said]))
+            facts, _ = extract_facts(ExtractionRequest([said]))
             assert [fact.text.split()[0] for fact in facts] == [person.speaker]

@@ -1,0 +1,107 @@
+"""Long and hostile messages: `local/rules` reads them in linear time, within limits it states."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from itertools import count
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.model_rules.extract import (
+    MOST_BATCH_FACTS,
+    MOST_MESSAGE_CHARS,
+    NOT_UNDERSTOOD,
+    TOO_LONG,
+    extract_facts,
+)
+from pipeline.domain import Instructions, Message, Role, Source, SourcedMessage
+from pipeline.ports import ExtractionRequest
+
+SAID_AT = datetime(2026, 3, 9, 18, 30, tzinfo=UTC)
+# Generous: each of these takes milliseconds in linear time, and took 5 to 60 s in quadratic time.
+BOUND_S = 5.0
+
+
+def request(content: str) -> ExtractionRequest:
+    message = Message(Role.USER, content)
+    return ExtractionRequest([SourcedMessage(Source(0, 0), message, SAID_AT)])
+
+
+def filled(unit: str, tail: str = "") -> str:
+    """`unit` repeated up to the longest message that is read."""
+    return unit * ((MOST_MESSAGE_CHARS - len(tail)) // len(unit)) + tail
+
+
+HOSTILE = {
+    "openers": filled("so "),
+    "closers": filled(" too", "\n"),
+    "blanks": filled(" ", "a"),
+    "blank lines": filled("\n ", "a"),
+    "tabs before a dash": filled("\t", "-a"),
+    "marks before a word": filled("!", "a"),
+    "ellipses": filled("\u2026 .", "a"),
+    "closing quotes": filled('.")', "a"),
+    "brackets": filled('")', "a"),
+    "fences": filled("```a"),
+    "one word": filled("a"),
+    "apostrophes": filled("a'"),
+    "relatives": filled("my sister "),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_message_is_read_in_linear_time(text: str) -> None:
+    started = time.perf_counter()
+    facts, note = extract_facts(request(text))
+    assert (facts, note) == ((), NOT_UNDERSTOOD)
+    assert time.perf_counter() - started < BOUND_S
+
+
+@pytest.mark.parametrize("before", ["so " * 100, " " * 1_000, "!" * 1_000, "x" * 1_000 + ". "])
+def test_a_statement_after_noise_is_still_read(before: str) -> None:
+    facts, _ = extract_facts(request(f"{before}\nso, well, I live in Turin too, by the way!"))
+    assert [fact.text for fact in facts] == ["User lives in Turin"]
+
+
+def test_a_message_over_the_limit_is_not_read_and_the_note_states_the_limit() -> None:
+    facts, note = extract_facts(request("so " * 20_000))
+    assert (facts, note) == ((), TOO_LONG)
+    assert f"{MOST_MESSAGE_CHARS:,}" in note
+
+
+async def test_a_long_list_of_facts_is_cut_at_the_limit_and_decided_fast() -> None:
+    content = "".join(f"I like sport{at}. I have a cat{at}. " for at in range(400))
+    started = time.perf_counter()
+    model = RulesModel()
+    answer = await model.extract(request(content))
+    assert (len(answer.value), answer.note) == (MOST_BATCH_FACTS, TOO_LONG)
+    assert len((await model.decide(answer.value, [], Instructions())).value) == MOST_BATCH_FACTS
+    assert time.perf_counter() - started < BOUND_S
+
+
+def test_reading_stops_when_the_cpu_budget_is_spent() -> None:
+    ticks = count()
+    facts, note = extract_facts(
+        request("I like tea. I like jazz. I like chess."), clock=lambda: next(ticks) * 0.75
+    )
+    assert [fact.text for fact in facts] == ["User likes tea"]
+    assert note == TOO_LONG
+
+
+async def test_the_event_loop_turns_while_a_long_message_is_read() -> None:
+    reading = asyncio.ensure_future(RulesModel().extract(request(filled("I like tea and so. "))))
+    turns = 0
+    while not reading.done():
+        await asyncio.sleep(0)
+        turns += 1
+    # One turn to start it and one to see its end, if it were read on the loop.
+    assert turns > 10
+    assert reading.result().value
+
+
+async def test_an_event_without_facts_states_what_local_rules_reads() -> None:
+    answer = await RulesModel().extract(request("hey im a backend dev at stripe, ich wohne in Ulm"))
+    assert answer.value == ()
+    assert answer.note == NOT_UNDERSTOOD
+    assert "MEMLANE_LLM__MODEL" in NOT_UNDERSTOOD
