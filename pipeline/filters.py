@@ -4,13 +4,18 @@
     {"AND": [{"user_id": "maya"}, {"NOT": {"run_id": "*"}}]}   AND, OR, NOT nest
     {"created_at": {"gte": "2026-01-01"}, "metadata.trip": "lisbon"}
 
-Ignoring a part one does not know would widen a read, and a delete.
+Metadata: numbers compare as numbers, strings as strings by code points (so ISO dates sort), and a
+missing key or another type is never greater or less. `ne` and `nin` hold for a missing key; a null
+equals a stored null only; {"ne": "*"} is a missing key or a null.
+
+Ignoring a part that is not understood would widen a read, and under NOT a delete.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,13 +41,27 @@ ALIASES = {
 OPERATORS = {
     "entity": ("eq", "ne", "in"),
     "time": ("eq", "ne", "gt", "gte", "lt", "lte", "in"),
-    "metadata": ("eq", "ne", "contains"),
+    "metadata": (
+        "eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains",
+    ),
     "text": ("eq", "contains", "icontains"),
     "keywords": ("contains", "icontains"),
     "categories": ("eq", "ne", "in", "contains"),
     "attributed_to": ("eq", "ne", "in"),
     "memory_ids": ("in",),
-}
+}  # fmt: skip
+ORDERED, LISTED = ("gt", "gte", "lt", "lte"), ("in", "nin")
+PATTERNS = ("contains", "icontains")
+# Operator names of other query languages, without `$`, `_` and blanks. An object with one of them
+# as a key is a condition that is not supported, not a value to compare with.
+FOREIGN_OPERATORS = {
+    "all", "and", "any", "between", "contain", "containsall", "containsany", "elemmatch", "empty",
+    "endswith", "equal", "equals", "exists", "ge", "greaterthan", "ieq", "ilike", "is", "isempty",
+    "isnot", "isnull", "le", "lessthan", "like", "match", "matches", "mod", "neq", "nor", "not",
+    "notcontains", "notequal", "notequals", "noteq", "notexists", "notin", "notlike", "notnull",
+    "null", "or", "overlaps", "prefix", "range", "regex", "regexp", "size", "startswith", "suffix",
+    "type", "wildcard",
+}  # fmt: skip
 KIND = (
     dict.fromkeys(ENTITY_IDS, "entity")
     | dict.fromkeys(TIMES, "time")
@@ -54,7 +73,11 @@ KIND = (
 # Matches whatever is not null.
 ANY = "*"
 SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outside NOT"
+# What one filter may hold: each condition is compiled, and each pattern is compared with every
+# text of the scope.
 DEEPEST = 16
+MOST_CONDITIONS, MOST_VALUES = 100, 1_000
+LONGEST_PATTERN, LONGEST_KEY = 256, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +110,7 @@ Filter = Test | AllOf | AnyOf | Not
 
 def parse(value: object) -> Filter:
     """The tree of a filter. Errors: InvalidInput that says which part, and what is allowed."""
-    return _group(value, depth=0)
+    return _Parser().group(value, depth=0)
 
 
 def require_scope(tree: Filter) -> Filter:
@@ -110,6 +133,17 @@ def pinned(tree: Filter) -> dict[str, str]:
             return {}
 
 
+def size(tree: Filter) -> int:
+    """Number of conditions."""
+    match tree:
+        case AllOf(of) | AnyOf(of):
+            return sum(size(part) for part in of)
+        case Not(of):
+            return size(of)
+        case Test():
+            return 1
+
+
 def of_ids_only(tree: Filter) -> bool:
     """It asks for nothing but entity ids, so it holds for all that a scope has, or for nothing."""
     match tree:
@@ -121,85 +155,118 @@ def of_ids_only(tree: Filter) -> bool:
             return of_ids_only(of)
 
 
-def _group(value: object, *, depth: int) -> Filter:
-    if depth > DEEPEST:
-        raise InvalidInput(f"filters nest deeper than {DEEPEST} levels.")
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"A filter must be an object, not {type(value).__name__}.")
-    if not value:
-        raise InvalidInput(f"An empty filter matches everything; {SCOPE_NEEDED}.")
-    parts = tuple(_entry(str(key), item, depth=depth) for key, item in value.items())
-    return parts[0] if len(parts) == 1 else AllOf(parts)
+class _Parser:
+    """Parses one filter and counts what it holds."""
 
+    def __init__(self) -> None:
+        self._conditions = 0
+        self._values = 0
 
-def _entry(key: str, value: object, *, depth: int) -> Filter:
-    match key:
-        case "AND":
-            return AllOf(_branches(key, value, depth=depth))
-        case "OR":
-            return AnyOf(_branches(key, value, depth=depth))
-        case "NOT":
-            branches = value if isinstance(value, list) else [value]
-            return Not(AnyOf(_branches(key, branches, depth=depth)))
-        case _:
-            return _field(ALIASES.get(key, key), value)
+    def group(self, value: object, *, depth: int) -> Filter:
+        if depth > DEEPEST:
+            raise InvalidInput(f"filters nest deeper than {DEEPEST} levels.")
+        if not isinstance(value, Mapping):
+            raise InvalidInput(f"A filter must be an object, not {type(value).__name__}.")
+        if not value:
+            raise InvalidInput(f"An empty filter matches everything; {SCOPE_NEEDED}.")
+        parts = tuple(self._entry(str(key), item, depth=depth) for key, item in value.items())
+        return parts[0] if len(parts) == 1 else AllOf(parts)
 
+    def _entry(self, key: str, value: object, *, depth: int) -> Filter:
+        match key:
+            case "AND":
+                return AllOf(self._branches(key, value, depth=depth))
+            case "OR":
+                return AnyOf(self._branches(key, value, depth=depth))
+            case "NOT":
+                branches = value if isinstance(value, list) else [value]
+                return Not(AnyOf(self._branches(key, branches, depth=depth)))
+            case _:
+                return self._field(ALIASES.get(key, key), value)
 
-def _branches(key: str, value: object, *, depth: int) -> tuple[Filter, ...]:
-    if not isinstance(value, list) or not value:
-        raise InvalidInput(f"{key} takes a list of at least one filter.")
-    return tuple(_group(branch, depth=depth + 1) for branch in value)
+    def _branches(self, key: str, value: object, *, depth: int) -> tuple[Filter, ...]:
+        if not isinstance(value, list) or not value:
+            raise InvalidInput(f"{key} takes a list of at least one filter.")
+        return tuple(self.group(branch, depth=depth + 1) for branch in value)
 
+    def _field(self, field: str, value: object) -> Filter:
+        if field.startswith("metadata.") and len(field) > len("metadata."):
+            return self._metadata(field.removeprefix("metadata."), value)
+        if field not in KIND:
+            allowed = ", ".join(["AND", "OR", "NOT", *KIND])
+            raise InvalidInput(f"Unknown filter key {field[:50]!r}. Allowed: {allowed}.")
+        if field == "metadata":
+            if not isinstance(value, Mapping) or not value:
+                raise InvalidInput("metadata takes an object of keys and conditions.")
+            return AllOf(tuple(self._metadata(str(key), held) for key, held in value.items()))
+        if isinstance(value, Mapping):
+            return self._tests(field, value)
+        if field == "keywords":
+            return self._keywords(value)
+        return self._tests(field, {"in" if isinstance(value, list) else "eq": value})
 
-def _field(field: str, value: object) -> Filter:
-    if field.startswith("metadata.") and len(field) > len("metadata."):
-        return _conditions("metadata", value, path=field.removeprefix("metadata."))
-    if field not in KIND:
-        allowed = ", ".join(["AND", "OR", "NOT", *KIND])
-        raise InvalidInput(f"Unknown filter key {field!r}. Allowed: {allowed}.")
-    if field == "metadata":
-        if not isinstance(value, Mapping) or not value:
-            raise InvalidInput("metadata takes an object of keys and conditions.")
-        return AllOf(tuple(_conditions("metadata", v, path=str(k)) for k, v in value.items()))
-    return _conditions(field, value)
-
-
-def _conditions(field: str, value: object, *, path: str | None = None) -> Filter:
-    asked = (
-        value if isinstance(value, Mapping) else {"in" if isinstance(value, list) else "eq": value}
-    )
-    allowed = OPERATORS[KIND[field]]
-    if field == "metadata" and not set(asked) & set(allowed):
-        asked = {"eq": value}  # an object to compare with, not operators
-    if field == "keywords" and not isinstance(value, Mapping):
-        return _keywords(value)
-    for operator in asked:
-        if operator not in allowed:
+    def _metadata(self, path: str, value: object) -> Filter:
+        if len(path) > LONGEST_KEY:
+            raise InvalidInput(f"A metadata key has at most {LONGEST_KEY} characters.")
+        if isinstance(value, list):
             raise InvalidInput(
-                f"{field} does not know {operator!r}. Allowed: {', '.join(allowed)}."
+                f'metadata {path!r}: a list can mean two things. Write {{"in": [...]}} for any of '
+                'its values, or {"eq": [...]} for the list itself.'
             )
-    tests = tuple(Test(field, op, _operand(field, op, v), path) for op, v in asked.items())
-    if not tests:
-        raise InvalidInput(f"{field} needs a value.")
-    return tests[0] if len(tests) == 1 else AllOf(tests)
+        if isinstance(value, Mapping) and any(map(_is_operator, value)):
+            return self._tests("metadata", value, path)
+        return self._tests("metadata", {"eq": value}, path)
+
+    def _keywords(self, value: object) -> Filter:
+        """A bare keyword is looked for in any case; of several, all must be there."""
+        words = value if isinstance(value, list) else [value]
+        tests = [self._tests("keywords", {"icontains": word}) for word in words]
+        if not tests:
+            raise InvalidInput("keywords needs a value.")
+        return tests[0] if len(tests) == 1 else AllOf(tuple(tests))
+
+    def _tests(self, field: str, asked: Mapping[Any, object], path: str | None = None) -> Filter:
+        """The conditions of one field, all of which must hold."""
+        allowed = OPERATORS[KIND[field]]
+        for operator in asked:
+            if operator not in allowed:
+                raise InvalidInput(_unsupported(field, str(operator), allowed))
+        tests = tuple(self._test(field, op, value, path) for op, value in asked.items())
+        if not tests:
+            raise InvalidInput(f"{field} needs a value.")
+        return tests[0] if len(tests) == 1 else AllOf(tests)
+
+    def _test(self, field: str, operator: str, value: object, path: str | None) -> Test:
+        self._conditions += 1
+        if self._conditions > MOST_CONDITIONS:
+            raise InvalidInput(f"filters hold more than {MOST_CONDITIONS} conditions.")
+        self._values += len(value) if isinstance(value, list) else 1
+        if self._values > MOST_VALUES:
+            raise InvalidInput(f"filters hold more than {MOST_VALUES} values.")
+        if operator not in LISTED:
+            return Test(field, operator, _operand(field, operator, value), path)
+        if not isinstance(value, list):
+            raise InvalidInput(f"{field}: {operator!r} takes a list.")
+        return Test(field, operator, [_operand(field, "eq", item) for item in value], path)
 
 
-def _keywords(value: object) -> Filter:
-    """A bare keyword is looked for in any case; of several, all must be there."""
-    words = value if isinstance(value, list) else [value]
-    if not words:
-        raise InvalidInput("keywords needs a value.")
-    tests = tuple(Test("keywords", "icontains", _text("keywords", word)) for word in words)
-    return tests[0] if len(tests) == 1 else AllOf(tests)
+def _is_operator(key: object) -> bool:
+    """Whether a key of an object is an operator, of this language or of another."""
+    name = re.sub(r"[\W_]", "", str(key)).lower()
+    known = {*OPERATORS["metadata"], *FOREIGN_OPERATORS}
+    return not name or str(key).startswith("$") or name in known
+
+
+def _unsupported(field: str, operator: str, allowed: Iterable[str]) -> str:
+    hint = ' To compare with an object, write {"eq": {...}}.' if field == "metadata" else ""
+    return f"{field} does not know {operator[:50]!r}. Allowed: {', '.join(allowed)}.{hint}"
 
 
 def _operand(field: str, operator: str, value: object) -> object:
+    if operator in PATTERNS:
+        return _pattern(field, value)
     if value == ANY and operator in ("eq", "ne"):
         return value
-    if operator == "in":
-        if not isinstance(value, list):
-            raise InvalidInput(f"{field}: 'in' takes a list.")
-        return [_operand(field, "eq", item) for item in value]
     match KIND[field]:
         case "time":
             if value is None and operator not in ("eq", "ne"):
@@ -208,9 +275,35 @@ def _operand(field: str, operator: str, value: object) -> object:
         case "memory_ids":
             return _uuid(value)
         case "metadata":
-            return value
+            return _ordered(operator, value) if operator in ORDERED else _json(value)
         case _:
             return None if value is None and operator in ("eq", "ne") else _text(field, value)
+
+
+def _pattern(field: str, value: object) -> str:
+    """Every text of a scope is searched for it, so its length is bounded."""
+    if field == "metadata" and isinstance(value, float):
+        value = str(value)
+    pattern = _text(field, value)
+    if len(pattern) > LONGEST_PATTERN:
+        raise InvalidInput(f"{field}: a pattern has at most {LONGEST_PATTERN} characters.")
+    return pattern
+
+
+def _ordered(operator: str, value: object) -> object:
+    """A number is compared with numbers, a string with strings, by code points."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"metadata: {operator!r} takes a number or a string.")
+    return _json(value)
+
+
+def _json(value: object) -> object:
+    """A value of metadata. A query string can hold what JSON cannot: NaN, sets, bytes."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInput("metadata takes values of JSON.") from None
+    return value
 
 
 def _text(field: str, value: object) -> str:

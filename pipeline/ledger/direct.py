@@ -46,8 +46,11 @@ class Direct:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def rows(self, query: ClauseElement, values: Mapping[str, Any]) -> Sequence[Any]:
-        words, names, constants = _numbered(query)
+    async def rows(
+        self, query: ClauseElement, values: Mapping[str, Any], *, keep: bool = True
+    ) -> Sequence[Any]:
+        """`keep`: cache the compiled statement; not for one that is built for a single use."""
+        words, names, constants = (_numbered if keep else _numbered.__wrapped__)(query)
         given = [values[name] if name in values else constants[name] for name in names]
         pooled, driver = await self._alive()
         try:

@@ -9,7 +9,6 @@ A null is never equal: `ne` includes it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -26,7 +25,9 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
+    case,
     cast,
+    collate,
     exists,
     false,
     func,
@@ -39,7 +40,18 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import TypeEngine
 
-from pipeline.filters import ANY, TIMES, AllOf, AnyOf, Filter, Not, Test
+from pipeline.filters import (
+    ANY,
+    LISTED,
+    ORDERED,
+    PATTERNS,
+    TIMES,
+    AllOf,
+    AnyOf,
+    Filter,
+    Not,
+    Test,
+)
 from pipeline.ledger.schema import lanes, memories
 
 # The parameter of every condition: whose project is looked into.
@@ -131,8 +143,7 @@ def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
 
 
 def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | str | None:
-    several = isinstance(test.value, list) and test.field != "metadata"
-    asked = test.value if several else [test.value]
+    asked = test.value if test.operator in LISTED else [test.value]
     if ANY in asked:
         return ANY
     if None in asked and _asks_for_none(test):
@@ -147,19 +158,16 @@ def _asks_for_none(test: Test) -> bool:
 
 def _value(test: Test, asked: list[Any]) -> Any:
     """As the parameter takes it."""
-    if test.operator in ("contains", "icontains"):
-        return _WILD_CARDS.sub(r"/\g<0>", str(test.value))
+    if test.operator in PATTERNS:
+        return str(test.value)
     match test.field:
         case "metadata":
-            return json.dumps(test.value)
+            packed = [json.dumps(value) for value in asked]
+            return packed if test.operator in LISTED else packed[0]
         case "categories":
             return asked
         case _:
             return test.value
-
-
-# What has a meaning of its own inside LIKE '%…%' ESCAPE '/'.
-_WILD_CARDS = re.compile(r"[/%_]")
 
 
 def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
@@ -202,8 +210,9 @@ COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]]
     "gte": lambda held, value: held >= value,
     "lt": lambda held, value: held < value,
     "lte": lambda held, value: held <= value,
-    "contains": lambda held, value: held.contains(value, escape="/"),
-    "icontains": lambda held, value: held.icontains(value, escape="/"),
+    # Not LIKE: its time grows with the product of both lengths, and nothing can interrupt it.
+    "contains": lambda held, value: func.strpos(held, value) > 0,
+    "icontains": lambda held, value: func.strpos(func.lower(held), func.lower(value)) > 0,
 }
 
 
@@ -211,16 +220,36 @@ def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
     held = _at(str(test.path), table)
     if test.value == ANY:
         absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
-        return absent if test.operator == "ne" else not_(absent)
+        return absent if test.operator in ("ne", "nin") else not_(absent)
+    if test.operator in LISTED:
+        among: ColumnElement[bool] = held == any_(cast(test.value.of(ARRAY(Text())), ARRAY(JSONB)))
+        among = func.coalesce(among, false())
+        return among if test.operator == "in" else not_(among)
     asked = test.value.of(Text())
-    match test.operator:
-        case "eq":
-            return held.is_not_distinct_from(cast(asked, JSONB))
-        case "ne":
-            return held.is_distinct_from(cast(asked, JSONB))
-        case _:
-            said: ColumnElement[str] = held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
-            return said.icontains(asked, escape="/")
+    if test.operator in PATTERNS:
+        return COMPARISONS["icontains"](_as_text(held), asked)
+    value = cast(asked, JSONB)
+    if test.operator in ORDERED:
+        return _compared(test.operator, held, value)
+    return (
+        held.is_not_distinct_from(value) if test.operator == "eq" else held.is_distinct_from(value)
+    )
+
+
+def _compared(
+    operator: str, held: ColumnElement[Any], value: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    """Numbers with numbers, strings with strings by code points; of two types neither is less."""
+    compare = COMPARISONS[operator]
+    kind = func.jsonb_typeof(value)
+    strings = compare(collate(_as_text(held), "C"), _as_text(value))
+    by_kind = case((kind == "number", compare(held, value)), else_=strings)
+    return and_(func.jsonb_typeof(held) == kind, by_kind)
+
+
+def _as_text(held: ColumnElement[Any]) -> ColumnElement[str]:
+    """A string without its quotes, anything else as JSON."""
+    return held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
 
 
 def _at(path: str, table: FromClause) -> ColumnElement[Any]:
@@ -241,6 +270,6 @@ def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
         return filled if (test.value == ANY) == (test.operator != "ne") else not_(filled)
     if test.operator == "contains":
         each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")
-        return exists(select(true()).where(each.icontains(test.value.of(Text()), escape="/")))
+        return exists(select(true()).where(COMPARISONS["icontains"](each, test.value.of(Text()))))
     found: ColumnElement[bool] = held.overlap(test.value.of(ARRAY(Text())))
     return not_(found) if test.operator == "ne" else found

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -42,7 +42,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Role
-from pipeline.filters import Filter
+from pipeline.filters import Filter, size
 from pipeline.ledger.bm25 import asking, ranking
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.direct import Direct
@@ -72,8 +72,10 @@ from pipeline.ledger.turns import (
     uuids,
 )
 
-# Statements kept of each kind: more shapes than any one client has.
-SHAPES = 256
+# Statements kept of each kind: more shapes than any one client has. One of 20 conditions holds
+# 0.4 MB, so a larger one is compiled for each search: a client that varies its shape must not fill
+# the memory.
+SHAPES, LARGEST_KEPT = 256, 20
 
 
 class Placed(NamedTuple):
@@ -105,6 +107,10 @@ class Shape:
     def on(self, table: FromClause) -> ColumnElement[bool]:
         found = matching(self.tree, table)
         return found if self.expired else and_(found, unexpired(table))
+
+    @property
+    def is_kept(self) -> bool:
+        return size(self.tree) <= LARGEST_KEPT
 
     @property
     def on_facts(self) -> ColumnElement[bool]:
@@ -141,7 +147,7 @@ class Passages:
         if not asked:
             return {}
         values = {**where.values, **asking(asked, limit=limit)}
-        rows = await self._direct.rows(_ranked(where.shape), values)
+        rows = await self._rows(_ranked, where.shape, values)
         return {PassageKey(of, ordinal): min(1.0, share) for of, ordinal, share in rows}
 
     async def placed(
@@ -168,8 +174,8 @@ class Passages:
             "embedder": embedder,
             "related_to": name_key(related_to or ""),
         }
-        query = _placed(where.shape, related=related_to is not None)
-        return [_as_placed(row) for row in await self._direct.rows(query, values)]
+        build = _placed_related if related_to is not None else _placed
+        return [_as_placed(row) for row in await self._rows(build, where.shape, values)]
 
     async def read(self, keys: Sequence[PassageKey]) -> dict[PassageKey, Memory | Turn]:
         """The passages themselves; those of the keys that have gone meanwhile are left out."""
@@ -194,6 +200,12 @@ class Passages:
         for row in await self._direct.rows(beside(), values):
             found[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))
         return found
+
+    async def _rows(
+        self, build: _lru_cache_wrapper[ClauseElement], shape: Shape, values: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        statement = (build if shape.is_kept else build.__wrapped__)(shape)
+        return await self._direct.rows(statement, values, keep=shape.is_kept)
 
 
 # A vector is a kilobyte and more: it is read only where it is needed.
@@ -221,7 +233,16 @@ def _scope(shape: Shape) -> CTE:
 
 
 @lru_cache(SHAPES)
-def _placed(shape: Shape, *, related: bool) -> ClauseElement:
+def _placed(shape: Shape) -> ClauseElement:
+    return _places(shape, related=False)
+
+
+@lru_cache(SHAPES)
+def _placed_related(shape: Shape) -> ClauseElement:
+    return _places(shape, related=True)
+
+
+def _places(shape: Shape, *, related: bool) -> ClauseElement:
     parts = []
     if shape.facts:
         parts.append(_placed_facts(shape.on_facts, related=related))

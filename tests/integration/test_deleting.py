@@ -123,6 +123,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "an unknown condition": ("user_id=maya&colour=red", "colour is no filter"),
     "an unknown key": ("filters={'user_id': 'maya', 'colour': 'red'}", "Unknown filter key"),
     "an unknown operator": ("filters={'user_id': {'like': 'm'}}", "does not know"),
+    "an unknown operator of metadata, negated": (
+        "filters={'user_id': 'maya', 'NOT': {'metadata': {'n': {'$in': [1, 2]}}}}",
+        "does not know '$in'",
+    ),
 }
 
 
@@ -134,6 +138,14 @@ async def test_a_delete_that_is_not_understood_deletes_nothing(
     answer = await service.client.delete(f"{ALL}?{query}")
     assert (answer.status_code, holds in said(answer)) == (400, True), answer.text
     assert (await service.client.get(f"{ALL}{kept}/")).status_code == 200
+
+
+async def test_all_but_some_values_of_metadata_deletes_only_those(service: Service) -> None:
+    for n in range(5):
+        await store(service, f"memory {n}", user_id="maya", metadata={"n": n})
+    tree = {"AND": [{"user_id": "maya"}, {"NOT": {"metadata": {"n": {"in": [1, 2]}}}}]}
+    await delete(service, {"filters": json.dumps(tree)})
+    assert await texts(service) == {"memory 1", "memory 2"}
 
 
 async def test_conditions_in_a_body_count_too(service: Service) -> None:

@@ -11,8 +11,9 @@ from sqlalchemy import insert, select
 
 from pipeline.domain import Scope
 from pipeline.filters import parse
-from pipeline.ledger.direct import Direct
+from pipeline.ledger.direct import Direct, _numbered
 from pipeline.ledger.filtering import matches, matching, shape
+from pipeline.ledger.passages import LARGEST_KEPT, Where, _placed, _ranked
 from pipeline.ledger.schema import memories
 from tests.support.engine import Engine
 
@@ -31,7 +32,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "rum": {
         "user_id": "maya",
         "agent_id": "bot",
-        "metadata": {"trip": "Lisbon", "n": None},
+        "metadata": {"trip": "Lisbon", "n": None, "day": "2026-01-31"},
         "created_at": noon(2),
         "expiration_date": date(2026, 12, 31),
     },
@@ -39,6 +40,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "user_id": "jon",
         "run_id": "r1",
         "categories": ["travel"],
+        "metadata": {"day": "2026-02-01T08:00", "tags": ["jazz", "rock"]},
         "created_at": noon(3),
         "attributed_to": "assistant",
     },
@@ -87,6 +89,27 @@ FOUND: dict[str, tuple[Any, str]] = {
     "metadata holds": ({"metadata": {"trip": {"contains": "LIS"}}}, "rum"),
     "any metadata of a key": ({"metadata": {"n": "*"}}, "tea"),
     "no metadata of a key": ({"metadata": {"n": {"ne": "*"}}}, "rum gin ale"),
+    "metadata, one of several": ({"metadata": {"n": {"in": [3, 4]}}}, "tea"),
+    "metadata, one of several numbers": ({"metadata": {"n": {"in": [3.0]}}}, "tea"),
+    "metadata, a null among several": ({"metadata": {"n": {"in": [None, 4]}}}, "rum"),
+    "metadata, none of several": ({"metadata": {"n": {"nin": [3, 4]}}}, "rum gin ale"),
+    "metadata, greater": ({"metadata": {"n": {"gt": 2.5}}}, "tea"),
+    "metadata, not greater": ({"metadata": {"n": {"gt": 3}}}, ""),
+    "metadata, as numbers and not as text": ({"metadata": {"n": {"lt": 10}}}, "tea"),
+    "metadata, a range": ({"metadata": {"n": {"gte": 3, "lte": 3}}}, "tea"),
+    "metadata, a number is no string": ({"metadata": {"n": {"gte": "0"}}}, ""),
+    "metadata, a string is no number": ({"metadata": {"trip": {"gte": 0}}}, ""),
+    "metadata, strings by code points": ({"metadata": {"trip": {"gt": "Z"}}}, "tea"),
+    "metadata, dates as text": ({"metadata": {"day": {"gte": "2026-02-01"}}}, "gin"),
+    "metadata, a missing key is not less": ({"metadata": {"day": {"lt": "2026-02-01"}}}, "rum"),
+    "not of what is missing": (
+        {"user_id": "*", "NOT": {"metadata": {"n": {"in": [1, 3]}}}},
+        "rum gin",
+    ),
+    "not greater includes what is missing": ({"NOT": {"metadata.n": {"gt": 1}}}, "rum gin ale"),
+    "metadata holds, in any case": ({"metadata": {"trip": {"icontains": "LIS"}}}, "rum"),
+    "metadata of a list holds": ({"metadata": {"tags": {"contains": "jazz"}}}, "gin"),
+    "metadata, a whole list": ({"metadata": {"tags": {"eq": ["jazz", "rock"]}}}, "gin"),
     "text": ({"text": "tea"}, "tea"),
     "a part of the text": ({"text": {"contains": "%"}}, "ale"),
     "a part in the wrong case": ({"text": {"contains": "ALE"}}, ""),
@@ -155,3 +178,17 @@ async def furnished(engine: Engine) -> Engine:
                 )
             )
     return engine
+
+
+async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> None:
+    """Each shape would stay in memory with a statement of its own."""
+    passages = furnished.ledger.passages
+    caches = (_ranked, _placed, _numbered)
+    before = [cache.cache_info().currsize for cache in caches]
+    for keys in range(LARGEST_KEPT, LARGEST_KEPT + 3):
+        tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(keys)}}})
+        where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
+        found = await passages.by_words(where, ["tea"], limit=10)
+        placed = await passages.placed(where, list(found), embedded=[], embedder="none")
+        assert len(placed) == len(found)
+    assert [cache.cache_info().currsize for cache in caches] == before

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pipeline import filters
@@ -18,6 +18,8 @@ from pipeline.filters import (
     DEEPEST,
     ENTITY_IDS,
     KIND,
+    LISTED,
+    MOST_CONDITIONS,
     OPERATORS,
     AllOf,
     AnyOf,
@@ -105,9 +107,36 @@ def test_memory_ids_are_a_list_of_uuids() -> None:
 
 @pytest.mark.parametrize("operator", OPERATORS["metadata"])
 def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -> None:
-    expected = Condition("metadata", operator, "lisbon", "trip")
-    assert parse({"metadata.trip": {operator: "lisbon"}}) == expected
-    assert parse({"metadata": {"trip": {operator: "lisbon"}}}) == AllOf((expected,))
+    asked: Any = ["lisbon"] if operator in LISTED else "lisbon"
+    expected = Condition("metadata", operator, asked, "trip")
+    assert parse({"metadata.trip": {operator: asked}}) == expected
+    assert parse({"metadata": {"trip": {operator: asked}}}) == AllOf((expected,))
+
+
+@pytest.mark.parametrize(
+    "operator",
+    ["$gt", "$in", ">=", "!=", "not_in", "not in", "NIN", "like", "regex", "startsWith", "exists"],
+)
+def test_an_operator_of_another_language_is_no_value_to_compare_with(operator: str) -> None:
+    """Compared as a literal object it would match nothing, and under NOT everything."""
+    for asked in ({operator: [1, 2]}, {"gt": 1, operator: 2}, {operator: 1, "city": "porto"}):
+        said = refusal({"NOT": {"metadata": {"n": asked}}})
+        assert said.startswith("metadata does not know ")
+        assert said.endswith('icontains. To compare with an object, write {"eq": {...}}.')
+
+
+def test_an_operator_beside_a_plain_key_is_refused() -> None:
+    assert refusal({"metadata.a": {"gt": 1, "b": 2}}).startswith("metadata does not know 'b'.")
+
+
+def test_an_object_whose_keys_are_operators_is_compared_with_eq() -> None:
+    held = {"in": [1], "like": "x"}
+    assert parse({"metadata.a": {"eq": held}}) == Condition("metadata", "eq", held, "a")
+
+
+def test_a_bare_list_of_metadata_could_mean_two_things_and_is_refused() -> None:
+    assert 'Write {"in": [...]} for any of its values' in refusal({"metadata": {"n": [1, 2]}})
+    assert parse({"metadata.n": {"eq": [1, 2]}}) == Condition("metadata", "eq", [1, 2], "n")
 
 
 @pytest.mark.parametrize("value", ["lisbon", 3, 0.5, True, None, {"city": "porto"}, {}])
@@ -192,10 +221,29 @@ def test_an_empty_filter_would_match_everything_and_is_refused(value: object) ->
         ({"memory_ids": ["x"]}, "memory_ids: 'x' is not a UUID."),
         ({"metadata": "lisbon"}, "metadata takes an object of keys and conditions."),
         ({"metadata": {}}, "metadata takes an object of keys and conditions."),
+        ({"metadata.n": {"gt": [1]}}, "metadata: 'gt' takes a number or a string."),
+        ({"metadata.n": {"lte": True}}, "metadata: 'lte' takes a number or a string."),
+        ({"metadata.n": {"lt": None}}, "metadata: 'lt' takes a number or a string."),
+        ({"metadata.n": {"in": 1}}, "metadata: 'in' takes a list."),
+        ({"metadata.n": {"contains": {"a": 1}}}, "metadata takes a string."),
+        ({"metadata.n": {"eq": float("nan")}}, "metadata takes values of JSON."),
+        ({"metadata.n": {"eq": {1, 2}}}, "metadata takes values of JSON."),
+        ({"keywords": "a" * 257}, "keywords: a pattern has at most 256 characters."),
+        ({"text": {"contains": "a" * 257}}, "text: a pattern has at most 256 characters."),
         (
-            {"metadata.n": {"eq": 1, "gt": 0}},
-            "metadata does not know 'gt'. Allowed: eq, ne, contains.",
+            {"metadata.n": {"icontains": "a" * 257}},
+            "metadata: a pattern has at most 256 characters.",
         ),
+        (
+            {"categories": {"contains": "a" * 257}},
+            "categories: a pattern has at most 256 characters.",
+        ),
+        ({"metadata": {"a" * 257: 1}}, "A metadata key has at most 256 characters."),
+        ({"keywords": ["a"] * 101}, "filters hold more than 100 conditions."),
+        ({"OR": [{"run_id": "r"}] * 101}, "filters hold more than 100 conditions."),
+        ({"metadata": {str(n): n for n in range(101)}}, "filters hold more than 100 conditions."),
+        ({"run_id": ["r"] * 1_001}, "filters hold more than 1000 values."),
+        ({"AND": [{"run_id": ["r"] * 501}] * 2}, "filters hold more than 1000 values."),
         (
             {"created_at": {"after": "2026-03-01"}},
             "created_at does not know 'after'. Allowed: eq, ne, gt, gte, lt, lte, in.",
@@ -332,7 +380,10 @@ def test_arbitrary_json_is_parsed_or_refused_by_name(value: object) -> None:
         pinned(parse(value))
 
 
-def _of_kind(kind: str) -> st.SearchStrategy[Any]:
+PLAIN = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8)
+
+
+def _of_kind(kind: str, operator: str) -> st.SearchStrategy[Any]:
     match kind:
         case "entity":
             return st.text(max_size=5) | st.integers() | st.none()
@@ -340,8 +391,10 @@ def _of_kind(kind: str) -> st.SearchStrategy[Any]:
             return st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
         case "memory_ids":
             return st.uuids().map(str)
+        case "metadata" if operator in ("eq", "ne", *LISTED):
+            return PLAIN | st.none() | st.booleans()
         case "metadata":
-            return SCALARS
+            return PLAIN
         case _:
             return st.text(max_size=5)
 
@@ -349,9 +402,13 @@ def _of_kind(kind: str) -> st.SearchStrategy[Any]:
 @st.composite
 def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
     """What stands behind a key of this kind, and how many conditions that is."""
-    operators = draw(st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, unique=True))
-    one = _of_kind(kind)
-    asked = {op: draw(st.lists(one, max_size=3) if op == "in" else one) for op in operators}
+    operators = draw(
+        st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, max_size=4, unique=True)
+    )
+    asked = {}
+    for op in operators:
+        one = _of_kind(kind, op)
+        asked[op] = draw(st.lists(one, max_size=3) if op in LISTED else one)
     return asked, len(asked)
 
 
@@ -385,4 +442,5 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 @given(st.recursive(LEVEL, _nested, max_leaves=8))
 def test_no_condition_is_lost_on_the_way_into_the_tree(asked: tuple[dict[str, Any], int]) -> None:
     value, count = asked
+    assume(count <= MOST_CONDITIONS)
     assert leaves(parse(value)) == count
