@@ -10,6 +10,8 @@ from datetime import timedelta
 from pydantic import SecretStr
 
 from pipeline.adapters.embedder_minilm import MiniLM
+from pipeline.adapters.embedder_openai import PROVIDER as OPENAI_COMPATIBLE
+from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import Chroma
@@ -56,6 +58,7 @@ class Stores:
 
     async def close(self) -> None:
         await self.vectors.close()
+        await self.embedder.close()
         await self.ledger.close()
 
 
@@ -158,6 +161,13 @@ def build_embedder(settings: ModelSettings) -> Embedder:
         return MiniLM()
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local embedder is {MINILM}.")
+    if settings.model.startswith(OPENAI_COMPATIBLE) and (settings.api_base or settings.api_key):
+        return OpenAIEmbedder(
+            settings.model,
+            api_base=settings.api_base,
+            api_key=_secret(settings.api_key),
+            timeout_s=settings.timeout_s,
+        )
     from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
 
     return LiteLLMEmbedder(

@@ -31,7 +31,7 @@ from pipeline.ledger.graph import RelationView
 from pipeline.ledger.passages import Placed, Where
 from pipeline.ledger.turns import PassageKey, Turn
 from pipeline.places import places
-from pipeline.ports import Embedder, Reranker, Vector
+from pipeline.ports import NO_VECTOR, Embedder, Reranker, Vector
 from pipeline.reranking import Outcome, rerank
 from pipeline.selection import Selection
 from pipeline.speakers import named
@@ -188,12 +188,12 @@ def _recency(at: datetime, now: datetime) -> float:
 class _Meaning:
     """What the dense channel said: the question's vector and the cosines of what lies near it."""
 
-    vector: Vector = ()
+    vector: Vector = field(default_factory=lambda: NO_VECTOR)
     cosines: Mapping[PassageKey, float] = field(default_factory=dict)
 
     @property
     def degraded(self) -> bool:
-        return not self.vector
+        return not self.vector.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +230,14 @@ async def _vector(text: str, embedder: Embedder) -> Vector:
         [vector] = await embedder.embed([text])
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
-        return ()
+        return NO_VECTOR
     return vector
 
 
 async def _by_meaning(
     query: Query, where: Mapping[str, str], vector: Vector, near: _Near, *, limit: int
 ) -> _Meaning:
-    if not vector:
+    if not vector.size:
         return _Meaning()
     try:
         asked = [near.facts] * query.facts + [near.said] * query.turns

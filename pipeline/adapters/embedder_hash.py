@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Sequence
+
+import numpy as np
 
 from pipeline.ports import Vector
 
@@ -26,14 +27,17 @@ class HashEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [_vector(text) for text in texts]
 
+    async def close(self) -> None: ...
+
 
 def _vector(text: str) -> Vector:
-    counts = [0.0] * DIMENSIONS
+    counts = np.zeros(DIMENSIONS, np.float32)
     for word in _WORD.findall(text.casefold()) or [""]:
         digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
         # Signed, so that words which share a place cancel as often as they add up.
         counts[digest[0] % DIMENSIONS] += 1.0 if digest[1] % 2 else -1.0
-    length = math.hypot(*counts)
+    length = float(np.linalg.norm(counts))
     if not length:  # every word was cancelled by another
         return _vector("")
-    return [count / length for count in counts]
+    vector: Vector = counts / np.float32(length)
+    return vector

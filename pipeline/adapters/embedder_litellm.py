@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.adapters.litellm_client import DEFAULT_RETRY, LiteLLMClient, RetryPolicy
+import numpy as np
+
+from pipeline.adapters.litellm_client import LiteLLMClient
+from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy
 from pipeline.errors import ModelRejected
 from pipeline.ports import Vector
 
@@ -48,6 +50,9 @@ class LiteLLMEmbedder:
             vectors += await self._batch(texts[start : start + BATCH])
         return vectors
 
+    async def close(self) -> None:
+        """LiteLLM keeps its clients for the process."""
+
     async def _batch(self, texts: Sequence[str]) -> list[Vector]:
         # OpenAI refuses an empty string; a space has a vector.
         response = await self._client.call(
@@ -60,7 +65,9 @@ class LiteLLMEmbedder:
         return vectors
 
     def _unit(self, values: Any) -> Vector:
-        length = math.hypot(*values)
-        if not length or not math.isfinite(length):
+        vector = np.asarray(values, np.float32)
+        length = float(np.linalg.norm(vector))
+        if not length or not np.isfinite(length):
             raise ModelRejected(f"{self.name}: a vector without direction")
-        return [value / length for value in values]
+        unit: Vector = vector / np.float32(length)
+        return unit

@@ -10,13 +10,14 @@ import asyncio
 import ctypes
 import importlib
 import sys
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from pipeline.errors import ModelRejected
 from pipeline.ports import Vector
@@ -64,12 +65,14 @@ class MiniLM:
         missing = [text for text in dict.fromkeys(texts) if text not in found]
         if missing:
             found |= await self._encode(missing)
-        return [found[text].tolist() for text in texts]
+        return [found[text] for text in texts]
 
-    async def _encode(self, texts: Sequence[str]) -> dict[str, array[float]]:
+    async def close(self) -> None: ...
+
+    async def _encode(self, texts: Sequence[str]) -> dict[str, Vector]:
         tokens = await self._in_thread(lambda: self._loaded().tokenize(texts))
         lengths = [len(ids) for ids in tokens]
-        found: dict[str, array[float]] = {}
+        found: dict[str, Vector] = {}
         for batch in batches(lengths):
             vectors = await self._in_thread(self._run, [tokens[at] for at in batch])
             found |= {texts[at]: vector for at, vector in zip(batch, vectors, strict=True)}
@@ -81,7 +84,7 @@ class MiniLM:
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
-    def _run(self, batch: Sequence[Tokens]) -> list[array[float]]:
+    def _run(self, batch: Sequence[Tokens]) -> list[Vector]:
         return self._loaded().run(batch)
 
     def _loaded(self) -> _Encoder:
@@ -112,7 +115,6 @@ class _Encoder:
     def __init__(self, model_path: Path) -> None:
         if not model_path.is_file():
             raise ModelRejected(f"local/minilm: no model at {model_path}")
-        self._np: Any = importlib.import_module("numpy")
         self._tokenizer = _tokenizer()
         self._session = _session(model_path)
         _give_back_memory()
@@ -121,8 +123,7 @@ class _Encoder:
         # One by one: encode_batch would start a thread pool of its own.
         return [self._tokenizer.encode(text[:MAX_CHARS]).ids for text in texts]
 
-    def run(self, batch: Sequence[Tokens]) -> list[array[float]]:
-        np = self._np
+    def run(self, batch: Sequence[Tokens]) -> list[Vector]:
         shape = (len(batch), max(map(len, batch)))
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, tokens in enumerate(batch):
@@ -132,7 +133,8 @@ class _Encoder:
         hidden = self._session.run(None, inputs)[0]
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         unit = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
-        return [array("f", row.tobytes()) for row in unit]
+        # Copies: a row of `unit` would keep the whole batch alive in the cache.
+        return [row.copy() for row in unit]
 
 
 class _RecentTexts:
@@ -140,14 +142,14 @@ class _RecentTexts:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._vectors: OrderedDict[str, array[float]] = OrderedDict()
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
 
-    def get(self, text: str) -> array[float] | None:
+    def get(self, text: str) -> Vector | None:
         if text in self._vectors:
             self._vectors.move_to_end(text)
         return self._vectors.get(text)
 
-    def keep(self, vectors: dict[str, array[float]]) -> None:
+    def keep(self, vectors: dict[str, Vector]) -> None:
         self._vectors |= vectors
         while len(self._vectors) > self._size:
             self._vectors.popitem(last=False)

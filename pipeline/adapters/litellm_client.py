@@ -13,26 +13,22 @@ import asyncio
 import gc
 import importlib
 import logging
-import math
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
-import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.stop import stop_before_delay
-from tenacity.wait import wait_base, wait_random_exponential
-
+from pipeline.adapters.provider_calls import (
+    PASSING_STATUSES,
+    RetryPolicy,
+    Throttled,
+    retried,
+    retry_after_s,
+)
 from pipeline.errors import ModelRejected, ModelUnavailable
-
-log = structlog.get_logger(__name__)
 
 # Read by litellm while it is imported. Without the first it fetches a price list from the network
 # (3 attempts with back-off); in its DEV mode it loads any `.env` it finds into the environment.
@@ -45,8 +41,6 @@ _ENVIRONMENT = {
 _LOADING = threading.Lock()
 # They quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
 _TALKATIVE = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")
-# 408 timeout, 409 conflict, 425 too early: the OpenAI SDK counts them as passing, too.
-_PASSING = frozenset({408, 409, 425})
 _ABOUT_FORMAT = re.compile(
     r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar", re.IGNORECASE
 )
@@ -61,26 +55,6 @@ _CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
 
 class FormatRefused(ModelRejected):
     """The provider does not take this kind of `response_format`; a plainer one may do."""
-
-
-class Throttled(ModelUnavailable):
-    """429: tried again in the call only where the provider names a short wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """What seconds can mend: connection errors, timeouts, 5xx, and 429 with a short Retry-After.
-
-    No further try begins, or runs, past `total_s`; the first has the client's whole timeout.
-    """
-
-    tries: int = 3
-    total_s: float = 45.0
-    retry_after_max_s: float = 10.0
-    wait: wait_base = field(default_factory=lambda: wait_random_exponential(multiplier=0.5, max=8))
-
-
-DEFAULT_RETRY = RetryPolicy()
 
 
 class LiteLLMClient:
@@ -121,22 +95,11 @@ class LiteLLMClient:
         """
         litellm = await self.litellm()
         ask = getattr(litellm, function)
-        began = time.monotonic()
 
-        async def once() -> Any:
-            left_s = self._retry.total_s - (time.monotonic() - began)
-            first = retrying.statistics["attempt_number"] == 1
-            limit_s = self._timeout_s if first else min(self._timeout_s, left_s)
+        async def once(limit_s: float) -> Any:
             return await self._once(ask, limit_s, arguments)
 
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(self._retry.tries) | stop_before_delay(self._retry.total_s),
-            wait=_WaitAsTold(self._retry.wait),
-            retry=retry_if_exception(self._mends_in_seconds),
-            before_sleep=self._log_retry,
-            reraise=True,
-        )
-        return await retrying(once)
+        return await retried(once, self._retry, timeout_s=self._timeout_s, model=self.model)
 
     async def _once(self, ask: Any, limit_s: float, arguments: Mapping[str, Any]) -> Any:
         try:
@@ -146,35 +109,6 @@ class LiteLLMClient:
             raise ModelUnavailable(f"{self.model}: no answer within {limit_s:g} s") from None
         except _openai_error() as error:
             raise translated(error, self.model) from None
-
-    def _mends_in_seconds(self, error: BaseException) -> bool:
-        if not isinstance(error, ModelUnavailable):
-            return False
-        if error.retry_after_s is None:
-            return not isinstance(error, Throttled)
-        return error.retry_after_s <= self._retry.retry_after_max_s
-
-    def _log_retry(self, state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        log.info(
-            "model_call_retried",
-            model=self.model,
-            attempt=state.attempt_number,
-            wait_s=round(state.upcoming_sleep, 3),
-            error=str(error),  # ours: a status and a class name, no content
-        )
-
-
-class _WaitAsTold(wait_base):
-    """The jittered wait, or what the provider asked for where that is longer."""
-
-    def __init__(self, jittered: wait_base) -> None:
-        self._jittered = jittered
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked_s = error.retry_after_s if isinstance(error, ModelUnavailable) else None
-        return max(self._jittered(retry_state), asked_s or 0.0)
 
 
 def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected:
@@ -187,28 +121,11 @@ def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected
         return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
     if status == 429:
         return Throttled(told, retry_after_s=retry_after_s(_headers(error)))
-    if status is None or status >= 500 or status in _PASSING:
+    if status is None or status >= 500 or status in PASSING_STATUSES:
         return ModelUnavailable(told, retry_after_s=retry_after_s(_headers(error)))
     if status in (400, 422) and _ABOUT_FORMAT.search(str(error)):
         return FormatRefused(told)
     return ModelRejected(told)
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`: a number or an HTTP date. None where absent or unreadable."""
-    value = headers.get("retry-after", "")
-    try:
-        seconds = float(value)
-    except ValueError:
-        seconds = _until(value)
-    return max(0.0, seconds) if math.isfinite(seconds) else None
-
-
-def _until(http_date: str) -> float:
-    try:
-        return parsedate_to_datetime(http_date).timestamp() - time.time()
-    except ValueError:
-        return math.nan
 
 
 def _headers(error: Exception) -> Mapping[str, str]:

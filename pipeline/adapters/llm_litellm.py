@@ -6,12 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, assert_never
 
-from pipeline.adapters.litellm_client import (
-    DEFAULT_RETRY,
-    FormatRefused,
-    LiteLLMClient,
-    RetryPolicy,
-)
+from pipeline.adapters.litellm_client import FormatRefused, LiteLLMClient
+from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy
 from pipeline.domain import Usage
 from pipeline.errors import ModelRejected, paid
 from pipeline.ports import ChatTurn, Completion

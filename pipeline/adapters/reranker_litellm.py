@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.adapters.litellm_client import LiteLLMClient, RetryPolicy
+from pipeline.adapters.litellm_client import LiteLLMClient
+from pipeline.adapters.provider_calls import RetryPolicy
 from pipeline.errors import MalformedAnswer
 
 # About a thousand tokens: what is longer is cut in pieces there, each read like a text of its own.

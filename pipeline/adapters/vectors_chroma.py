@@ -21,7 +21,7 @@ from asyncpg.pgproto import pgproto
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.outputs import to_bytes
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
@@ -103,7 +103,7 @@ class Chroma:
             name,
             "query",
             {
-                "query_embeddings": [list(vector) for vector in vectors],
+                "query_embeddings": list(vectors),
                 "n_results": limit,
                 "where": _where(where),
                 "include": ["distances"],
@@ -162,7 +162,9 @@ class Chroma:
     async def _get(self, name: str, query: dict[str, Any]) -> Records:
         found = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
         rows = zip(found["ids"], found["embeddings"], found["metadatas"], strict=True)
-        return [VectorRecord(UUID(key), vector, _given(held)) for key, vector, held in rows]
+        return [
+            VectorRecord(UUID(key), as_vector(vector), _given(held)) for key, vector, held in rows
+        ]
 
     async def _on(self, name: str, operation: str, body: dict[str, Any]) -> Any:
         """One operation of a collection, which the API addresses by its id."""
@@ -176,7 +178,7 @@ class Chroma:
             raise
 
     async def _request(self, method: str, path: str, body: object = None) -> Any:
-        data = None if body is None else orjson.dumps(body)
+        data = None if body is None else orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
         try:
             async with self._http.request(method, self._url + path, data=data) as response:
                 content = await response.read()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
 from uuid import UUID
+
+import numpy as np
 
 from pipeline.errors import CollectionMissing, InvalidInput
 from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
@@ -91,6 +92,5 @@ def _nearest(vector: Vector, records: Records) -> list[VectorHit]:
 
 
 def cosine(a: Vector, b: Vector) -> float:
-    dot = sum(x * y for x, y in zip(a, b, strict=True))
-    lengths = sqrt(sum(x * x for x in a)) * sqrt(sum(y * y for y in b))
-    return dot / lengths if lengths else 0.0
+    lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.dot(a, b)) / lengths if lengths else 0.0

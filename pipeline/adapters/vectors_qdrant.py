@@ -14,7 +14,7 @@ import httpx
 import orjson
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
@@ -71,7 +71,7 @@ class Qdrant:
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         if records:
             points = [
-                {"id": str(record.id), "vector": list(record.vector), "payload": record.payload}
+                {"id": str(record.id), "vector": record.vector.tolist(), "payload": record.payload}
                 for record in records
             ]
             await self._request("PUT", f"{_of(name)}/points?wait=true", {"points": points})
@@ -80,7 +80,7 @@ class Qdrant:
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
         alike = {"limit": limit, "with_payload": False, **_filter(where)}
-        asked = {"searches": [{"query": list(vector), **alike} for vector in vectors]}
+        asked = {"searches": [{"query": vector.tolist(), **alike} for vector in vectors]}
         answers = await self._request("POST", f"{_of(name)}/points/query/batch", asked)
         return [
             [VectorHit(UUID(p["id"]), p["score"]) for p in found["points"]] for found in answers
@@ -165,4 +165,4 @@ def _filter(equal: Mapping[str, str | int]) -> dict[str, Any]:
 
 
 def _records(points: Sequence[Mapping[str, Any]]) -> Records:
-    return [VectorRecord(UUID(p["id"]), p["vector"], p["payload"]) for p in points]
+    return [VectorRecord(UUID(p["id"]), as_vector(p["vector"]), p["payload"]) for p in points]

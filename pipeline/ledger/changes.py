@@ -70,8 +70,8 @@ class Write:
     reason: str
     target: UUID | None
     new_id: UUID
-    vector: Vector
-    fact_vector: Vector
+    vector: Vector = field(compare=False)
+    fact_vector: Vector = field(compare=False)
     event: Event
     message_ordinal: int
     attributed_to: Role
@@ -94,7 +94,7 @@ class Change:
     reason: str
     before: Memory | None = None
     after: Memory | None = None
-    vector: Vector | None = None
+    vector: Vector | None = field(default=None, compare=False)
 
 
 @dataclass(slots=True)

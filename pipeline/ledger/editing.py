@@ -28,7 +28,7 @@ from pipeline.ledger.memory_rows import (
 )
 from pipeline.ledger.schema import memories, relations
 from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
+from pipeline.ports import NO_VECTOR, Vector
 
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 
@@ -39,7 +39,7 @@ class Edit:
 
     memory_id: UUID
     values: Mapping[str, Any] = field(default_factory=dict)
-    vector: Vector | None = None
+    vector: Vector | None = field(default=None, compare=False)
 
 
 class Editing:
@@ -135,7 +135,8 @@ async def _change(connection: AsyncConnection, before: Memory, edit: Edit, embed
     if "text" in changed:
         changed |= text_columns(changed["text"])
         await refuse_twin(connection, before, changed["text_hash"])
-        changed |= {"embedding": to_bytes(edit.vector or ()), "embedder": embedder}
+        vector = NO_VECTOR if edit.vector is None else edit.vector
+        changed |= {"embedding": to_bytes(vector), "embedder": embedder}
     after = as_memory(await bump(connection, before, changed))
     await remember(connection, before, after, Outcome.UPDATE, "Edited by request.")
     return after

@@ -20,6 +20,7 @@ from pipeline.domain import Batch, Entity, Event, Fact, GraphChanges, Relation, 
 from pipeline.ledger.changes import Change, text_hash
 from pipeline.ledger.sql import statement
 from pipeline.outputs import to_bytes
+from pipeline.ports import Vector
 
 
 class Effects(Protocol):
@@ -113,7 +114,7 @@ def entity_id(scope: Scope, entity: Entity) -> UUID:
     return uuid5(scope.lane_id, f"entity:{name_key(entity.name)}")
 
 
-def _state(change: Change, vector: Sequence[float] | None) -> dict[str, Any]:
+def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
     """The memory as it stands after the batch; without a vector its text did not change."""
     memory = change.after
     assert memory is not None

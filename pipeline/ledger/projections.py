@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from pipeline.domain import Scope
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.sql import statement
 from pipeline.outputs import to_bytes
+from pipeline.ports import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Projection:
     text: str
     version: int
     kept: bool
-    vector: Sequence[float]
+    vector: Vector = field(compare=False)  # an array has no single truth value
     embedder: str
 
 

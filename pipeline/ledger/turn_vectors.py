@@ -34,6 +34,7 @@ from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.ledger.turns import PassageKey, told, uuids
 from pipeline.outputs import from_bytes
+from pipeline.ports import NO_VECTOR
 from pipeline.speakers import unsigned
 
 # What is embedded of a turn: more than most models read, and less than any refuses.
@@ -180,6 +181,6 @@ def _as_projection(row: Row[Any]) -> Projection:
         text=unsigned(row.text or "", row.name),
         version=row.version,
         kept=bool(row.kept),
-        vector=from_bytes(row.embedding) if row.embedding else (),
+        vector=from_bytes(row.embedding) if row.embedding else NO_VECTOR,
         embedder=row.embedder or "",
     )

@@ -75,7 +75,7 @@ def _write(
         reason=decision.reason,
         target=decision.memory_id,
         new_id=new_memory_id(batch, fact, decision.fact),
-        vector=reworded or said,
+        vector=said if reworded is None else reworded,
         fact_vector=said,
         event=event,
         message_ordinal=fact.source.message,

@@ -77,8 +77,10 @@ class RandomVectors:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return [self.one() for _ in texts]
 
+    async def close(self) -> None: ...
+
     def one(self) -> Vector:
-        return list(self.array().tolist())
+        return np.asarray(self.array(), np.float32)
 
     def array(self) -> np.ndarray:
         values = self._chance.standard_normal(DIMENSIONS, dtype=np.float32)

@@ -54,6 +54,8 @@ class NoEmbedder(Embedder):
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         raise NotImplementedError
 
+    async def close(self) -> None: ...
+
 
 class Tables(Pgvector):
     """Makes the graph at once after a load, which is quicker than row by row."""

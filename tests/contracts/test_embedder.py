@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from tenacity import wait_none
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.embedder_litellm import BATCH, LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
-from pipeline.errors import ModelRejected
+from pipeline.adapters.embedder_openai import OpenAIEmbedder
+from pipeline.adapters.provider_calls import RetryPolicy
+from pipeline.errors import ModelRejected, ModelUnavailable
 from pipeline.ports import Embedder, Vector
 from tests.support.llm_server import LLMServer
 
@@ -27,15 +31,25 @@ async def minilm() -> MiniLM:
     return MiniLM()
 
 
-@pytest.fixture(params=["fake/hash", "local/minilm", "openai/stand-in"])
-async def embedder(request: pytest.FixtureRequest, server: LLMServer, minilm: MiniLM) -> Embedder:
-    match request.param:
+@pytest.fixture(params=["fake/hash", "local/minilm", "openai/stand-in", "litellm"])
+async def embedder(
+    request: pytest.FixtureRequest, server: LLMServer, minilm: MiniLM
+) -> AsyncIterator[Embedder]:
+    embedder = build(request.param, server, minilm)
+    yield embedder
+    await embedder.close()
+
+
+def build(name: str, server: LLMServer, minilm: MiniLM) -> Embedder:
+    match name:
         case "fake/hash":
             return HashEmbedder()
         case "local/minilm":
             return minilm
-        case name:
-            return LiteLLMEmbedder(name, api_base=server.base_url, api_key="k")
+        case "openai/stand-in":
+            return OpenAIEmbedder(name, api_base=server.base_url, api_key="k")
+        case _:
+            return LiteLLMEmbedder("openai/stand-in", api_base=server.base_url, api_key="k")
 
 
 def cosine(one: Vector, other: Vector) -> float:
@@ -45,7 +59,8 @@ def cosine(one: Vector, other: Vector) -> float:
 async def test_the_name_says_which_model_made_a_vector(
     embedder: Embedder, request: pytest.FixtureRequest
 ):
-    assert embedder.name == request.node.callspec.params["embedder"]
+    configured = request.node.callspec.params["embedder"]
+    assert embedder.name == ("openai/stand-in" if configured == "litellm" else configured)
 
 
 async def test_no_texts_no_vectors(embedder: Embedder):
@@ -70,7 +85,7 @@ async def test_vectors_come_in_the_order_of_the_texts_however_many(embedder: Emb
 async def test_the_same_text_is_the_same_vector(embedder: Embedder):
     first, second = await embedder.embed(["I like tea.", "I like tea."])
     [again] = await embedder.embed(["I like tea."])
-    assert first == second == again
+    assert first.tolist() == second.tolist() == again.tolist()
 
 
 async def test_a_text_is_nearest_to_the_one_it_shares_words_with(embedder: Embedder):
@@ -114,13 +129,76 @@ def test_batches_are_bounded_by_their_padded_size():
     assert all(short <= long for short, long in pairwise(longest))
 
 
-async def test_a_vector_behind_an_api_is_asked_for_in_batches(server: LLMServer):
+Remote = type[LiteLLMEmbedder] | type[OpenAIEmbedder]
+both = pytest.mark.parametrize("remote", [LiteLLMEmbedder, OpenAIEmbedder])
+
+
+@pytest.fixture
+def clean(server: LLMServer) -> Iterator[LLMServer]:
     server.calls.clear()
-    await LiteLLMEmbedder("openai/e", api_base=server.base_url).embed(["a"] * (BATCH + 1))
-    assert server.count("embed") == 2
+    yield server
+    server.rules.clear()
 
 
-async def test_a_refused_embedding_is_named(server: LLMServer):
-    server.on("embed", "401", times=1)
+@both
+async def test_a_vector_behind_an_api_is_asked_for_in_batches(clean: LLMServer, remote: Remote):
+    embedder = remote("openai/e", api_base=clean.base_url)
+    await embedder.embed(["a"] * (BATCH + 1))
+    assert clean.count("embed") == 2
+    await embedder.close()
+
+
+@both
+async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
+    clean.on("embed", "401", times=1)
+    embedder = remote("openai/e", api_base=clean.base_url)
     with pytest.raises(ModelRejected, match="HTTP 401"):
-        await LiteLLMEmbedder("openai/e", api_base=server.base_url).dimensions()
+        await embedder.dimensions()
+    await embedder.close()
+
+
+@pytest.fixture
+async def openai(clean: LLMServer) -> AsyncIterator[OpenAIEmbedder]:
+    policy = RetryPolicy(tries=2, wait=wait_none())
+    embedder = OpenAIEmbedder("openai/e", api_base=clean.base_url, api_key="k", retry=policy)
+    yield embedder
+    await embedder.close()
+
+
+async def test_vectors_are_asked_for_as_base64(clean: LLMServer, openai: OpenAIEmbedder):
+    [vector] = await openai.embed(["I like tea."])
+    assert vector.dtype == np.float32
+    assert [call.encoding_format for call in clean.calls] == ["base64"]
+
+
+async def test_a_provider_that_ignores_base64_answers_with_floats(
+    clean: LLMServer, openai: OpenAIEmbedder
+):
+    clean.on("embed", "floats")
+    [vector] = await openai.embed(["I like tea."])
+    [expected] = await HashEmbedder().embed(["I like tea."])
+    assert vector.tolist() == pytest.approx(expected.tolist())
+
+
+async def test_a_provider_that_refuses_base64_is_asked_once_and_remembered(
+    clean: LLMServer, openai: OpenAIEmbedder
+):
+    clean.on("embed", "refuse_base64")
+    await openai.embed(["I like tea."])
+    await openai.embed(["I like coffee."])
+    assert [call.encoding_format for call in clean.calls] == ["base64", "float", "float"]
+
+
+async def test_an_outage_is_retried_and_then_named(clean: LLMServer, openai: OpenAIEmbedder):
+    clean.on("embed", "500")
+    with pytest.raises(ModelUnavailable, match="HTTP 500"):
+        await openai.embed(["I like tea."])
+    assert clean.count("embed") == 2
+
+
+async def test_a_throttled_call_names_when_to_come_back(clean: LLMServer, openai: OpenAIEmbedder):
+    clean.on("embed", "429", retry_after_s=120)
+    with pytest.raises(ModelUnavailable) as caught:
+        await openai.embed(["I like tea."])
+    assert caught.value.retry_after_s == 120
+    assert clean.count("embed") == 1

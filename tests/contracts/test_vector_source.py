@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.ledger.projections import Source
-from pipeline.outputs import from_bytes
+from pipeline.outputs import to_bytes
 from tests.support.engine import Engine
 
 FIRST = UUID(int=0)
@@ -68,7 +68,7 @@ async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
     where = {"project_id": str(engine.project.id), "user_id": "maya"}
     hers = await source.owed(where, embedder="fake/hash", limit=10)
     known = {one.id: one.vector for one in await source.unprojected(owed_for_s=0, limit=10)}
-    assert {key: from_bytes(packed) for key, packed in hers} == {key: known[key] for key, _ in hers}
+    assert dict(hers) == {key: to_bytes(known[key]) for key, _ in hers}
     assert len(hers) == 2
     assert len(await source.owed(where, embedder="fake/hash", limit=1)) == 1
     assert await source.owed(where, embedder="fake/another", limit=10) == []

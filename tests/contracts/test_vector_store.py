@@ -20,12 +20,12 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.ledger import connect
-from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
+from pipeline.ports import CollectionInfo, Vector, VectorRecord, VectorStore, as_vector
 from tests.support.qdrant_server import QdrantServer
 
 EMBEDDER = "fake/hash"
-EAST, NORTH, WEST = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)
-NORTH_EAST = (0.6, 0.8, 0.0)
+EAST, NORTH, WEST = (as_vector(v) for v in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (-1.0, 0.0, 0.0)))
+NORTH_EAST = as_vector((0.6, 0.8, 0.0))
 A, B, C, D = (UUID(int=n) for n in range(1, 5))
 
 
@@ -74,7 +74,7 @@ async def name(store: VectorStore) -> str:
     return name
 
 
-def record(key: UUID, vector: tuple[float, ...] = EAST, **payload: str | int) -> VectorRecord:
+def record(key: UUID, vector: Vector = EAST, **payload: str | int) -> VectorRecord:
     return VectorRecord(key, vector, {"user_id": "maya", "version": 1, **payload})
 
 
@@ -385,7 +385,7 @@ async def test_beyond_what_is_compared_exactly_the_graph_finds_the_same(
 ) -> None:
     name = f"memories-{uuid4().hex}"
     turn = Random(7)
-    spread = [tuple(turn.gauss(0, 1) for _ in range(24)) for _ in range(600)]
+    spread = [as_vector([turn.gauss(0, 1) for _ in range(24)]) for _ in range(600)]
     owners = ("maya", "jon", "jon", "jon", "jon")
     async with on_postgres(postgres.url) as store:
         await store.create_col(name, dimensions=24, embedder=EMBEDDER)
@@ -412,7 +412,7 @@ async def test_beyond_what_is_compared_exactly_the_graph_finds_the_same(
 
 async def test_an_embedder_of_very_many_dimensions_is_compared_exactly(postgres: Postgres) -> None:
     name = f"memories-{uuid4().hex}"
-    long = [1.0] + [0.0] * vectors_pgvector.MOST_DIMENSIONS
+    long = as_vector([1.0] + [0.0] * vectors_pgvector.MOST_DIMENSIONS)
     async with on_postgres(postgres.url) as store:
         await store.create_col(name, dimensions=len(long), embedder=EMBEDDER)
         await store.insert(name, [VectorRecord(A, long, {"user_id": "maya"})])

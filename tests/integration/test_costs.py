@@ -13,8 +13,8 @@ import pytest
 from tenacity import wait_none
 
 from api import shapes
-from pipeline.adapters.litellm_client import RetryPolicy
 from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.adapters.provider_calls import RetryPolicy
 from pipeline.domain import Status
 from pipeline.prompted import PromptedModel
 from tests.support.engine import Engine

@@ -35,7 +35,7 @@ class Another(HashEmbedder):
         return "fake/another"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [list(reversed(vector)) for vector in await super().embed(texts)]
+        return [vector[::-1].copy() for vector in await super().embed(texts)]
 
 
 class Fragile(MemoryVectors):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -82,7 +81,7 @@ class Answers:
     async def _neighbours(self, facts: Sequence[Fact], memories: Sequence[str]) -> list[Neighbour]:
         new = await self._embedder.embed([fact.text for fact in facts])
         old = await self._embedder.embed(memories)
-        nearest = [max(_cosine(vector, fact) for fact in new) for vector in old]
+        nearest = [max(float(vector @ fact) for fact in new) for vector in old]
         pairs = enumerate(zip(memories, nearest, strict=True), start=1)
         return [Neighbour(UUID(int=n), text, near) for n, (text, near) in pairs]
 
@@ -165,7 +164,3 @@ def _relation_row(relation: Relation) -> dict[str, Any]:
         "target": relation.destination.name,
         "target_kind": relation.destination.kind,
     }
-
-
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    return math.fsum(a * b for a, b in zip(one, other, strict=True))

@@ -20,15 +20,16 @@ import base64
 import json
 import random
 import time
-from array import array
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+import numpy as np
+
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.reranker_overlap import OverlapReranker
-from pipeline.ports import MemoryModel, Reranker
+from pipeline.ports import MemoryModel, Reranker, Vector
 from tests.support.llm_answers import Answers, kind_of
 
 On = Literal["any", "extract", "decide", "relate", "repair", "embed", "rerank", "other"]
@@ -44,6 +45,8 @@ Do = Literal[
     "hang",
     "close",
     "refuse_format",
+    "refuse_base64",
+    "floats",
 ]
 CALLS_KEPT = 10_000
 
@@ -77,6 +80,7 @@ class Call:
     prompt: str
     response_format: str | None
     headers: Mapping[str, str]
+    encoding_format: str | None = None
     at_s: float = field(default_factory=time.monotonic)
 
 
@@ -228,7 +232,7 @@ class LLMServer:
         vectors = await self._embedder.embed(texts)
         packed = body.get("encoding_format") == "base64"
         rows = [
-            {"object": "embedding", "index": at, "embedding": _packed(v) if packed else v}
+            {"object": "embedding", "index": at, "embedding": _packed(v) if packed else v.tolist()}
             for at, v in enumerate(vectors)
         ]
         used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
@@ -259,10 +263,15 @@ async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Re
             return _error(int(rule.do), f"scripted; you said: {call.prompt[-80:]}", headers)
         case "refuse_format" if call.response_format in rule.formats:
             return _error(400, f"response_format type {call.response_format} is not supported")
+        case "refuse_base64" if call.encoding_format == "base64":
+            return _error(400, "encoding_format must be float")
     return None
 
 
 def _spoiled(reply: Reply, done: set[Do]) -> Reply:
+    if "floats" in done:
+        for row in reply.body["data"]:
+            row["embedding"] = np.frombuffer(base64.b64decode(row["embedding"]), "<f4").tolist()
     if "malformed" in done and "results" in reply.body:
         return Reply(reply.body | {"results": reply.body["results"][1:]})
     if not isinstance(reply.body, dict) or "choices" not in reply.body:
@@ -290,6 +299,7 @@ def _call(request: Request) -> Call:
         prompt=prompt,
         response_format=(body.get("response_format") or {}).get("type"),
         headers=request.headers,
+        encoding_format=body.get("encoding_format"),
     )
 
 
@@ -329,8 +339,8 @@ def _tokens(text: str) -> int:
     return max(1, len(text) // 4)
 
 
-def _packed(vector: Sequence[float]) -> str:
-    return base64.b64encode(array("f", vector).tobytes()).decode()
+def _packed(vector: Vector) -> str:
+    return base64.b64encode(vector.tobytes()).decode()
 
 
 def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.errors import CollectionMissing
-from pipeline.ports import VectorRecord
+from pipeline.ports import VectorRecord, as_vector
 
 
 class Body(BaseModel):
@@ -170,7 +170,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
             case "PUT", "points":
                 points = Upsert.model_validate_json(body).points
                 await self._held.insert(
-                    name, [VectorRecord(UUID(p.id), p.vector, p.payload) for p in points]
+                    name, [VectorRecord(UUID(p.id), as_vector(p.vector), p.payload) for p in points]
                 )
             case "POST", "points/delete":
                 gone = Delete.model_validate_json(body).points
@@ -196,7 +196,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
 
     async def _query(self, name: str, asked: Query) -> dict[str, Any]:
         [hits] = await self._held.search(
-            name, [asked.query], limit=asked.limit, where=asked.filter.equal()
+            name, [as_vector(asked.query)], limit=asked.limit, where=asked.filter.equal()
         )
         points = [{"id": str(hit.id), "version": 0, "score": hit.similarity} for hit in hits]
         return {"points": points}
@@ -206,5 +206,5 @@ def _told(record: VectorRecord) -> dict[str, Any]:
     return {
         "id": str(record.id),
         "payload": dict(record.payload),
-        "vector": list(record.vector),
+        "vector": record.vector.tolist(),
     }

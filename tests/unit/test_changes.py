@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.domain import AddOptions, Event, Outcome, Role, Scope
 from pipeline.ledger.changes import Memory, Shelf, Write, carry_out, text_hash
+from pipeline.ports import as_vector
 
 SCOPE = Scope(UUID(int=1), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
@@ -54,8 +55,8 @@ def write(
         reason="She said so.",
         target=target,
         new_id=UUID(int=100 + number),
-        vector=(1.0, 0.0),
-        fact_vector=(0.0, 1.0),
+        vector=as_vector((1.0, 0.0)),
+        fact_vector=as_vector((0.0, 1.0)),
         event=EVENT,
         message_ordinal=3,
         attributed_to=Role.USER,

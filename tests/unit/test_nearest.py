@@ -7,9 +7,13 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from pipeline.ports import as_vector
 from pipeline.vectors import compared, nearest_of
 
 A, B, C, D = (UUID(int=n) for n in range(4))
+
+
+ACROSS = [as_vector((1.0, 0.0)), as_vector((0.0, 1.0))]
 
 
 def packed(*vectors: tuple[float, ...]) -> list[tuple[UUID, bytes]]:
@@ -18,13 +22,13 @@ def packed(*vectors: tuple[float, ...]) -> list[tuple[UUID, bytes]]:
 
 def test_each_vector_is_compared_with_all() -> None:
     stored = packed((1.0, 0.0), (0.6, 0.8))
-    first, second = compared(stored, [(1.0, 0.0), (0.0, 1.0)])
+    first, second = compared(stored, ACROSS)
     assert first == pytest.approx({A: 1.0, B: 0.6})
     assert second == pytest.approx({A: 0.0, B: 0.8})
 
 
 def test_where_nothing_is_stored_nothing_is_near() -> None:
-    assert compared([], [(1.0, 0.0), (0.0, 1.0)]) == [{}, {}]
+    assert compared([], ACROSS) == [{}, {}]
     assert compared(packed((1.0, 0.0)), []) == []
 
 

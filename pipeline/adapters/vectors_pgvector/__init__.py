@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.ledger.direct import Direct
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]
@@ -86,7 +86,7 @@ class Pgvector:
         rows = [
             {
                 "id": record.id,
-                "embedding": list(record.vector),
+                "embedding": record.vector.tolist(),
                 "payload": orjson.dumps(dict(record.payload)).decode(),
             }
             # One order for everybody: two writers of the same rows never wait for each other.
@@ -100,7 +100,7 @@ class Pgvector:
     ) -> Hits:
         passes, values = _filter(where)
         parts = {"table": _table(name), "passes": passes}
-        asked = [values | {"vector": list(vector), "limit": limit} for vector in vectors]
+        asked = [values | {"vector": vector.tolist(), "limit": limit} for vector in vectors]
         dimensions = max(map(len, vectors), default=0)
         most = MOST_EXACT if dimensions <= MOST_DIMENSIONS else ALL
         found: Hits = []
@@ -191,7 +191,7 @@ class Pgvector:
         query = statement("records", table=_table(name), passes=passes)
         async with self._alone() as connection:
             rows = (await connection.execute(query, {**values, "limit": limit})).all()
-        return [VectorRecord(row.id, row.vector, row.payload) for row in rows]
+        return [VectorRecord(row.id, as_vector(row.vector), row.payload) for row in rows]
 
     async def _rows(self, query: TextClause, values: Mapping[str, Any]) -> Sequence[Any]:
         """Of what every search asks."""

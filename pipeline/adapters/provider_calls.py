@@ -1,0 +1,118 @@
+"""Retries around one network call to a model provider, with the errors named by what helps.
+
+Shared by the adapters that call providers: through LiteLLM, and over plain HTTP.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.stop import stop_before_delay
+from tenacity.wait import wait_base, wait_random_exponential
+
+from pipeline.errors import ModelUnavailable
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+# 408 timeout, 409 conflict, 425 too early: transient, as the OpenAI SDK treats them.
+PASSING_STATUSES = frozenset({408, 409, 425})
+
+
+class Throttled(ModelUnavailable):
+    """429: tried again in the call only where the provider names a short wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """What seconds can mend: connection errors, timeouts, 5xx, and 429 with a short Retry-After.
+
+    No further try begins, or runs, past `total_s`; the first has the client's whole timeout.
+    """
+
+    tries: int = 3
+    total_s: float = 45.0
+    retry_after_max_s: float = 10.0
+    wait: wait_base = field(default_factory=lambda: wait_random_exponential(multiplier=0.5, max=8))
+
+
+DEFAULT_RETRY = RetryPolicy()
+
+
+async def retried(
+    once: Callable[[float], Awaitable[T]], policy: RetryPolicy, *, timeout_s: float, model: str
+) -> T:
+    """Await `once(limit_s)` until it succeeds, or until the policy's tries or seconds are used up.
+
+    Errors: those of the last try.
+    """
+    began = time.monotonic()
+
+    async def attempt() -> T:
+        left_s = policy.total_s - (time.monotonic() - began)
+        first = retrying.statistics["attempt_number"] == 1
+        return await once(timeout_s if first else min(timeout_s, left_s))
+
+    def log_retry(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        log.info(
+            "model_call_retried",
+            model=model,
+            attempt=state.attempt_number,
+            wait_s=round(state.upcoming_sleep, 3),
+            error=str(error),  # written by an adapter: a status and a class name, no content
+        )
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(policy.tries) | stop_before_delay(policy.total_s),
+        wait=_WaitAsTold(policy.wait),
+        retry=retry_if_exception(lambda error: _mends_in_seconds(error, policy)),
+        before_sleep=log_retry,
+        reraise=True,
+    )
+    return await retrying(attempt)
+
+
+def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
+    if not isinstance(error, ModelUnavailable):
+        return False
+    if error.retry_after_s is None:
+        return not isinstance(error, Throttled)
+    return error.retry_after_s <= policy.retry_after_max_s
+
+
+class _WaitAsTold(wait_base):
+    """The jittered wait, or the provider's Retry-After where that is longer."""
+
+    def __init__(self, jittered: wait_base) -> None:
+        self._jittered = jittered
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        asked_s = error.retry_after_s if isinstance(error, ModelUnavailable) else None
+        return max(self._jittered(retry_state), asked_s or 0.0)
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds from `Retry-After`: a number or an HTTP date. None where absent or unreadable."""
+    value = headers.get("retry-after", "")
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = _until(value)
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def _until(http_date: str) -> float:
+    try:
+        return parsedate_to_datetime(http_date).timestamp() - time.time()
+    except ValueError:
+        return math.nan
