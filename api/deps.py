@@ -25,7 +25,7 @@ from api.named import Named
 from api.watch import EventWatch
 from pipeline import telemetry
 from pipeline.bootstrap import Stores
-from pipeline.domain import Access
+from pipeline.domain import Access, Status
 from pipeline.errors import NotFound, TransientError
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
@@ -63,14 +63,13 @@ class Api:
 
     async def measure(self) -> None:
         """Bring the gauges that only the ledger knows up to date."""
-        counts, oldest_s = await self.stores.ledger.events.in_flight()
-        for status, count in counts.items():
-            telemetry.events_in_flight.labels(status).set(count)
-        telemetry.queue_oldest_seconds.set(oldest_s)
-        books = await self.stores.ledger.events.accounts()
+        accounts = await self.stores.ledger.books.accounts()
+        telemetry.events_in_flight.labels(Status.PENDING).set(accounts.pending)
+        telemetry.events_in_flight.labels(Status.RUNNING).set(accounts.running)
+        telemetry.queue_oldest_seconds.set(accounts.oldest_in_flight_s)
         for status in telemetry.LEDGER_STATUSES:
-            telemetry.ledger_events.labels(status).set(getattr(books, status))
-        telemetry.ledger_balanced.set(books.balanced)
+            telemetry.ledger_events.labels(status).set(getattr(accounts, status))
+        telemetry.ledger_balanced.set(accounts.balanced)
 
 
 @dataclass(frozen=True, slots=True)

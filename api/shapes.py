@@ -10,8 +10,9 @@ from pipeline.context import assemble
 from pipeline.domain import Scope, Status
 from pipeline.explanation import MEANING, Explained
 from pipeline.fusion import Score
+from pipeline.ledger.books import Accounts
 from pipeline.ledger.changes import Memory
-from pipeline.ledger.events import Accounts, EventView, Progress, ReceiptLine, StageRun
+from pipeline.ledger.events import EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.histories import HistoryEntry
 from pipeline.ledger.owners import Owner

@@ -13,6 +13,7 @@ from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.migrate import migrate
 from tests.support.engine import Engine, build_ledger
+from tests.support.recount import drift
 
 TEMPLATE = "memlane_template"
 
@@ -55,9 +56,12 @@ async def database_url(postgres: Postgres, template: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def ledger(database_url: str) -> AsyncIterator[Ledger]:
+    """Whatever a test does to it, the books have to be exact at its end."""
     built = build_ledger(database_url)
     yield built
+    wrong = await drift(built.engine)
     await built.close()
+    assert wrong == []
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
 
     tasks = [
         asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s))
-        for chore in (erase, repair, embed, courier.deliver)
+        for chore in (erase, repair, embed, stores.ledger.books.fold, courier.deliver)
     ]
     yield
     for task in tasks:

@@ -31,7 +31,7 @@ async def stats(api: Given, project: Caller) -> dict[str, Any]:
     """The project's books at one instant: accepted = succeeded + failed + cancelled + pending +
     running, and `identity` is true where that holds.
     """
-    return shapes.stats(await api.stores.ledger.events.accounts(project.id))
+    return shapes.stats(await api.stores.ledger.books.accounts(project.id))
 
 
 @router.get("/healthz")

@@ -10,6 +10,7 @@ from sqlalchemy import func, make_url, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from pipeline.ledger.answers import Answers
+from pipeline.ledger.books import Books
 from pipeline.ledger.clearing import Clearing
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.costs import Costs
@@ -68,6 +69,7 @@ class Ledger:
     webhooks: Webhooks
     cooldowns: Cooldowns
     costs: Costs
+    books: Books
 
     @classmethod
     def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
@@ -101,6 +103,7 @@ class Ledger:
             Webhooks(engine),
             Cooldowns(engine),
             Costs(engine),
+            Books(engine),
         )
 
     async def ping(self) -> None:

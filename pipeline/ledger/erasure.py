@@ -38,6 +38,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Scope, Status
 from pipeline.errors import NotFound
+from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
 from pipeline.ledger.owners import KINDS
 from pipeline.ledger.schema import (
@@ -152,6 +153,7 @@ class Erasures:
                     due_at=func.now(),
                 )
             )
+            await fold_all(connection)  # their ids stand in the books too
         return event_id
 
     async def claim(self) -> Owed | None:

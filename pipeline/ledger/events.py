@@ -28,12 +28,9 @@ from pipeline.errors import NotFound
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.filtering import among, lanes_with
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
-from pipeline.ledger.sql import statement
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
-# Since when an event has been waiting for its end.
-SINCE = func.coalesce(events.c.replayed_at, events.c.created_at)
 
 # What a run of a stage cost, whether it came to something or not.
 RUN = (
@@ -114,27 +111,6 @@ class Progress:
         return self.status in FINAL
 
 
-@dataclass(frozen=True, slots=True)
-class Accounts:
-    """Where everything accepted is now. `accepted` is counted apart from the others."""
-
-    memories: int
-    adds: int
-    accepted: int
-    succeeded: int
-    failed: int
-    cancelled: int
-    pending: int
-    running: int
-    oldest_in_flight_s: float
-
-    @property
-    def balanced(self) -> bool:
-        """Nothing was lost and nothing came twice."""
-        ended = self.succeeded + self.failed + self.cancelled
-        return self.accepted == ended + self.pending + self.running
-
-
 class Events:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -193,26 +169,6 @@ class Events:
         values = {"in_project": project_id, **pinned}
         [row] = await self._direct.rows(_unsettled(*pinned), values)
         return int(row.events)
-
-    async def accounts(self, project_id: UUID | None = None) -> Accounts:
-        """The books of a project, or of the whole ledger, at one instant."""
-        async with self._engine.connect() as connection:
-            values = {"project_id": project_id}
-            row = (await connection.execute(statement("accounts"), values)).one()
-        return Accounts(**row._mapping)  # noqa: SLF001
-
-    async def in_flight(self) -> tuple[dict[str, int], float]:
-        """How many events are PENDING and RUNNING, and the age of the oldest of them in seconds."""
-        age_s = func.extract("epoch", func.now() - func.min(SINCE))
-        query = (
-            select(events.c.status, func.count(), age_s)
-            .where(events.c.completed_at.is_(None))
-            .group_by(events.c.status)
-        )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-        counts = {Status.PENDING.value: 0, Status.RUNNING.value: 0} | {r[0]: r[1] for r in rows}
-        return counts, max((float(row[2]) for row in rows), default=0.0)
 
     async def _views(
         self, where: ColumnElement[bool], *, limit: int, offset: int

@@ -10,7 +10,7 @@ from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.admission import Load
-from pipeline.ledger.events import SINCE
+from pipeline.ledger.books import WAITING_SINCE
 from pipeline.ledger.schema import events, lanes, shadows
 
 # Long enough to even out batches, short enough to follow a change.
@@ -51,7 +51,7 @@ class LoadView:
             exists().where(
                 events.c.completed_at.is_(None),
                 events.c.status == "PENDING",
-                since >= SINCE,
+                since >= WAITING_SINCE,
                 events.c.lane_id == lanes.c.id,
                 busy,
                 lanes.c.state != "WAITING",

@@ -9,10 +9,13 @@ from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import Conflict
+from pipeline.ledger.books import fold_all
 from pipeline.ledger.keys import hold, keep_one_admin
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import (
     api_keys,
+    book_entries,
+    books,
     events,
     lanes,
     memories,
@@ -54,6 +57,7 @@ class Removal:
         async with self._engine.begin() as connection:
             for gone in _deletes(await self._refuse(connection, project)):
                 await connection.execute(gone)
+            await fold_all(connection)
 
     async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
         """The project and its replays, locked; unless it has to stay."""
@@ -89,7 +93,10 @@ def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
         "event_id": select(events.c.id).where(events.c.project_id.in_(ids)),
         "batch_id": select(events.c.batch_id).where(events.c.project_id.in_(ids)),
     }
-    tables = list(reversed(metadata.sorted_tables))
+    # The books come to zero by themselves.
+    tables = [
+        table for table in reversed(metadata.sorted_tables) if table not in (books, book_entries)
+    ]
     for table in tables:
         if "project_id" not in table.c:
             owned = (name for name in owners if name in table.c)

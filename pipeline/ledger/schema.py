@@ -14,6 +14,7 @@
                   │         └─── feedback          what people think of it
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           what was forgotten for good: see erasure
+    projects ─< books, book_entries                how many there are of what: see book_tables
 
 Time is the database's: leases, waits and stamps never depend on a worker's clock.
 """
@@ -42,6 +43,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
 
+from pipeline.ledger.book_tables import book_entries, books
 from pipeline.ledger.project_tables import (
     api_keys,
     cooldowns,
@@ -60,6 +62,8 @@ from pipeline.ledger.vector_tables import rebuilt, turn_vectors, vector_indexes
 
 __all__ = [
     "api_keys",
+    "book_entries",
+    "books",
     "cleared_lanes",
     "cooldowns",
     "entities",
@@ -163,9 +167,15 @@ events = Table(
     CheckConstraint(
         "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
     ),
-    # What is in flight is found by this one too: of an index by status the planner believes that it
-    # is short, and reads the backlog of all scopes for the few events of one.
-    Index("ix_events_completed", "completed_at"),
+    # Both by `completed_at`: of an index by status the planner believes that it is short, and reads
+    # the backlog of all scopes for the few events of one.
+    Index(
+        "ix_events_open",
+        "project_id",
+        text("coalesce(replayed_at, created_at)"),
+        postgresql_where=text("completed_at IS NULL"),
+    ),
+    Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
 )
 

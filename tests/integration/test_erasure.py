@@ -39,7 +39,7 @@ ERASED = {
     "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt", "turn_vectors",
     "cleared_lanes",
 }  # fmt: skip
-ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs"}
+ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries"}
 NOBODY_S = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
     "webhooks", "vector_indexes",
@@ -170,7 +170,7 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await engine.drain()
     assert await raw_look(engine.ledger, WORDS) == {}
     assert await vectors(engine) == set()
-    assert (await engine.ledger.events.accounts()).balanced
+    assert (await engine.ledger.books.accounts()).balanced
 
 
 EVERYBODY = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
@@ -206,7 +206,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     assert await raw_look(engine.ledger, WORDS) == {}
     event = await service.event(asked.json()["id"])
     assert event["status"] == ("SUCCEEDED" if when == "answered" else "FAILED")
-    assert (await engine.ledger.events.accounts(engine.project.id)).balanced
+    assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
 
 async def test_the_trace_of_deleting_everybody_goes_with_it(service: Service) -> None:
@@ -225,10 +225,10 @@ async def test_the_books_balance_before_and_after(engine: Engine) -> None:
     await engine.ledger.recourse.cancel(engine.project.id, waiting)
     await engine.ledger.recourse.replay(engine.project.id, waiting, Edit())
     await engine.add("I like rye.", user_id="jon")
-    before = await engine.ledger.events.accounts(engine.project.id)
+    before = await engine.ledger.books.accounts(engine.project.id)
     await erase(engine)
     await engine.drain()
-    after = await engine.ledger.events.accounts(engine.project.id)
+    after = await engine.ledger.books.accounts(engine.project.id)
     assert before.balanced
     assert after.balanced
     assert after.accepted == before.accepted + 1  # the erasure itself
@@ -328,7 +328,7 @@ async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None
     ids = await asyncio.gather(*(erase(engine) for _ in range(3)))
     told = [await counts(engine, event_id) for event_id in ids]
     assert sorted(t["memories"] for t in told) == [0, 0, 2]
-    assert (await engine.ledger.events.accounts(engine.project.id)).balanced
+    assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
 
 async def test_an_agent_is_erased_with_all_it_knew_of_anybody(engine: Engine) -> None:

@@ -102,6 +102,7 @@ async def texts(service: Service) -> list[str]:
 async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
     """How many rows each table has: of one project where it is named."""
     counts = {}
+    await engine.ledger.books.fold()
     async with engine.ledger.engine.connect() as connection:
         for name, table in metadata.tables.items():
             if of is None or "project_id" in table.c:
@@ -132,7 +133,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
     )
     assert after[:4] == before[:4]
     assert after[4] == before[4] | {"shadows": 1}
-    books = await service.engine.ledger.events.accounts(UUID(found["id"]))
+    books = await service.engine.ledger.books.accounts(UUID(found["id"]))
     assert (books.balanced, books.accepted, books.memories) == (True, 1, 2)
 
 

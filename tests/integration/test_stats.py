@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.errors import MalformedAnswer
-from pipeline.ledger.events import Accounts
+from pipeline.ledger.books import Accounts
 from tests.integration.test_api import ADD, LIVES, Service, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.recount import drift
 
 EMPTY = Accounts(0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
@@ -27,12 +29,12 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 async def books(engine: Engine) -> Accounts:
     """Without the age, which no test can foretell."""
-    found = await engine.ledger.events.accounts(engine.project.id)
+    found = await engine.ledger.books.accounts(engine.project.id)
     return replace(found, oldest_in_flight_s=0.0)
 
 
 async def test_a_project_without_events_has_balanced_books(engine: Engine) -> None:
-    assert await engine.ledger.events.accounts(engine.project.id) == EMPTY
+    assert await engine.ledger.books.accounts(engine.project.id) == EMPTY
     assert EMPTY.balanced
 
 
@@ -57,7 +59,7 @@ async def test_the_age_is_that_of_the_oldest_event_in_flight(engine: Engine) -> 
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(text("UPDATE events SET created_at = now() - interval '90 s'"))
     await engine.add("I like tea.")
-    found = await engine.ledger.events.accounts(engine.project.id)
+    found = await engine.ledger.books.accounts(engine.project.id)
     assert 90 <= found.oldest_in_flight_s < 120
 
 
@@ -96,6 +98,48 @@ async def test_the_books_balance_at_every_look_while_all_is_in_motion(service: S
     assert all(seen)
     last = (await service.client.get("/v1/stats/")).json()
     assert (last["accepted"], last["pending"], last["running"]) == (40, 0, 0)
+
+
+async def test_folding_beside_everything_changes_no_figure(engine: Engine) -> None:
+    """Several sweepers fold while events are accepted and worked; a reader sees exact books."""
+    over = asyncio.Event()
+
+    async def fold() -> None:
+        while not over.is_set():
+            await engine.ledger.books.fold()
+
+    async def look() -> None:
+        while not over.is_set():
+            assert await drift(engine.ledger.engine) == []
+
+    beside = [asyncio.create_task(task()) for task in (fold, fold, look)]
+    for turn in range(10):
+        await asyncio.gather(*(engine.add(f"I like {turn}.", user_id=f"u{n}") for n in range(4)))
+        await engine.drain()
+    over.set()
+    await asyncio.gather(*beside)
+    await engine.ledger.books.fold()
+    assert await entries(engine) == 0
+    assert await books(engine) == replace(EMPTY, adds=40, accepted=40, succeeded=40, memories=40)
+
+
+async def test_counts_that_came_to_zero_leave_no_row(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    memory_id = (await engine.event(event_id)).receipt[0].memory_id
+    assert memory_id is not None
+    await memories.retire(
+        engine.project.id, [memory_id], ledger=engine.ledger, index=engine.services.index
+    )
+    await engine.ledger.books.fold()
+    async with engine.ledger.engine.connect() as connection:
+        kinds = set(await connection.scalars(text("SELECT kind FROM books")))
+    assert kinds == {"NUMBER", "ADD", "SUCCEEDED"}
+
+
+async def entries(engine: Engine) -> int:
+    async with engine.ledger.engine.connect() as connection:
+        return int(await connection.scalar(text("SELECT count(*) FROM book_entries")) or 0)
 
 
 async def test_an_event_that_vanished_shows_in_the_books(engine: Engine) -> None:

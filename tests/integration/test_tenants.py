@@ -382,6 +382,7 @@ async def test_an_emptied_project_leaves_nothing_behind_and_its_neighbours_alone
 
 
 async def rows_of_all_tables(ledger: Ledger) -> dict[str, int]:
+    await ledger.books.fold()
     async with ledger.engine.connect() as connection:
         return {
             name: await connection.scalar(select(func.count()).select_from(table)) or 0

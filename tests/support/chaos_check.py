@@ -9,6 +9,7 @@ Nothing here asks the product's own code: plain SQL, and a model of what must ha
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class Finding:
     what: str
 
 
+PARTS = ("succeeded", "failed", "cancelled", "in_flight")
 BOOKS = """
 SELECT
     (SELECT coalesce(sum(accepted_seq), 0)::bigint FROM lanes) AS accepted,
@@ -50,7 +52,12 @@ SELECT
     count(*) FILTER (WHERE status = 'SUCCEEDED') AS succeeded,
     count(*) FILTER (WHERE status = 'FAILED') AS failed,
     count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled,
-    count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING')) AS in_flight
+    count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING')) AS in_flight,
+    (SELECT jsonb_object_agg(kind, amount) FROM (
+        SELECT kind, sum(amount) AS amount FROM (
+            SELECT kind, amount FROM books UNION ALL SELECT kind, amount FROM book_entries
+        ) line GROUP BY kind
+    ) kept) AS kept
 FROM events
 """
 
@@ -76,11 +83,20 @@ class Books:
         [row] = await self.window.rows(BOOKS)
         self.samples += 1
         ended = row["succeeded"] + row["failed"] + row["cancelled"]
+        kept = Counter(json.loads(row["kept"] or "{}"))
         most = self.log.kept + self.log.in_doubt + self.log.open
         rules = {
             "accepted = succeeded + failed + cancelled + in flight": (
                 row["accepted"] == ended + row["in_flight"]
             ),
+            "the books count the same": (
+                kept["NUMBER"] - kept["REPLAY"],
+                kept["SUCCEEDED"],
+                kept["FAILED"],
+                kept["CANCELLED"],
+                kept["PENDING"] + kept["RUNNING"],
+            )
+            == (row["accepted"], *(row[part] for part in PARTS)),
             "settled = ended": row["settled"] == ended,
             "every 200 is in the ledger": known <= row["accepted"],
             "the ledger holds no more than was sent": row["accepted"] <= most,
