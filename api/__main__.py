@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 
 import uvicorn
 
+from api import http_server
 from api.app import create_app
 from pipeline import settings, telemetry
 from pipeline.settings import Settings
 
 # Connections that wait to be taken, as many as uvicorn lets wait.
 BACKLOG = 2048
+# Files open beside clients' connections: stores, logs, libraries.
+OTHER_FILES = 512
 
 
 def main() -> None:
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
+    allow_files(configured.max_connections + OTHER_FILES)
     config = uvicorn.Config(
         create_app(configured),
         loop="uvloop",
-        http="httptools",
+        http=http_server.protocol(configured.max_connections),
+        ws="none",
         access_log=False,
         log_config=None,
+        server_header=False,
+        timeout_keep_alive=http_server.IDLE_S,
         timeout_graceful_shutdown=20,
     )
     server = uvicorn.Server(config)
     server.run(sockets=[listen(configured)])
     if not server.started:
         raise SystemExit("The API did not start; the log above says why.")
+
+
+def allow_files(count: int) -> None:
+    """Raise this process's soft limit of open files towards `count`; each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def listen(configured: Settings) -> socket.socket:

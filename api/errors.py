@@ -105,7 +105,8 @@ async def ledger_down(_: Request, error: Exception) -> JSONResponse:
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
     request_id = uuid.uuid4().hex
     log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
-    return respond(500, f"Internal error. Quote request id {request_id}.")
+    # The server closes the connection of a request that crashed, and has to say so.
+    return respond(500, f"Internal error. Quote request id {request_id}.", Connection="close")
 
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]

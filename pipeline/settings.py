@@ -115,6 +115,7 @@ class Settings(BaseSettings):
 
     # Edges
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
+    max_connections: Annotated[int, Field(ge=2)] = 4_000
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
