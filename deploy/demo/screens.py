@@ -86,19 +86,18 @@ def _ms(value: float | None) -> str:
 
 
 def receipts(events: Sequence[Event]) -> RenderableType:
-    """What became of each turn: outcome, memory, what it said before, and why."""
+    """The receipt of each turn: outcome, memory, its text before, and the reason of a change."""
     table = _headed()
     table.add_column("turn")
     table.add_column("outcome")
-    table.add_column("memory", ratio=3)
-    table.add_column("reason", ratio=2)
+    table.add_column("memory", ratio=1)
     for number, event in enumerate(events, start=1):
         for line in event.results:
             outcome = Text(line.event, style=COLOURS.get(line.event, ""))
-            table.add_row(str(number), outcome, _memory(line), Text(line.reason or ""))
+            table.add_row(str(number), outcome, _memory(line))
         if not event.results:
-            nothing = Text("nothing stored", style="dim")
-            table.add_row(str(number), Text("-", style="dim"), nothing, Text(event.note or ""))
+            nothing = Text(f"nothing stored. {event.note or ''}".strip(), style="dim")
+            table.add_row(str(number), Text("-", style="dim"), nothing)
     return _indented(table, above=1)
 
 
@@ -106,6 +105,8 @@ def _memory(line: Line) -> Text:
     text = Text(line.memory or "-", style="strike" if line.event == "DELETE" else "")
     if line.old_memory and line.old_memory != line.memory:
         text.append(f"\nbefore: {line.old_memory}", style="dim")
+    if line.reason and line.event != "ADD":  # that of an ADD says no more than ADD
+        text.append(f"\nreason: {line.reason}", style="dim")
     return text
 
 

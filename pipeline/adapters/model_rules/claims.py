@@ -31,8 +31,10 @@ class Rule:
 CAP = r"(?-i:[A-Z\u00c0-\u00de])[\w'&.-]*"
 NAME = rf"{CAP}(?: (?:(?:van|von|de|der|la|del|bin) )*{CAP}){{0,2}}"
 DET = r"(?:an?|the|their|his|her|our|some|one)"
+# "moved to tears", "to the couch", "to a bigger flat" name no place.
+NO_PLACE = rf"(?!an? |the (?!{CAP})|another|different|their |bigger|smaller|tears\b)"
 PLACE = (
-    r"(?P<x>(?!(?:an? |the next|the new|another|different|their own|bigger|smaller))[^,]+?(?:, "
+    rf"(?P<x>{NO_PLACE}[^,]+?(?:, "
     + CAP + r"[^,]*)?)(?P<tail> (?:to|for|because|when|where|after|with) .+)?"
 )  # fmt: skip
 ORG = r"(?: (?:at|for|with|by) (?P<org>(?!the moment).+?))?"
@@ -93,7 +95,8 @@ RULES: tuple[Rule, ...] = (
     # Residence
     _rule(r"(?:moved|relocated) from (?P<from>[^,]+?) to " + PLACE,
           "{s} lives in {x} [moved from {from}{when}]"),
-    _rule(r"(?:moved|relocated)(?: back)?(?: over)? to (?P<x>[^,]+?) from (?P<from>[^,]+)",
+    _rule(r"(?:moved|relocated)(?: back)?(?: over)? to "
+          rf"(?P<x>{NO_PLACE}[^,]+?) from (?P<from>[^,]+)",
           "{s} lives in {x} [moved from {from}{when}]"),
     _rule(r"(?:moved|relocated)(?: back)?(?: over)? to " + PLACE, "{s} lives in {x} [moved{when}]"),
     _rule(r"(?:lives|is living|resides|is based|is now based) in (?P<x>.+)", "{s} lives in {x}"),

@@ -156,7 +156,7 @@ def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Fo
 
 
 def _news(slots: Sequence[Slot]) -> str:
-    if slots and is_single(slots[0].relation):
+    if slots and is_single(slots[0].relation) and slots[0].of_kind:
         return f"nothing stored yet about the {label(slots[0].relation)}"
     return "not known yet, and contradicts nothing stored"
 
@@ -234,7 +234,7 @@ def _changes(new: Slot, old: Slot) -> bool:
     if new.relation == "prefers":
         return _turned(new, old)
     clash = not (new.key <= old.key or old.key <= new.key)
-    return new.positive and is_single(new.relation) and clash
+    return new.positive and is_single(new.relation) and clash and new.of_kind and old.of_kind
 
 
 def _turned(new: Slot, old: Slot) -> bool:

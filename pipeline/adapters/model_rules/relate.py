@@ -191,7 +191,8 @@ def _excludes(slot: Slot, relation: str, destination: str) -> bool:
         return slot.relation == "likes" and slot.positive and slot.key == stems(destination)
     if slot.positive:
         ours = (edge_of(slot)[0], slot.relation)
-        return is_single(slot.relation) and relation in ours and slot.key != stems(destination)
+        other = relation in ours and slot.key != stems(destination)
+        return other and is_single(slot.relation) and slot.of_kind
     known = _slot_relation(relation) in ends_of(slot.relation)
     ended = (
         stems(edge_of(replace(slot, positive=True))[1]) if slot.relation == "plans" else slot.key

@@ -39,6 +39,22 @@ class Slot:
         """The key of the value's head: "cricket" of "playing cricket with friends"."""
         return core_of(self.value)
 
+    @property
+    def of_kind(self) -> bool:
+        """Whether the value is what the relation takes: only such a value replaces another one."""
+        pattern = VALUES.get(self.relation.split("_", maxsplit=1)[0]) or VALUES.get(self.relation)
+        return pattern is None or pattern.match(self.value) is not None
+
+
+# A proper name, one word before it at most: "Berlin", "the BBC", "downtown Leeds". Not "a small
+# flat", "constant fear", "home" or "night".
+PROPER = re.compile(r"(?:(?!an? |their |his |her )[a-z]+ )?[^\W\d_a-z]")
+VALUES = {
+    "lives_in": PROPER,
+    "is_from": PROPER,
+    "works_at": PROPER,
+    "attribute": re.compile(r"(?!(?:on|in|at|to|by|for|from|with|about|under|near|the same)\b)"),
+}
 
 # Relations with one value at a time: another value replaces it.
 SINGLE = frozenset(
@@ -49,7 +65,6 @@ SINGLE = frozenset(
         "is_from",
         "works_as",
         "works_at",
-        "works_in",
         "follows_diet",
         "relationship_status",
         "is_aged",

@@ -70,6 +70,10 @@ NO_NAME = (
     "|Some|Someone|Everyone|Everybody|Nobody|People|Most|Many|All|One|No|Not|Never|If|When|While|As|Can"
     "|Let|Please|Got|Need|Want|Just|What|How|Which|Who|Where|Why|Both|Every|Each|Any"
 )
+# "My name is on the list", "... is misspelled": lower case words that are no name.
+NO_NAME_VALUE = re.compile(
+    r"^(?:on|in|at|not|to|the|an?|for|spelled|hard|too|so|still) |^[a-z]+(?:ed|ing)$"
+)
 PRONOUN = re.compile(r"^(?P<who>he|she|they) (?P<p>.+)$", re.IGNORECASE)
 OTHER = re.compile(rf"^(?!(?:{NO_NAME})\b)(?P<name>{NAMED}) (?P<p>[a-z].+)$")
 PRONOUN_OF = {"his": "he", "her": "she", "their": "they", "its": "it"}
@@ -178,6 +182,8 @@ def _read_attribute(text: str, when: str, listener: Listener) -> list[str] | Non
     value = _predicate("is " + match["x"], Subject("", known=False), listener).removeprefix("is ")
     what = re.sub(r"^(?:new|current) ", "", match["what"].lower())
     if what in ("name", "full name"):
+        if NO_NAME_VALUE.search(value):
+            return []
         value = value.title() if value.islower() else value
         return [] if value == listener.name else [f"{owner} {what} is {value}"]
     plural = "are" if what == "hobbies" else "is"

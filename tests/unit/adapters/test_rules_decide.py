@@ -37,6 +37,37 @@ def applied(decisions: tuple[Decision, ...], memories: list[Neighbour]) -> list[
     return list(store.values())
 
 
+# No place, employer, origin or address, though it stands where one would: it replaces nothing.
+NOT_OF_KIND = [
+    ("User lives in Berlin", "User lives in a small flat with two cats"),
+    ("User lives in Berlin", "User moved to a bigger flat in the week of 2026-03-02"),
+    ("User lives in Berlin", "User lives in constant fear of their boss"),
+    ("User lives in Berlin", "User lives in peace"),
+    ("User lives in Berlin", "User lives in the couch"),
+    ("User works as a nurse at Apple", "User works at home on 2026-11-22"),
+    ("User works as a nurse at Apple", "User works at night mostly"),
+    ("User works at Apple", "User works at weekends"),
+    ("User works in finance", "User works in silence"),
+    ("User is from Ghana", "User is from a small village"),
+    ("User's email is eva@example.org", "User's email is on the form"),
+]
+
+
+@pytest.mark.parametrize(("memory", "fact"), NOT_OF_KIND)
+async def test_a_value_of_another_kind_replaces_nothing(memory: str, fact: str) -> None:
+    (decision,) = await decide([fact], stored(memory))
+    assert (decision.outcome, decision.text) == (ADD, fact)
+    assert "nothing stored yet" not in decision.reason
+
+
+@pytest.mark.parametrize(
+    "place", ["Munich", "the Netherlands", "downtown Leeds", "\u0141\u00f3d\u017a"]
+)
+async def test_a_place_replaces_a_place(place: str) -> None:
+    (decision,) = await decide([f"User lives in {place}"], stored("User lives in Berlin"))
+    assert decision.outcome is UPDATE
+
+
 ONE_TO_ONE = [
     # stored, fact, outcome, words of the reason
     ("User lives in Berlin", "User lives in Munich", UPDATE,

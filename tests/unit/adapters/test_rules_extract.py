@@ -236,6 +236,19 @@ DATES = [
 ]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I was moved to tears by the film, and then I moved to the couch.",
+        "I moved to the search team.",
+        "My name is on the list.",
+        "my name is misspelled",
+    ],
+)
+async def test_no_place_and_no_name_is_taken_for_one(line: str) -> None:
+    assert await texts(line) == []
+
+
 @pytest.mark.parametrize(("line", "said", "written"), DATES)
 async def test_a_relative_date_is_made_absolute(line: str, said: str, written: str) -> None:
     (text,) = await texts(line.format(said))

@@ -54,6 +54,8 @@ async def test_a_fact_draws_its_edges(fact: str, edges: list[str]) -> None:
 
 ENDINGS = [
     ("User lives in Turin", ("User", "lives_in", "Oslo"), True),
+    ("User lives in a small flat", ("User", "lives_in", "Oslo"), False),
+    ("User works at home", ("User", "works_at", "Charité"), False),
     ("User lives in Turin", ("the user", "resides_in", "Oslo"), True),
     ("User lives in Turin", ("User", "lives_in", "turin"), False),
     ("User lives in Turin", ("Ines", "lives_in", "Oslo"), False),

@@ -62,7 +62,7 @@ def test_a_receipt_shows_memory_before_reason_and_why_nothing_was_stored() -> No
     text = plain(screens.receipts([event(changed), event(note="Small talk.")]))
     assert "UPDATE   Maya lives in Porto" in text
     assert "before: Maya lives in Bern" in text
-    assert "moved" in text
+    assert "reason: moved" in text
     assert "nothing stored" in text
     assert "Small talk." in text
 
