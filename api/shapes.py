@@ -138,6 +138,7 @@ def search(
         "results": [only(hit(one), fields) for one in found.hits],
         "relations": [relation(one) for one in found.relations],
         "degraded": found.degraded,
+        "incomplete": found.incomplete,
         "pending": found.pending,
         "reranked": found.reranked,
     }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -78,6 +78,8 @@ SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outs
 DEEPEST = 16
 MOST_CONDITIONS, MOST_VALUES = 100, 1_000
 LONGEST_PATTERN, LONGEST_KEY = 256, 256
+# Owners that are looked for one by one in the index; more are looked for in all of it.
+MOST_COVERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,46 @@ def pinned(tree: Filter) -> dict[str, str]:
             return pinned(one)
         case _:
             return {}
+
+
+def of_pins_only(tree: Filter) -> bool:
+    """Whether the pinned ids say all that the tree does."""
+    match tree:
+        case Test():
+            return bool(pinned(tree))
+        case AllOf(of):
+            return all(of_pins_only(part) for part in of) and not _contradicts(of)
+        case AnyOf((one,)):
+            return of_pins_only(one)
+        case _:
+            return False
+
+
+def _contradicts(parts: Sequence[Filter]) -> bool:
+    """Whether an id is pinned to two values: `pinned` keeps one of them."""
+    pins = {pin for part in parts for pin in pinned(part).items()}
+    return len(pins) != len({field for field, _ in pins})
+
+
+def covers(tree: Filter) -> list[dict[str, str]]:
+    """Sets of pinned ids, one of which every match has: one for each branch of an OR.
+
+    An empty set, alone, where some matches need not have any of them.
+    """
+    match tree:
+        case AnyOf(of) if len(of) > 1:
+            sets = [found for part in of for found in covers(part)]
+            distinct = list({tuple(sorted(found.items())): found for found in sets}.values())
+            return distinct if len(distinct) <= MOST_COVERS and all(distinct) else [{}]
+        case Test(field, "in", list(values)) if field in ENTITY_IDS:
+            ids = list(dict.fromkeys(values))
+            usable = 0 < len(ids) <= MOST_COVERS and None not in ids and ANY not in ids
+            return [{field: value} for value in ids] if usable else [{}]
+        case AllOf(of):
+            sets = next((sets for part in of if len(sets := covers(part)) > 1), [pinned(tree)])
+            return [found | pinned(tree) for found in sets]
+        case _:
+            return [pinned(tree)]
 
 
 def size(tree: Filter) -> int:

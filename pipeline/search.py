@@ -21,6 +21,7 @@ import numpy as np
 import structlog
 
 from pipeline import lexical, timeframes
+from pipeline.dense import Asked, Meaning, Near, is_short, nearest, widened
 from pipeline.errors import TransientError
 from pipeline.explanation import Explained, Ranking, explain
 from pipeline.filters import Filter, pinned
@@ -89,7 +90,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`degraded`: the dense channel could not be asked, so only words were compared.
+    """`degraded`: the dense channel could not be asked, so only words were compared. `incomplete`:
+    the filter matches more than is compared exactly, and fewer than `top_k` of the nearest.
 
     `pending`: how many events of the ids that the filter pins had not ended; None where it pins
     none. `reranked`, and where that was asked for in vain, `not_reranked`: why.
@@ -102,6 +104,7 @@ class Found:
     explained: Sequence[Explained] = ()
     reranked: bool = False
     not_reranked: str | None = None
+    incomplete: bool = False
 
 
 async def search(
@@ -117,18 +120,18 @@ async def search(
 ) -> Found:
     """`index` is that of memories, `turns` that of turns; without it these are found by words."""
     vector = await _vector(query.text, embedder)  # a model elsewhere computes nothing here
-    near = _Near(ledger, embedder, index, turns)
+    near = Near(ledger, embedder, index, turns)
     async with turnstile.turn():
         return await _search(project_id, query, vector, near, reranker)
 
 
 async def _search(
-    project_id: UUID, query: Query, vector: Vector, near: _Near, reranker: Reranker | None
+    project_id: UUID, query: Query, vector: Vector, near: Near, reranker: Reranker | None
 ) -> Found:
     ledger, ids = near.ledger, pinned(query.filter)
     # Counted before anything is read: none pending means that nothing is missing below.
     pending = await ledger.events.unsettled(project_id, ids) if ids else None
-    fused, degraded = await _rank(project_id, query, ids, vector, near)
+    fused, meaning = await _rank(project_id, query, vector, near)
     outcome = Outcome(fused)
     if query.rerank:
         outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
@@ -137,21 +140,34 @@ async def _search(
     told = [hit.found.text for hit in hits]
     related = await ledger.graph.near(project_id, ids, query.text, told, limit=RELATIONS)
     explained = await explain(project_id, query.explain, ranking, ledger)
-    return Found(hits, related, degraded, pending, explained, outcome.reranked, outcome.reason)
+    return Found(
+        hits,
+        related,
+        degraded=meaning.degraded,
+        pending=pending,
+        explained=explained,
+        reranked=outcome.reranked,
+        not_reranked=outcome.reason,
+        incomplete=meaning.incomplete,
+    )
 
 
 async def _rank(
-    project_id: UUID, query: Query, ids: Mapping[str, str], vector: Vector, near: _Near
-) -> tuple[Ranking, bool]:
+    project_id: UUID, query: Query, vector: Vector, near: Near
+) -> tuple[Ranking, Meaning]:
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
+    asked = Asked(project_id, query.filter, where, vector, query.threshold, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, meaning = await asyncio.gather(
         near.ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
-        _by_meaning(query, {"project_id": str(project_id), **ids}, vector, near, limit=limit),
+        nearest(asked, near, limit=limit),
     )
     candidates = await _candidates(query, where, words, meaning, near)
+    if is_short(meaning, candidates, asked):
+        meaning = await widened(meaning, asked, near, limit=limit)
+        candidates = await _candidates(query, where, words, meaning, near)
     cosines = _cosines(candidates, meaning)
     now = await _now(query, near.ledger)
     scores = fuse(_signals(query, candidates, words, cosines, now), query.weights)
@@ -162,7 +178,7 @@ async def _rank(
         strict=query.filter_memories,
         bare={one.key for one in candidates if one.key.is_turn and one.key not in cosines},
     )
-    return Ranking(where, scores, ranked(scores), selection), meaning.degraded
+    return Ranking(where, scores, ranked(scores), selection), meaning
 
 
 async def _read(query: Query, ranking: Ranking, ledger: Ledger) -> list[Hit]:
@@ -184,46 +200,6 @@ def _recency(at: datetime, now: datetime) -> float:
     return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """What the dense channel said: the question's vector and the cosines of what lies near it."""
-
-    vector: Vector = field(default_factory=lambda: NO_VECTOR)
-    cosines: Mapping[PassageKey, float] = field(default_factory=dict)
-
-    @property
-    def degraded(self) -> bool:
-        return not self.vector.size
-
-
-@dataclass(frozen=True, slots=True)
-class _Near:
-    """Who knows what lies near in meaning."""
-
-    ledger: Ledger
-    embedder: Embedder
-    index: VectorIndex
-    turns: VectorIndex | None
-
-    def compares(self, key: PassageKey) -> bool:
-        return self.turns is not None or not key.is_turn
-
-    async def facts(
-        self, where: Mapping[str, str], vector: Vector, *, limit: int
-    ) -> dict[PassageKey, float]:
-        hits = await self.index.nearest(where, vector, limit=limit)
-        return {PassageKey(hit.id): hit.similarity for hit in hits}
-
-    async def said(
-        self, where: Mapping[str, str], vector: Vector, *, limit: int
-    ) -> dict[PassageKey, float]:
-        if self.turns is None:
-            return {}
-        hits = await self.turns.nearest(where, vector, limit=limit)
-        keys = await self.ledger.turn_vectors.keys([hit.id for hit in hits])
-        return {keys[hit.id]: hit.similarity for hit in hits if hit.id in keys}
-
-
 async def _vector(text: str, embedder: Embedder) -> Vector:
     """Empty where the model does not answer."""
     try:
@@ -234,26 +210,12 @@ async def _vector(text: str, embedder: Embedder) -> Vector:
     return vector
 
 
-async def _by_meaning(
-    query: Query, where: Mapping[str, str], vector: Vector, near: _Near, *, limit: int
-) -> _Meaning:
-    if not vector.size:
-        return _Meaning()
-    try:
-        asked = [near.facts] * query.facts + [near.said] * query.turns
-        found = await asyncio.gather(*(ask(where, vector, limit=limit) for ask in asked))
-    except TransientError as error:
-        log.warning("search_degraded", code=error.code)
-        return _Meaning()
-    return _Meaning(vector, {key: cosine for some in found for key, cosine in some.items()})
-
-
 async def _candidates(
     query: Query,
     where: Where,
     words: Mapping[PassageKey, float],
-    meaning: _Meaning,
-    near: _Near,
+    meaning: Meaning,
+    near: Near,
 ) -> list[Placed]:
     """What either channel found and the ledger holds."""
     lacking = [key for key in words if key not in meaning.cosines and near.compares(key)]
@@ -268,7 +230,7 @@ async def _candidates(
     )
 
 
-def _cosines(candidates: Sequence[Placed], meaning: _Meaning) -> Mapping[PassageKey, float]:
+def _cosines(candidates: Sequence[Placed], meaning: Meaning) -> Mapping[PassageKey, float]:
     """What the dense channel said, and what is compared here because only words found it."""
     here = [one for one in candidates if one.embedding and one.key not in meaning.cosines]
     if not here:

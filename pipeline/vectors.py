@@ -18,6 +18,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -39,6 +40,9 @@ AT_ONCE = 500
 A_PIECE = 50
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
+
+
+Key = TypeVar("Key")
 
 
 class VectorIndex:
@@ -280,8 +284,8 @@ class VectorIndex:
 
 
 def compared(
-    packed: Sequence[tuple[UUID, bytes]], vectors: Sequence[Vector]
-) -> list[dict[UUID, float]]:
+    packed: Sequence[tuple[Key, bytes]], vectors: Sequence[Vector]
+) -> list[dict[Key, float]]:
     """For each of the vectors, the cosines of all."""
     if not packed or not vectors:
         return [{} for _ in vectors]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import _lru_cache_wrapper, lru_cache
 from typing import Any, NamedTuple
@@ -131,6 +131,12 @@ class Where:
         shaped, values = shape(tree)
         return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
 
+    def with_vectors(self, *, turns: bool) -> Where | None:
+        """The same without turns where these have no vectors; None where nothing is left."""
+        if turns or not self.shape.turns:
+            return self
+        return replace(self, shape=replace(self.shape, turns=False)) if self.shape.facts else None
+
 
 class Passages:
     def __init__(self, engine: AsyncEngine) -> None:
@@ -149,6 +155,25 @@ class Passages:
         values = {**where.values, **asking(asked, limit=limit)}
         rows = await self._rows(_ranked, where.shape, values)
         return {PassageKey(of, ordinal): min(1.0, share) for of, ordinal, share in rows}
+
+    async def count(self, where: Where, *, embedder: str, stop: int) -> int:
+        """How many passages match and have a vector of this embedder; at most `stop`."""
+        values = {**where.values, "embedder": embedder, "stop": stop}
+        [(count,)] = await self._rows(_counted, where.shape, values)
+        return int(count)
+
+    async def vectors(self, where: Where, *, embedder: str) -> list[tuple[PassageKey, bytes]]:
+        """The packed vectors of all passages that match."""
+        values = {**where.values, "embedder": embedder}
+        rows = await self._rows(_vectors, where.shape, values)
+        return [(PassageKey(id_, ordinal), embedding) for id_, ordinal, embedding in rows]
+
+    async def matching(self, where: Where, keys: Sequence[PassageKey]) -> list[PassageKey]:
+        """Those of the keys that match."""
+        facts = [key.id for key in keys if not key.is_turn]
+        values = {**where.values, **listed("turns", keys), "facts": facts}
+        rows = await self._rows(_matching, where.shape, values)
+        return [PassageKey(id_, ordinal) for id_, ordinal in rows]
 
     async def placed(
         self,
@@ -230,6 +255,50 @@ def _scope(shape: Shape) -> CTE:
         turn = (said.c.event_id.label("id"), said.c.ordinal, said.c.terms)
         parts.append(select(*turn).where(shape.on(said)))
     return union_all(*parts).cte("scope")
+
+
+@lru_cache(SHAPES)
+def _counted(shape: Shape) -> ClauseElement:
+    some = union_all(*(part.limit(bindparam("stop", type_=Integer)) for part in _embedded(shape)))
+    return select(func.least(func.count(), bindparam("stop", type_=Integer))).select_from(
+        some.subquery()
+    )
+
+
+@lru_cache(SHAPES)
+def _vectors(shape: Shape) -> ClauseElement:
+    return union_all(*_embedded(shape))
+
+
+def _embedded(shape: Shape) -> list[Select[Any]]:
+    """(id, ordinal, embedding) of what matches and has a vector of the embedder."""
+    parts: list[Select[Any]] = []
+    if shape.facts:
+        fact = cast(literal(FACT), Integer).label("ordinal")
+        facts = select(memories.c.id, fact, memories.c.embedding)
+        parts.append(facts.where(shape.on_facts, memories.c.embedder == _EMBEDDER))
+    if shape.turns:
+        turns = select(said.c.event_id.label("id"), said.c.ordinal, turn_vectors.c.embedding)
+        its_vector = and_(
+            turn_vectors.c.event_id == said.c.event_id,
+            turn_vectors.c.ordinal == said.c.ordinal,
+            turn_vectors.c.embedder == _EMBEDDER,
+        )
+        parts.append(turns.join(turn_vectors, its_vector).where(shape.on(said)))
+    return parts
+
+
+@lru_cache(SHAPES)
+def _matching(shape: Shape) -> ClauseElement:
+    parts: list[Select[Any]] = []
+    if shape.facts:
+        fact = cast(literal(FACT), Integer).label("ordinal")
+        mine = memories.c.id == any_(uuids("facts"))
+        parts.append(select(memories.c.id, fact).where(mine, shape.on_facts))
+    if shape.turns:
+        turn = select(said.c.event_id.label("id"), said.c.ordinal)
+        parts.append(turn.where(among(said, "turns"), shape.on(said)))
+    return union_all(*parts)
 
 
 @lru_cache(SHAPES)

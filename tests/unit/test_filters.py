@@ -20,12 +20,15 @@ from pipeline.filters import (
     KIND,
     LISTED,
     MOST_CONDITIONS,
+    MOST_COVERS,
     OPERATORS,
     AllOf,
     AnyOf,
     Filter,
     Not,
+    covers,
     moment,
+    of_pins_only,
     parse,
     pinned,
     require_scope,
@@ -352,6 +355,45 @@ def test_pinned_are_the_ids_every_match_must_equal() -> None:
 )
 def test_what_some_match_may_differ_in_is_not_pinned(value: object) -> None:
     assert pinned(parse(value)) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "sets"),
+    [
+        ({"user_id": "a"}, [{"user_id": "a"}]),
+        ({"text": "x"}, [{}]),
+        ({"user_id": ["a", "b", "a"]}, [{"user_id": "a"}, {"user_id": "b"}]),
+        ({"user_id": ["a", "*"]}, [{}]),
+        ({"user_id": [str(n) for n in range(MOST_COVERS + 1)]}, [{}]),
+        ({"OR": [{"user_id": "a"}, {"agent_id": "b"}]}, [{"user_id": "a"}, {"agent_id": "b"}]),
+        ({"OR": [{"user_id": "a"}, {"text": "x"}]}, [{}]),
+        ({"OR": [{"user_id": "a"}, {"NOT": {"agent_id": "b"}}]}, [{}]),
+        (
+            {"run_id": "r", "OR": [{"user_id": "a"}, {"agent_id": "b"}]},
+            [{"user_id": "a", "run_id": "r"}, {"agent_id": "b", "run_id": "r"}],
+        ),
+        ({"NOT": {"user_id": "a"}}, [{}]),
+    ],
+)
+def test_every_match_has_one_of_the_sets_of_ids(value: object, sets: object) -> None:
+    assert covers(parse(value)) == sets
+
+
+@pytest.mark.parametrize(
+    ("value", "only"),
+    [
+        ({"user_id": "a", "AND": [{"run_id": "r"}]}, True),
+        ({"OR": [{"user_id": "a"}]}, True),
+        ({"user_id": "a", "metadata": {"n": 1}}, False),
+        ({"user_id": ["a"]}, False),
+        ({"user_id": "*"}, False),
+        ({"user_id": "a", "agent_id": None}, False),
+        ({"NOT": {"user_id": "a"}}, False),
+        ({"AND": [{"user_id": "a"}, {"user_id": "b"}]}, False),
+    ],
+)
+def test_pins_say_all_only_of_ids_that_must_be_equal(value: object, *, only: bool) -> None:
+    assert of_pins_only(parse(value)) is only
 
 
 # ── whatever comes in ────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,137 @@
+"""Searches whose filter says more than ids: what matches is found, however much does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from sqlalchemy import insert
+
+from pipeline import dense
+from pipeline.domain import Scope
+from pipeline.filters import parse
+from pipeline.ledger.changes import text_hash
+from pipeline.ledger.schema import memories
+from pipeline.outputs import to_bytes
+from pipeline.ports import Vector
+from pipeline.search import Found, Query, search
+from tests.support.engine import Engine
+
+# No word of it is in any memory: only vectors find these.
+QUESTION = "suitcase"
+PAST, LONG_AGO = date(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC)
+
+
+async def store(
+    engine: Engine, count: int, cosine: float, ids: Mapping[str, str], **values: Any
+) -> None:
+    """Memories without words that lie this near the question, indexed."""
+    scope = Scope(engine.project.id, **ids)
+    [asked] = await engine.services.embedder.embed([QUESTION])
+    rows = [
+        {
+            "id": uuid4(),
+            "project_id": engine.project.id,
+            "lane_id": scope.lane_id,
+            **{name: ids.get(name) for name in ("user_id", "agent_id", "app_id", "run_id")},
+            "text": (text := f"{uuid4()}"),
+            "text_hash": text_hash(text),
+            "embedding": to_bytes(turned(asked, cosine, by=n)),
+            "embedder": engine.services.embedder.name,
+            "valid_from": LONG_AGO,
+            "attributed_to": "user",
+            "metadata": {},
+            "expiration_date": None,
+            **values,
+        }
+        for n in range(count)
+    ]
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(insert(memories), rows)
+    assert await engine.services.index.catch_up(limit=count) == count
+
+
+def turned(vector: Vector, cosine: float, *, by: int) -> Vector:
+    """A unit vector at this cosine of one that has a single coordinate."""
+    at = int(np.abs(vector).argmax())
+    held = vector * np.float32(cosine)
+    held[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)
+    turned: Vector = held
+    return turned
+
+
+async def ask(engine: Engine, tree: Mapping[str, Any], **options: Any) -> Found:
+    services = engine.services
+    return await search(
+        engine.project.id,
+        Query(QUESTION, parse(tree), **{"top_k": 10, "threshold": 0.0} | options),
+        ledger=services.ledger,
+        embedder=services.embedder,
+        index=services.index,
+        turns=engine.turns,
+    )
+
+
+MAYA = {"user_id": "maya"}
+
+
+async def test_the_few_that_match_are_found_among_thousands_that_lie_nearer(
+    engine: Engine,
+) -> None:
+    await store(engine, 1_992, 0.8, MAYA)
+    await store(engine, 8, 0.2, MAYA, metadata={"trip": "lisbon"})
+    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
+    assert len(found.hits) == 8
+    assert not found.incomplete
+    assert len((await ask(engine, MAYA | {"NOT": {"metadata": {"trip": "*"}}})).hits) == 10
+
+
+async def test_what_has_expired_takes_no_place_of_what_has_not(engine: Engine) -> None:
+    await store(engine, 400, 0.8, MAYA, expiration_date=PAST)
+    await store(engine, 2, 0.2, MAYA)
+    found = await ask(engine, MAYA)
+    assert len(found.hits) == 2
+    assert not found.incomplete
+    assert len((await ask(engine, MAYA, show_expired=True)).hits) == 10
+
+
+@pytest.mark.parametrize("most_exact", [dense.MOST_EXACT, 0])
+async def test_either_of_two_owners_is_searched_whatever_others_hold(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, most_exact: int
+) -> None:
+    """By the ledger's vectors, and by the index where that were too many."""
+    monkeypatch.setattr(dense, "MOST_EXACT", most_exact)
+    await store(engine, 5, 0.3, MAYA)
+    await store(engine, 5, 0.2, {"agent_id": "bot"})
+    await store(engine, 300, 0.8, {"user_id": "jon"})
+    found = await ask(engine, {"OR": [MAYA, {"agent_id": "bot"}]})
+    assert len(found.hits) == 10
+    found = await ask(engine, {"user_id": ["maya", "nobody"]})
+    assert len(found.hits) == 5
+
+
+async def test_where_more_matches_than_is_compared_the_index_is_asked_for_more(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense, "MOST_EXACT", 600)
+    await store(engine, 500, 0.8, MAYA)
+    await store(engine, 700, 0.3, MAYA, metadata={"trip": "lisbon"})
+    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
+    assert (len(found.hits), found.incomplete) == (10, False)
+    # What lies below the threshold need not be looked at.
+    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}}, threshold=0.5)
+    assert (len(found.hits), found.incomplete) == (0, False)
+
+
+async def test_a_search_that_gave_up_says_that_it_is_incomplete(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense, "MOST_EXACT", 300)
+    await store(engine, 500, 0.8, MAYA)
+    await store(engine, 301, 0.3, MAYA, metadata={"trip": "lisbon"})
+    assert (await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})).incomplete
+    assert not (await ask(engine, MAYA)).incomplete
