@@ -217,6 +217,7 @@ def event(found: EventView) -> dict[str, Any]:
         "status": status,
         "results": [receipt_line(line) for line in found.receipt],
         "note": found.note,
+        "omitted": found.omitted,
         "error": found.failure_detail or found.failure_code if status is Status.FAILED else None,
         "code": found.failure_code,
         "graph_status": found.graph_status,

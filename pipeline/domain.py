@@ -24,6 +24,8 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     SYSTEM = "system"
+    # What a tool or function answered: context for the turns around it, said by no speaker.
+    TOOL = "tool"
 
 
 class Outcome(StrEnum):
@@ -107,12 +109,22 @@ def _lane_id(scope: Scope) -> UUID:
 
 
 @dataclass(frozen=True, slots=True)
+class Omission:
+    """What of a message was not kept: its part (from 0; None: all of it), what it is, and why."""
+
+    part: int | None
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a conversation. `name` is the speaker's name where the caller gave one."""
 
     role: Role
     content: str
     name: str | None = None
+    omitted: tuple[Omission, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ class PromptedModel:
         return self._llm.name
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        messages = [m for m in request.messages if _can_state_facts(m.message)]
+        shown = [m for m in request.messages if _is_shown(m.message)]
+        messages = [m for m in shown if prompts.is_numbered(m.message)]
         if not messages:
             return Answer(())
         prompt = prompts.render(
@@ -81,7 +82,7 @@ class PromptedModel:
             wishes=prompts.wishes(request.instructions),
             categories=prompts.categories(request.instructions),
             context=prompts.earlier_turns(request.context),
-            messages=prompts.transcript(messages),
+            messages=prompts.transcript(shown),
         )
         parse = partial(parse_facts, messages=messages, instructions=request.instructions)
         return await self._ask(prompt, FactsAnswer, parse)
@@ -195,7 +196,7 @@ class FactsAnswer(BaseModel):
     facts: list[FactRow]
 
 
-def _can_state_facts(message: Message) -> bool:
+def _is_shown(message: Message) -> bool:
     return message.role is not Role.SYSTEM and bool(message.content.strip())
 
 

@@ -85,9 +85,10 @@ async def _outcome(event_id: UUID, api: Api, project: Project) -> dict[str, Any]
         return {"event_id": str(event_id), "status": "PENDING", "results": []}
     event = shapes.event(await api.stores.ledger.events.get(project.id, event_id))
     said = event["error"] or event["note"] or "Memories stored."
-    return {
+    answer = {
         "message": said,
         "status": event["status"],
         "event_id": str(event_id),
         "results": event["results"],
     }
+    return answer | ({"omitted": event["omitted"]} if event["omitted"] else {})

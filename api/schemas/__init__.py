@@ -3,7 +3,7 @@
 Facts: the Mem0 Python, TypeScript and CLI clients.
 """
 
-from api.schemas.adds import MOST_MESSAGES, AddRequest, MessageIn
+from api.schemas.adds import MOST_MESSAGES, AddRequest
 from api.schemas.body import LONGEST_ID, EntityId, Request
 from api.schemas.edits import (
     NOTHING_TO_CHANGE,
@@ -13,6 +13,7 @@ from api.schemas.edits import (
     UpdateRequest,
 )
 from api.schemas.exports import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
+from api.schemas.messages import MessageIn
 from api.schemas.owners import RegisterRequest
 from api.schemas.reads import (
     LONGEST_WAIT_S,

@@ -5,66 +5,21 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import LONGEST_ID, EntityId, Request, as_id
 from api.schemas.limits import (
-    MOST_PARTS,
     Categories,
     InstructionText,
-    MessageText,
+    MemoryText,
     Metadata,
-    PersonName,
 )
+from api.schemas.messages import MessageIn, as_list
 from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
 from pipeline.filters import ANY, ENTITY_IDS, moment
 from pipeline.ledger.projects import Project
 
 MOST_MESSAGES = 500
-
-
-class MessageIn(BaseModel):
-    """One turn. `content` is a string, or a list of `{"type": "text", "text": …}` parts."""
-
-    role: str = "user"
-    content: MessageText
-    name: PersonName | None = None
-
-    @field_validator("role")
-    @classmethod
-    def known_role(cls, value: str) -> str:
-        role = {"agent": "assistant", "developer": "system"}.get(value, value)
-        if role not in set(Role):
-            raise ValueError(f"{value!r} is not a role; use user, assistant or system")
-        return role
-
-    @field_validator("content", mode="before")
-    @classmethod
-    def plain_text(cls, value: object) -> object:
-        parts = [value] if isinstance(value, dict) else value
-        if not isinstance(parts, list):
-            return value
-        if len(parts) > MOST_PARTS:
-            raise ValueError(f"a message has at most {MOST_PARTS} parts; join their texts")
-        texts = []
-        for part in parts:
-            if not isinstance(part, dict) or not isinstance(part.get("text"), str):
-                kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-                raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
-                    f"only text can be remembered, not {kind}; leave that part out"
-                )
-            texts.append(part["text"])
-        return "\n".join(texts)
-
-    def turn(self) -> Message:
-        return Message(Role(self.role), self.content, self.name)
-
-
-def as_list(value: object) -> object:
-    """A bare string is one user message, a bare object one message."""
-    if isinstance(value, str):
-        return [{"role": "user", "content": value}]
-    return [value] if isinstance(value, dict) else value
 
 
 class AddRequest(Request):
@@ -91,6 +46,11 @@ class AddRequest(Request):
     filters: dict[str, Any] | None = None
     metadata: Metadata | None = None
     infer: bool = True
+    deduced_memories: list[MemoryText] | None = Field(
+        default=None,
+        max_length=MOST_MESSAGES,
+        description="With `infer=false`: stored instead of the messages, one memory each.",
+    )
     async_mode: bool = True
     output_format: str | None = None
     timestamp: datetime | None = None
@@ -155,7 +115,10 @@ class AddRequest(Request):
         )
 
     def turns(self) -> list[Message]:
-        return [m.turn() for m in self.messages]
+        deduced = [text for text in self.deduced_memories or () if text.strip()]
+        if deduced and not self.infer:
+            return [Message(Role.USER, text) for text in deduced]
+        return [message.turn() for message in self.messages]
 
 
 def categories(value: object) -> object:

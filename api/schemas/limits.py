@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 # A message and a memory share one limit, so that `infer=false` can store any message as it is.
 LONGEST_TEXT = 32_000
+SPLIT = "split it over several messages"
 LONGEST_NAME = 512
 LONGEST_INSTRUCTIONS = 20_000
 LONGEST_REASON = 2_000
@@ -27,13 +28,17 @@ def short(limit: int, advice: str) -> tuple[Any, Any]:
     """Annotations of a text of at most `limit` characters."""
 
     def check(text: str) -> str:
-        if len(text) > limit:
-            raise ValueError(
-                f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
-            )
-        return text
+        return checked(text, limit, advice)
 
     return AfterValidator(check), Field(json_schema_extra={"maxLength": limit})
+
+
+def checked(text: str, limit: int, advice: str) -> str:
+    if len(text) > limit:
+        raise ValueError(
+            f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
+        )
+    return text
 
 
 def depth(value: object) -> int:
@@ -81,7 +86,6 @@ def few_categories(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-MessageText = Annotated[str, *short(LONGEST_TEXT, "split it over several messages")]
 MemoryText = Annotated[str, *short(LONGEST_TEXT, "split it over several memories")]
 PersonName = Annotated[str, *short(LONGEST_NAME, "shorten the name")]
 InstructionText = Annotated[str, *short(LONGEST_INSTRUCTIONS, "shorten the instructions")]

@@ -6,9 +6,10 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from api.schemas.adds import MOST_MESSAGES, MessageIn, as_list
+from api.schemas.adds import MOST_MESSAGES
 from api.schemas.body import EntityId, Request
 from api.schemas.limits import DateText, InstructionText
+from api.schemas.messages import MessageIn, as_list
 from pipeline.domain import FailureCode, Message
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from pipeline.domain import (
     Batch,
     Event,
     Message,
+    Omission,
     Override,
     Role,
     Source,
@@ -44,6 +45,11 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         age_s=row.age_s,
         override=_OVERRIDE.validate_python(row.override or {}),
     )
+
+
+def omission_rows(omitted: Iterable[Omission]) -> list[dict[str, Any]]:
+    """What a message left out, as it is stored and shown."""
+    return [{"part": one.part, "type": one.kind, "reason": one.reason} for one in omitted]
 
 
 def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | None) -> Event:

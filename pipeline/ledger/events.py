@@ -93,6 +93,8 @@ class EventView:
     wait_code: str | None
     wait_until: datetime | None
     messages: Sequence[dict[str, Any]]
+    # Parts of the messages that were not kept, each with the number of its message.
+    omitted: Sequence[dict[str, Any]]
     receipt: Sequence[ReceiptLine]
     stages: Sequence[StageRun]
 
@@ -270,6 +272,12 @@ def _view(
             {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
             for m in said
             if m.event_id == row.id
+        ],
+        omitted=[
+            {"message": m.ordinal} | left_out
+            for m in said
+            if m.event_id == row.id
+            for left_out in m.omitted or ()
         ],
         receipt=[
             ReceiptLine(

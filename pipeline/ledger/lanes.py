@@ -33,6 +33,7 @@ from pipeline.domain import (
     Batch,
     FailureCode,
     Message,
+    Omission,
     Scope,
     StageName,
     Status,
@@ -40,7 +41,7 @@ from pipeline.domain import (
     Wake,
 )
 from pipeline.errors import LaneLost, MovedOn
-from pipeline.ledger.batches import OPTIONS, batch_of
+from pipeline.ledger.batches import OPTIONS, batch_of, omission_rows
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
@@ -153,6 +154,7 @@ class Lanes:
             "roles": [message.role.value for _, _, message in said],
             "names": [message.name for _, _, message in said],
             "contents": [message.content for _, _, message in said],
+            "omitted": [_as_json(message.omitted) for _, _, message in said],
             # An array of arrays would have to be a rectangle.
             "terms": [" ".join(terms) for terms in cut],
             "grace": self.grace,
@@ -391,9 +393,16 @@ def _anew(activation: Activation, state: str) -> Wake | None:
     return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
 
 
+def _as_json(omitted: Sequence[Omission]) -> str | None:
+    return orjson.dumps(omission_rows(omitted)).decode() if omitted else None
+
+
 def _digest(add: Add) -> bytes:
     """Equal for adds that ask the same, however their JSON was written."""
-    said = [(message.role, message.name, message.content) for message in add.messages]
+    said = [
+        (message.role, message.name, message.content, *omission_rows(message.omitted))
+        for message in add.messages
+    ]
     options = OPTIONS.dump_python(add.options, mode="json")
     asked = [str(add.scope.lane_id), said, options, str(add.said_at)]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()

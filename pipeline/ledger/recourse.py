@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline import lexical
 from pipeline.domain import Message, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
+from pipeline.ledger.batches import omission_rows
 from pipeline.ledger.events import NO_SUCH_EVENT
 from pipeline.ledger.filtering import among
 from pipeline.ledger.schema import events, lanes, messages, turn_vectors
@@ -181,6 +182,7 @@ async def _say_instead(
             "role": message.role.value,
             "name": message.name,
             "content": message.content,
+            "omitted": omission_rows(message.omitted) or None,
             "terms": lexical.terms(message.content),
             "said_at": said_at or func.now(),
         }

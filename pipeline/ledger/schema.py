@@ -198,6 +198,8 @@ messages = Table(
     Column("role", Text, nullable=False),
     Column("name", Text),
     Column("content", Text, nullable=False),
+    # Parts of the message that were left out (images, tool calls): [{part, type, reason}].
+    Column("omitted", JSONB(none_as_null=True)),
     time("said_at", nullable=False),
     _terms(),
     # What was said before and after, by the time it was said.

@@ -42,7 +42,9 @@ MOST_CHARACTERS = 4_000
 
 _of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
 _says_something = and_(
-    messages.c.role != Role.SYSTEM, messages.c.content.regexp_match("[^[:space:]]")
+    messages.c.role != Role.SYSTEM,
+    messages.c.role != Role.TOOL,
+    messages.c.content.regexp_match("[^[:space:]]"),
 )
 _kept = and_(told, _says_something)
 

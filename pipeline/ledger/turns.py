@@ -125,6 +125,7 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             lanes.c.project_id == events.c.project_id,
             events.c.event_type == EventType.ADD,
             messages.c.role != Role.SYSTEM,
+            messages.c.role != Role.TOOL,
             told,
             *conditions,
         )

@@ -20,7 +20,7 @@ from string import Template
 from typing import Any
 
 from pipeline.categories import BUILT_IN, offered
-from pipeline.domain import Instructions, Message, SourcedMessage, StoredRelation
+from pipeline.domain import Instructions, Message, Role, SourcedMessage, StoredRelation
 
 # An earlier turn only explains pronouns: its start is enough, and prompt tokens are paid for.
 CONTEXT_CHARS = 280
@@ -65,15 +65,26 @@ def numbered(texts: Iterable[str]) -> str:
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:
-    """`1 user "Anna": "…"`, one a line, with the time (UTC) above those said in the same minute."""
+    """`1 user "Anna": "…"`, one a line, with the time (UTC) above those said in the same minute.
+
+    A tool's answer has no number, so no fact can name it, and is cut to CONTEXT_CHARS.
+    """
     lines: list[str] = []
     number = 0
     for minute, group in groupby(messages, key=_minute):
         lines.append(f"said {minute}")
         for said in group:
-            number += 1
-            lines.append(f"{number} {_turn(said.message, said.message.content)}")
+            if is_numbered(said.message):
+                number += 1
+                lines.append(f"{number} {_turn(said.message, said.message.content)}")
+            else:
+                lines.append(_turn(said.message, said.message.content[:CONTEXT_CHARS]))
     return _lines(lines)
+
+
+def is_numbered(message: Message) -> bool:
+    """Whether a fact can be read from the message; a tool's answer is only context."""
+    return message.role is not Role.TOOL
 
 
 def earlier_turns(turns: Sequence[Message]) -> str:

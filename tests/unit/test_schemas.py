@@ -76,33 +76,13 @@ def test_other_words_for_a_role_are_understood(role: str, read: Role) -> None:
     assert add(messages=[{"role": role, "content": "x"}]).turns()[0].role is read
 
 
-@pytest.mark.parametrize("role", ["tool", "User", ""])
-def test_an_unknown_role_is_refused_with_those_that_are_known(role: str) -> None:
-    said = refused(messages=[{"role": role, "content": "x"}])
-    assert f"{role!r} is not a role; use user, assistant or system" in said
-
-
 def test_text_parts_become_lines_of_one_message() -> None:
     parts = [{"type": "text", "text": "I like tea."}, {"type": "text", "text": "And rye."}]
     assert add(messages=[{"content": parts}]).turns()[0].content == "I like tea.\nAnd rye."
     assert add(messages=[{"content": parts[0]}]).turns()[0].content == "I like tea."
 
 
-@pytest.mark.parametrize(
-    ("part", "kind"),
-    [
-        ({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, "image_url"),
-        ({"type": "mdx_url", "mdx_url": {"url": "https://x"}}, "mdx_url"),
-        ({"type": "text"}, "text"),
-        ("bare", "str"),
-    ],
-)
-def test_a_part_that_is_not_text_is_refused_by_its_kind(part: object, kind: str) -> None:
-    said = refused(messages=[{"content": [{"type": "text", "text": "x"}, part]}])
-    assert f"only text can be remembered, not {kind}; leave that part out" in said
-
-
-@pytest.mark.parametrize("messages", [[], None, 7, [7], [{}], [{"content": None}]])
+@pytest.mark.parametrize("messages", [[], None, 7, [7], [{}], [{"text": "I like tea."}]])
 def test_messages_that_say_nothing_are_refused(messages: object) -> None:
     assert "messages" in refused(messages=messages)
 

@@ -51,20 +51,21 @@ WITH adds AS (
            coalesce(options #>> '{question,kind}', 'ADD'), options, tokens
     FROM numbered
 ), said AS (
-    INSERT INTO messages (lane_id, seq, ordinal, role, name, content, terms, said_at)
-    SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, string_to_array(m.terms, ' '),
-           coalesce(n.said_at, now())
+    INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)
+    SELECT n.lane_id, n.seq, m.ordinal, m.role, m.name, m.content, m.omitted,
+           string_to_array(m.terms, ' '), coalesce(n.said_at, now())
     FROM unnest(
         CAST(:message_of AS integer[]), CAST(:ordinals AS smallint[]), CAST(:roles AS text[]),
-        CAST(:names AS text[]), CAST(:contents AS text[]), CAST(:terms AS text[])
-    ) AS m (place, ordinal, role, name, content, terms)
+        CAST(:names AS text[]), CAST(:contents AS text[]), CAST(:omitted AS jsonb[]),
+        CAST(:terms AS text[])
+    ) AS m (place, ordinal, role, name, content, omitted, terms)
     JOIN numbered n USING (place)
     RETURNING lane_id, seq, ordinal, role, content
 ), owed AS (
     INSERT INTO turn_vectors (event_id, ordinal, lane_id)
     SELECT n.event_id, s.ordinal, s.lane_id
     FROM said s JOIN numbered n USING (lane_id, seq)
-    WHERE s.role <> 'system' AND s.content ~ '[^[:space:]]'
+    WHERE s.role NOT IN ('system', 'tool') AND s.content ~ '[^[:space:]]'
       AND n.options ->> 'infer' IS DISTINCT FROM 'false' AND n.options #>> '{question,kind}' IS NULL
 )
 SELECT coalesce(k.event_id, a.event_id) AS event_id,

@@ -1,0 +1,195 @@
+"""Messages of OpenAI-style conversations: the text of each, and what of it is not text.
+
+A turn is never refused for one part. What cannot be kept (an image, a tool call, a document behind
+a URL) is left out and named, with the reason, on the event's receipt.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    Field,
+    PrivateAttr,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from api.schemas.limits import LONGEST_TEXT, MOST_PARTS, SPLIT, PersonName, checked
+from pipeline.domain import Message, Omission, Role
+
+# Other names for a role: OpenAI's, LangChain's, Gemini's and Mem0's own.
+ROLES = {role.value: role for role in Role} | {
+    "agent": Role.ASSISTANT,
+    "ai": Role.ASSISTANT,
+    "model": Role.ASSISTANT,
+    "developer": Role.SYSTEM,
+    "function": Role.TOOL,
+    "human": Role.USER,
+}
+# Parts that carry a document, and where in them it is: a data URL or bare base64.
+DOCUMENTS = {"txt_url": "url", "mdx_url": "url", "file": "file_data", "input_file": "file_data"}
+TEXT_KINDS = ("text/", "application/json", "application/xml", "application/yaml")
+# Names of parts are the caller's: only plain words are shown on a receipt.
+PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.IGNORECASE)
+
+CONTENT: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "maxLength": LONGEST_TEXT},
+        {"type": "array", "items": {"type": "object"}, "maxItems": MOST_PARTS},
+        {"type": "null"},
+    ]
+}
+NOT_TEXT = "only text can be remembered"
+NOT_FETCHED = "a document behind a URL is not fetched; send its text, or the document as base64"
+NOT_READABLE = "this document is no text in UTF-8"
+TOO_LONG = (
+    f"this document has more than {LONGEST_TEXT:,} characters; split it over several messages"
+)
+NO_CONTENT = "the message has no content"
+CALLS = "tool calls are not kept; what the tool answers is, as context"
+CUT = f"cut after {LONGEST_TEXT:,} characters"
+
+
+class NotKept(Exception):
+    """A part that is left out; its text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The text of a message and what was left out of it."""
+
+    text: str
+    omitted: tuple[Omission, ...] = ()
+
+
+class MessageIn(BaseModel):
+    """One turn. `content` is a string, or a list of parts: `{"type": "text", "text": …}` is kept,
+    and a base64 document of text; images, audio and files are left out and named on the receipt.
+    """
+
+    role: str = Field(
+        default="user",
+        description="user, assistant, system or tool; also developer, function, agent, human, ai.",
+    )
+    content: Annotated[Any, WithJsonSchema(CONTENT)] = None
+    name: PersonName | None = None
+    tool_calls: Any = Field(default=None, description="Left out, and named on the receipt.")
+    function_call: Any = Field(default=None, description="The older form of `tool_calls`.")
+    _kept: Content = PrivateAttr(default=Content(""))
+
+    @field_validator("role")
+    @classmethod
+    def known_role(cls, value: str) -> str:
+        if value not in ROLES:
+            raise ValueError(f"{value!r} is not a role; use user, assistant, system or tool")
+        return ROLES[value].value
+
+    @model_validator(mode="after")
+    def is_a_message(self) -> MessageIn:
+        if not self.model_fields_set & {"role", "content", "tool_calls", "function_call"}:
+            raise ValueError('a message is {"role": "user", "content": "…"}')
+        return self
+
+    @model_validator(mode="after")
+    def text_and_rest(self) -> MessageIn:
+        """Turn the content into one text, and list what is left out."""
+        texts, omitted = _parts(self.content)
+        if self.tool_calls or self.function_call:
+            omitted.append(Omission(None, "tool_calls", CALLS))
+        elif self.content is None:
+            omitted.append(Omission(None, "content", NO_CONTENT))
+        text = "\n".join(texts)
+        if len(text) > LONGEST_TEXT and self.role == Role.TOOL:  # of any length, and only context
+            text = text[:LONGEST_TEXT]
+            omitted.append(Omission(None, "text", CUT))
+        self._kept = Content(checked(text, LONGEST_TEXT, SPLIT), tuple(omitted))
+        return self
+
+    def turn(self) -> Message:
+        return Message(Role(self.role), self._kept.text, self.name, self._kept.omitted)
+
+
+def _parts(content: Any) -> tuple[list[str], list[Omission]]:
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    if len(parts) > MOST_PARTS:
+        raise ValueError(f"a message has at most {MOST_PARTS} parts; join their texts")
+    texts: list[str] = []
+    omitted: list[Omission] = []
+    for number, part in enumerate(parts):
+        try:
+            texts.append(_text(part))
+        except NotKept as reason:
+            omitted.append(Omission(number, _name(part), str(reason)))
+    return texts, omitted
+
+
+def _text(part: Any) -> str:
+    """The text of one part. Errors: NotKept."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        raise NotKept(NOT_TEXT)
+    for key in ("text", "refusal"):
+        if isinstance(part.get(key), str):
+            return str(part[key])
+    if source := next(_sources(part), None):
+        return _document(source, bare=part.get("type") in ("txt_url", "mdx_url"))
+    raise NotKept(NOT_TEXT)
+
+
+def _sources(part: dict[str, Any]) -> Iterator[str]:
+    """The document of a part, which stands in an object of the part's own name, or beside it."""
+    kind = str(part.get("type"))
+    if (key := DOCUMENTS.get(kind)) is None:
+        return
+    for holder in (part.get(kind), part):
+        value = holder.get(key) if isinstance(holder, dict) else holder
+        if isinstance(value, str):
+            yield value
+
+
+def _document(source: str, *, bare: bool) -> str:
+    """The text of a base64 document. Errors: NotKept."""
+    if source.startswith(("http://", "https://")):
+        raise NotKept(NOT_FETCHED)
+    if source.startswith("data:"):
+        header, _, source = source.removeprefix("data:").partition(",")
+        if not header.endswith(";base64") or not header.startswith((";", *TEXT_KINDS)):
+            raise NotKept(NOT_TEXT)
+    elif not bare:
+        raise NotKept(NOT_TEXT)
+    return _decoded("".join(source.split()))
+
+
+def _decoded(encoded: str) -> str:
+    if len(encoded) > LONGEST_TEXT * 6:  # four bytes a character at most, and base64 adds a third
+        raise NotKept(TOO_LONG)
+    try:
+        text = base64.b64decode(encoded, validate=True).decode("utf-8-sig")
+    except (binascii.Error, UnicodeDecodeError):
+        raise NotKept(NOT_READABLE) from None
+    if "\x00" in text:
+        raise NotKept(NOT_READABLE)
+    if len(text) > LONGEST_TEXT:
+        raise NotKept(TOO_LONG)
+    return text
+
+
+def _name(part: Any) -> str:
+    kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+    return kind if isinstance(kind, str) and PART_NAME.fullmatch(kind) else "unknown"
+
+
+def as_list(value: object) -> object:
+    """A bare string is one user message, a bare object one message."""
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return [value] if isinstance(value, dict) else value

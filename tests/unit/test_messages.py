@@ -1,0 +1,137 @@
+"""Messages of OpenAI-style histories: the text is kept, the rest is named."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from api.schemas.limits import LONGEST_TEXT
+from api.schemas.messages import (
+    CALLS,
+    CUT,
+    NO_CONTENT,
+    NOT_FETCHED,
+    NOT_READABLE,
+    NOT_TEXT,
+    TOO_LONG,
+    MessageIn,
+)
+from pipeline.domain import Message, Omission, Role
+
+
+def turn(**message: Any) -> Message:
+    return MessageIn.model_validate(message).turn()
+
+
+def in_base64(text: str | bytes) -> str:
+    return base64.b64encode(text.encode() if isinstance(text, str) else text).decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    {
+        "tool": Role.TOOL,
+        "function": Role.TOOL,
+        "developer": Role.SYSTEM,
+        "human": Role.USER,
+        "ai": Role.ASSISTANT,
+        "model": Role.ASSISTANT,
+        "agent": Role.ASSISTANT,
+    }.items(),
+)
+def test_other_names_for_a_role_are_understood(name: str, role: Role) -> None:
+    assert turn(role=name, content="x").role is role
+
+
+@pytest.mark.parametrize("role", ["User", "", "narrator"])
+def test_an_unknown_role_is_refused_with_those_that_are_known(role: str) -> None:
+    with pytest.raises(ValidationError, match="use user, assistant, system or tool"):
+        MessageIn(role=role, content="x")
+
+
+def test_a_tool_call_without_content_is_an_empty_turn_that_names_the_call() -> None:
+    calls = [{"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
+    expected = Message(Role.ASSISTANT, "", omitted=(Omission(None, "tool_calls", CALLS),))
+    assert turn(role="assistant", content=None, tool_calls=calls) == expected
+    assert turn(role="assistant", function_call={"name": "weather"}) == expected
+    assert turn(role="assistant", content="Let me see.", tool_calls=calls).content == "Let me see."
+
+
+@pytest.mark.parametrize("message", [{"role": "user"}, {"content": None}])
+def test_a_message_without_content_says_so(message: dict[str, Any]) -> None:
+    assert turn(**message) == Message(
+        Role.USER, "", omitted=(Omission(None, "content", NO_CONTENT),)
+    )
+
+
+def test_the_text_between_other_parts_is_kept_and_each_of_them_is_named() -> None:
+    parts = [
+        {"type": "text", "text": "This is my dog."},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        "Her name is Bo.",
+        {"type": "input_text", "text": "She is three."},
+        {"type": "refusal", "refusal": "I cannot see it."},
+        {"type": "pdf_url", "pdf_url": {"url": "https://x/y.pdf"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "<b>odd</b>"},
+        7,
+    ]
+    told = turn(content=parts)
+    assert told.content == "This is my dog.\nHer name is Bo.\nShe is three.\nI cannot see it."
+    kinds = ("image_url", "input_audio", "pdf_url", "file", "unknown", "int")
+    places = (1, 2, 6, 7, 8, 9)
+    assert told.omitted == tuple(
+        Omission(place, kind, NOT_TEXT) for place, kind in zip(places, kinds, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "txt_url", "txt_url": {"url": in_base64("I like tea.")}},
+        {"type": "mdx_url", "mdx_url": {"url": in_base64("\ufeffI like tea.")}},
+        {"type": "mdx_url", "mdx_url": in_base64("I like tea.")},
+        {"type": "txt_url", "url": in_base64("I like tea.")},
+        {
+            "type": "txt_url",
+            "txt_url": {"url": f"data:text/plain;base64,{in_base64('I like tea.')}"},
+        },
+        {"type": "file", "file": {"file_data": f"data:text/x;base64,{in_base64('I like tea.')}"}},
+    ],
+)
+def test_a_document_of_text_in_base64_is_read(part: dict[str, Any]) -> None:
+    assert turn(content=[part]) == Message(Role.USER, "I like tea.")
+    assert turn(content=part) == Message(Role.USER, "I like tea.")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("https://example.org/a.txt", NOT_FETCHED),
+        ("http://10.0.0.1/a.txt", NOT_FETCHED),
+        ("not base64!", NOT_READABLE),
+        (in_base64(b"\xff\xfe"), NOT_READABLE),
+        (in_base64("a\x00b"), NOT_READABLE),
+        (in_base64("a" * (LONGEST_TEXT + 1)), TOO_LONG),
+        ("A" * 1_000_000, TOO_LONG),
+        ("data:" + "a" * 900_000, NOT_TEXT),
+        ("data:application/pdf;base64,AAAA", NOT_TEXT),
+        ("data:text/plain,plain", NOT_TEXT),
+    ],
+    ids=range(10),
+)
+def test_a_document_that_cannot_be_read_is_named_with_the_reason(source: str, reason: str) -> None:
+    part = {"type": "mdx_url", "mdx_url": {"url": source}}
+    assert turn(content=[part]).omitted == (Omission(0, "mdx_url", reason),)
+
+
+def test_a_long_answer_of_a_tool_is_cut_and_a_long_turn_refused() -> None:
+    long = "a" * (LONGEST_TEXT + 1)
+    told = turn(role="tool", content=long)
+    assert (len(told.content), told.omitted) == (LONGEST_TEXT, (Omission(None, "text", CUT),))
+    with pytest.raises(ValidationError, match="32,001 characters"):
+        MessageIn(role="user", content=long)
