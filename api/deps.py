@@ -106,7 +106,8 @@ async def granted(
         key = x_api_key or ""
     if not key:
         raise Unauthorized(f"No API key. {HOW}")
-    grant = await api.keys.grant(key.strip())
+    address = request.client.host if request.client else ""
+    grant = await api.keys.grant(key.strip(), address)
     if grant is None:
         raise Unauthorized(f"This API key is not valid. {HOW}")
     if allowance := api.keys.allowance(grant):

@@ -6,32 +6,63 @@ import time
 from dataclasses import dataclass, field
 
 from api.rate import Allowance, RateLimit
+from pipeline.errors import Overloaded
 from pipeline.ledger.keys import ApiKeys, Grant
 
 # How long a revoked key may still work, in exchange for a look-up a key and not a request.
 KEY_CACHE_S = 5.0
 MOST_KEYS = 10_000
+# Different wrong keys that one address may try in a minute; each costs a look-up in the ledger.
+WRONG_KEYS_PER_MIN = 60
 
 
 @dataclass(slots=True)
 class KeyRing:
-    """Grants by API key, remembered for seconds. Wrong keys are not remembered."""
+    """Grants by API key, remembered for seconds; wrong keys too, and counted by address.
+
+    `_valid`: keys that were valid here once. They are looked up whatever their address has tried:
+    behind a proxy, an attacker and an honest client share one.
+    """
 
     keys: ApiKeys
     rate: RateLimit = field(default_factory=RateLimit)
-    _known: dict[str, tuple[float, Grant]] = field(default_factory=dict)
+    wrong: RateLimit = field(default_factory=lambda: RateLimit(WRONG_KEYS_PER_MIN))
+    _known: dict[str, tuple[float, Grant | None]] = field(default_factory=dict)
+    _valid: set[str] = field(default_factory=set)
 
-    async def grant(self, key: str) -> Grant | None:
+    async def grant(self, key: str, address: str = "") -> Grant | None:
+        """What the key opens; None for a wrong one.
+
+        Errors: Overloaded for an address that has tried too many wrong ones.
+        """
         known = self._known.get(key)
         if known and known[0] > time.monotonic():
             return known[1]
+        if key not in self._valid:
+            self._require_attempt(address)
         grant = await self.keys.grant(key)
+        self._remember(key, grant)
+        if grant is None:
+            self.wrong.take(address)
+        return grant
+
+    def _require_attempt(self, address: str) -> None:
+        allowance = self.wrong.peek(address)
+        if allowance and allowance.retry_after_s:
+            raise Overloaded(
+                f"This address has sent {allowance.limit} different keys that are not valid.",
+                retry_after_s=allowance.retry_after_s,
+            )
+
+    def _remember(self, key: str, grant: Grant | None) -> None:
         if len(self._known) >= MOST_KEYS:
             self._known.clear()
+        if len(self._valid) >= MOST_KEYS:
+            self._valid.clear()
+        lasts_s = min(KEY_CACHE_S, grant.ends_in_s) if grant else KEY_CACHE_S
+        self._known[key] = (time.monotonic() + lasts_s, grant)
         if grant:
-            lasts_s = min(KEY_CACHE_S, grant.ends_in_s)
-            self._known[key] = (time.monotonic() + lasts_s, grant)
-        return grant
+            self._valid.add(key)
 
     def allowance(self, grant: Grant) -> Allowance | None:
         """Counts one request of the key; None where there is no limit."""

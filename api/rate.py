@@ -1,4 +1,4 @@
-"""How often one key may ask: a bucket of a minute's requests that fills up evenly.
+"""Token buckets: how often a key or an address may ask. Each holds a minute's requests.
 
 Per API process, in memory: a request pays a dictionary look-up, where a shared counter would cost a
 round trip.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from pipeline.errors import Overloaded
 
@@ -20,7 +19,7 @@ MOST_KEYS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How a key stands after a request. `full_in_s`: until all of the limit is free again."""
+    """How a bucket stands after a request. `full_in_s`: until all of the limit is free again."""
 
     limit: int
     remaining: int
@@ -49,22 +48,30 @@ class RateLimit:
 
     per_minute: int = 0
     clock: Callable[[], float] = time.monotonic
-    _full_at: dict[UUID, float] = field(default_factory=dict)
+    _full_at: dict[Hashable, float] = field(default_factory=dict)
 
-    def take(self, key_id: UUID) -> Allowance | None:
+    def peek(self, key: Hashable) -> Allowance | None:
+        """What `take` would answer, without counting."""
+        return self.take(key, count=False)
+
+    def take(self, key: Hashable, *, count: bool = True) -> Allowance | None:
         """Count one request, unless it is refused; None where `per_minute` sets no limit."""
         if not self.per_minute:
             return None
         now, each_s = self.clock(), FULL_S / self.per_minute
-        owed_s = max(self._full_at.get(key_id, now) - now, 0.0) + each_s
+        owed_s = max(self._full_at.get(key, now) - now, 0.0) + each_s
         # A sum of many small steps may end a hair above what it should.
         late_s = owed_s - FULL_S
         if late_s > each_s * 1e-6:
             return self._standing(owed_s - each_s, retry_after_s=math.ceil(late_s))
+        if count:
+            self._fill(key, now, owed_s)
+        return self._standing(owed_s)
+
+    def _fill(self, key: Hashable, now: float, owed_s: float) -> None:
         if len(self._full_at) >= MOST_KEYS:
             self._full_at = {key: at for key, at in self._full_at.items() if at > now}
-        self._full_at[key_id] = now + owed_s
-        return self._standing(owed_s)
+        self._full_at[key] = now + owed_s
 
     def _standing(self, owed_s: float, *, retry_after_s: int = 0) -> Allowance:
         remaining = math.floor(self.per_minute * (1 - owed_s / FULL_S) + 1e-6)

@@ -111,7 +111,7 @@ class Settings(BaseSettings):
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     max_project_events: Annotated[int, Field(ge=1)] = 20_000
     max_lag_s: Annotated[float, Field(gt=0)] = 3_600.0
-    max_key_requests_per_min: Annotated[int, Field(ge=0)] = 0
+    max_key_requests_per_min: Annotated[int, Field(ge=0)] = 6_000
 
     # Edges
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000

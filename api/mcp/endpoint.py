@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from contextvars import ContextVar
 from typing import Any
 
 import httpx
@@ -18,11 +19,16 @@ from api.mcp.tools import Asked
 PATHS = ("/mcp", "/mcp/")
 KEY_HEADERS = ("authorization", "x-api-key")
 WHOSE_KEY = Asked("GET", "/v1/ping/")
+# The caller of the request from outside, for the limits that count by address.
+CALLER: ContextVar[Any] = ContextVar("caller", default=None)
 
 
 class McpEndpoint:
     def __init__(self, app: ASGIApp) -> None:
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async def for_caller(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope | {"client": CALLER.get()}, receive, send)
+
+        transport = httpx.ASGITransport(for_caller, raise_app_exceptions=False)
         self._inside = httpx.AsyncClient(transport=transport, base_url="http://inside")
         self._starting = asyncio.Lock()
         self._closing = asyncio.Event()
@@ -39,6 +45,7 @@ class McpEndpoint:
 
     async def ask(self, asked: Asked, outside: Request) -> httpx.Response:
         """The API's answer to whoever's key came with the request from outside."""
+        CALLER.set(outside.scope.get("client"))
         return await self._inside.request(
             asked.method,
             asked.path,

@@ -1,0 +1,72 @@
+"""Keys as a process remembers them: valid ones and wrong ones, and who tries too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from api.keyring import WRONG_KEYS_PER_MIN, KeyRing
+from pipeline.domain import Access
+from pipeline.errors import Overloaded
+from pipeline.ledger.keys import Grant
+from pipeline.ledger.projects import Project
+
+GRANT = Grant(UUID(int=1), Project(UUID(int=2), UUID(int=3), "mine"), Access.READ)
+
+
+@dataclass
+class Keys:
+    """A ledger that knows some keys and counts the questions."""
+
+    valid: set[str]
+    asked: list[str] = field(default_factory=list)
+
+    async def grant(self, key: str) -> Grant | None:
+        self.asked.append(key)
+        return GRANT if key in self.valid else None
+
+
+def ring(*valid: str) -> tuple[KeyRing, Keys]:
+    keys = Keys(set(valid))
+    return KeyRing(cast("Any", keys)), keys
+
+
+async def test_a_wrong_key_is_looked_up_once_and_may_be_repeated() -> None:
+    held, keys = ring()
+    for _ in range(500):
+        assert await held.grant("wrong", "10.0.0.1") is None
+    assert keys.asked == ["wrong"]
+
+
+async def test_an_address_may_try_so_many_wrong_keys_and_no_more() -> None:
+    held, keys = ring("right", "other")
+    for n in range(WRONG_KEYS_PER_MIN):
+        assert await held.grant(f"wrong {n}", "10.0.0.1") is None
+    with pytest.raises(Overloaded, match="60 different keys") as refused:
+        await held.grant("one more", "10.0.0.1")
+    assert refused.value.retry_after_s >= 1
+    assert len(keys.asked) == WRONG_KEYS_PER_MIN
+    assert await held.grant("right", "10.0.0.2") == GRANT
+
+
+async def test_a_key_that_was_valid_goes_on_working_beside_an_attacker() -> None:
+    held, keys = ring("right")
+    assert await held.grant("right", "proxy") == GRANT
+    for n in range(WRONG_KEYS_PER_MIN):
+        await held.grant(f"wrong {n}", "proxy")
+    held.forget()
+    assert await held.grant("right", "proxy") == GRANT
+    assert keys.asked.count("right") == 2
+
+
+async def test_a_revoked_key_is_counted_as_wrong() -> None:
+    held, keys = ring("right")
+    assert await held.grant("right", "a") == GRANT
+    keys.valid.clear()
+    held.forget()
+    assert await held.grant("right", "a") is None
+    assert held.wrong.peek("a") is not None
+    assert cast("Any", held.wrong.peek("a")).remaining == WRONG_KEYS_PER_MIN - 2
