@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -48,6 +49,15 @@ def add_request(port: int, key: str, *, user: str, text: str) -> bytes:
     ).encode() + body
 
 
+def search_request(port: int, key: str, *, user: str, query: str) -> bytes:
+    body = json.dumps({"query": query, "filters": {"user_id": user}, "top_k": 10}).encode()
+    return (
+        f"POST /v3/memories/search/ HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
+        f"Authorization: Token {key}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode() + body
+
+
 async def closed_loop(
     port: int,
     key: str,
@@ -58,18 +68,28 @@ async def closed_loop(
     users: int = 500,
     text: str | None = None,
 ) -> Run:
-    """`callers` connections, each sending its next add when the last is answered."""
+    """Adds of `users` users, in turns."""
+
+    def request(turn: int) -> bytes:
+        user = f"{label}-{turn % users}"
+        return add_request(port, key, user=user, text=text or f"I like walking trail {turn}.")
+
+    return await send_all(port, request, callers=callers, requests=requests)
+
+
+async def send_all(
+    port: int, request: Callable[[int], bytes], *, callers: int, requests: int
+) -> Run:
+    """`callers` connections, each sending its next request when the last is answered."""
     run = Run()
     remaining = iter(range(requests))
 
-    async def caller(number: int) -> None:
+    async def caller() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for turn in remaining:
-            user = f"{label}-{turn % users}"
-            said = text or f"I like walking trail {turn}."
-            request = add_request(port, key, user=user, text=said)
+            content = request(turn)
             started = time.perf_counter()
-            writer.write(request)
+            writer.write(content)
             status = await reader.readuntil(b"\r\n\r\n")
             length = int(status.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
             await reader.readexactly(length)
@@ -78,6 +98,6 @@ async def closed_loop(
         writer.close()
 
     started = time.perf_counter()
-    await asyncio.gather(*(caller(n) for n in range(callers)))
+    await asyncio.gather(*(caller() for _ in range(callers)))
     run.wall_s = time.perf_counter() - started
     return run

@@ -16,13 +16,13 @@ CACHE = Path(tempfile.gettempdir()) / "memlane-compat"
 NPM = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
 
 
-def python_with(package: str) -> Path:
-    """The folder of executables of an environment that holds exactly this package."""
-    folder = CACHE / package.replace("==", "-")
+def python_with(*packages: str) -> Path:
+    """The folder of executables of an environment that holds exactly these packages."""
+    folder = CACHE / "+".join(packages).replace("==", "-")
     if not (folder / ".made").exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run(sys.executable, "-m", "venv", str(folder))
-        _run(str(folder / "bin" / "pip"), "install", "--quiet", package)
+        _run(str(folder / "bin" / "pip"), "install", "--quiet", *packages)
         (folder / ".made").touch()
     return folder / "bin"
 
