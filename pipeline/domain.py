@@ -328,16 +328,27 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """One worker's hold on a lane: valid as long as nobody has raised the fence."""
+    """One worker's hold on a lane: valid as long as nobody has raised the fence.
+
+    `attempts`: how often this stage was begun and did not end, this time included where it is
+    `counted`. A lane that was not counted when it was claimed is a suspect: its earlier attempts
+    ended with their workers.
+    """
 
     lane_id: UUID
     fence: int
+    owner: UUID
     stage: StageName
     scope: Scope
     attempts: int
+    counted: bool
     waits: int
     accepted_seq: int
     batch_id: UUID | None
+
+    @property
+    def earlier_attempts(self) -> int:
+        return self.attempts - self.counted
 
 
 @dataclass(frozen=True, slots=True)

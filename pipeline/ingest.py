@@ -14,7 +14,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -48,7 +48,7 @@ from pipeline.errors import (
     TransientError,
 )
 from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Add, Ending
+from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
 from pipeline.stages import Finished
@@ -64,8 +64,8 @@ log = structlog.get_logger()
 
 # Waits double from the first to the longest, ±20 %, so that lanes do not come back as one wave.
 FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
-# How often, and how many times, a worker looks for a ledger it lost in the middle of a stage.
-LOOK_EVERY_S, LOOKS = 0.5, 20
+# How often a worker looks for a ledger it lost in the middle of a stage.
+LOOK_EVERY_S = 0.5
 # Enough for an estimate; the models' own count is in the receipt.
 CHARACTERS_PER_TOKEN = 4
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
@@ -74,10 +74,13 @@ NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
 class Leases(Protocol):
     """Keeps the leases of what this process works on alive.
 
-    Where the process has to stop, the work inside `hold` is cancelled.
+    Where the process has to stop, the work inside `hold` is cancelled. Inside `alone` is no other
+    suspect of this process; the more `crashes` a suspect has caused, the later it gets its turn.
     """
 
     def hold(self, activation: Activation) -> AbstractContextManager[None]: ...
+
+    def alone(self, crashes: int) -> AbstractAsyncContextManager[None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +143,17 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
     activation, batch = claimed
     with leases.hold(activation):
         try:
+            if _quarantined(activation, batch, services):
+                log.warning("lane_quarantined", lane_id=str(wake.lane_id), stage=wake.stage)
+                async with leases.alone(_crashes(activation)):
+                    activation = await lanes.charge(activation)
+                    return await _work(activation, batch, services)
             return await _work(activation, batch, services)
         except LaneLost:
             telemetry.fenced.labels(wake.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=wake.stage)
+            with suppress(SQLAlchemyError, OSError):
+                await lanes.absolve(activation)
             return None
         except asyncio.CancelledError:
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=wake.stage)
@@ -156,6 +166,8 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
 
 
 async def _work(activation: Activation, batch: Batch | None, services: Services) -> Wake | None:
+    if batch is not None and not activation.counted and _divisible(batch):
+        return await services.ledger.lanes.take_apart(activation, batch)
     if batch is not None:
         return await _guarded(activation, batch, services)
     if activation.batch_id is None:  # all that was queued is cancelled
@@ -170,12 +182,11 @@ def _out_of_reach(error: Exception) -> bool:
 
 
 async def _hand_back_soon(activation: Activation, services: Services) -> Wake | None:
-    """Once the ledger is there again, unless the lane's lease is over first."""
-    for _ in range(LOOKS):
+    """Once the ledger is there again: however long that takes, this worker has not crashed."""
+    while True:
         await asyncio.sleep(LOOK_EVERY_S)
         with suppress(SQLAlchemyError, OSError):
-            return await services.ledger.lanes.hand_back(activation, counted=True)
-    return None
+            return await services.ledger.lanes.hand_back(activation)
 
 
 async def _guarded(activation: Activation, batch: Batch, services: Services) -> Wake | None:
@@ -206,10 +217,33 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
             )
 
 
+def _crashes(activation: Activation) -> int:
+    """How many workers have died while this lane was the only suspect they worked on."""
+    return activation.earlier_attempts - SHARED_ATTEMPTS
+
+
+def _quarantined(activation: Activation, batch: Batch | None, services: Services) -> bool:
+    """Whether the stage is worked on as the only suspect of this process: one event, or a batch
+    that cannot be taken apart. One that has had all its attempts is only to be ended.
+    """
+    suspect = not activation.counted and _crashes(activation) < services.max_attempts
+    return suspect and batch is not None and not _divisible(batch)
+
+
+def _divisible(batch: Batch) -> bool:
+    """Several events, whose memories are not stored yet."""
+    stored = StageName.APPLY in batch.outputs
+    return len(batch.events) > 1 and not stored and not batch.override.recorded
+
+
 def _refuse_poison(activation: Activation, max_attempts: int) -> None:
-    """Attempts are counted before the work, so this many claims never came to an end."""
-    if activation.attempts > max_attempts:
-        raise PoisonCrash(f"{max_attempts} workers died in stage {activation.stage}.")
+    """Attempts are counted before the work, so this many workers died in it, and of nothing else
+    that was suspect.
+    """
+    if not activation.counted and _crashes(activation) >= max_attempts:
+        raise PoisonCrash(
+            f"{max_attempts} workers died in stage {activation.stage}, each with no other suspect."
+        )
 
 
 async def _advance(activation: Activation, batch: Batch, services: Services) -> Wake | None:
@@ -345,11 +379,11 @@ async def _fail(
     """Halve a batch that holds several events; fail the one that stands alone. Once its memories
     are stored, only its graph has failed.
     """
-    alone = len(batch.events) == 1 or StageName.APPLY in batch.outputs or batch.override.recorded
-    outcome = "fail" if alone else "split"
+    divisible = _divisible(batch)
+    outcome = "split" if divisible else "fail"
     telemetry.stage_errors.labels(activation.stage, code, outcome).inc()
     log.warning("stage_failed", code=code, detail=detail, outcome=outcome)
-    if not alone:
+    if divisible:
         return await services.ledger.lanes.split(activation, batch)
     ending = Ending(Status.FAILED, failure_code=code, failure_detail=detail)
     if activation.stage is StageName.RELATE:

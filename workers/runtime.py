@@ -24,6 +24,7 @@ from pipeline.domain import Activation, Wake
 from pipeline.ingest import Services, run_stage
 from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
+from workers.quarantine import Quarantine
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -64,6 +65,11 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._turned.set)
         return turned
 
+    def running(self) -> str | None:
+        """The name of the task that has the loop right now; from any thread."""
+        task = asyncio.current_task(self._loop)
+        return task.get_name() if task else None
+
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -73,8 +79,11 @@ class LoopThread:
 class Heartbeat:
     """Renews the leases of what this process works on, until it has to let go."""
 
-    def __init__(self, lanes: Lanes, *, lease_s: float) -> None:
+    def __init__(
+        self, lanes: Lanes, *, lease_s: float, quarantine: Quarantine | None = None
+    ) -> None:
         self._lanes = lanes
+        self.alone = (quarantine or Quarantine()).alone
         self._interval_s = lease_s / BEATS
         self._held: dict[tuple[UUID, int], asyncio.Task[Any]] = {}
         self._ending = False
@@ -130,10 +139,14 @@ class Runtime:
         self._loop = LoopThread()
         self._stores = bootstrap.stores(settings, name=session_name(self.owner, name))
         self._services: Services = bootstrap.services(settings, self._stores)
-        self._leases = Heartbeat(self._services.ledger.lanes, lease_s=settings.lease_s)
+        quarantine = Quarantine(self._stand_aside)
+        lanes = self._services.ledger.lanes
+        self._leases = Heartbeat(lanes, lease_s=settings.lease_s, quarantine=quarantine)
         # Hints so far; the watchdog compares.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
+        # Those that have given their places up: suspects, which stand in a line of their own.
+        self._aside: set[asyncio.Task[Any]] = set()
         # One less: the stage that takes the last place has begun when it is waited for.
         self._room = threading.Semaphore(settings.worker_concurrency - 1)
         projectors = (self._services.projector, self._services.turn_projector)
@@ -165,12 +178,25 @@ class Runtime:
     def _over(self, stage: asyncio.Task[None]) -> None:
         self._stages.remove(stage)
         self.done += 1
-        self._room.release()
+        if stage in self._aside:
+            self._aside.remove(stage)
+        else:
+            self._room.release()
         if not stage.cancelled() and (error := stage.exception()) is not None:
             log.error("stage_raised", lane_id=stage.get_name(), exc_info=error)
 
+    def _stand_aside(self) -> None:
+        stage = asyncio.current_task()
+        assert stage is not None
+        self._aside.add(stage)
+        self._room.release()
+
     def turned(self) -> bool:
         return self._loop.turned()
+
+    def running(self) -> str | None:
+        """The lane whose stage has the loop right now, if it is a stage."""
+        return self._loop.running()
 
     def stop_within(self, seconds: float) -> None:
         """Let stages finish for so long, then have their lanes handed back."""

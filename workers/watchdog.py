@@ -20,6 +20,7 @@ log = structlog.get_logger()
 LOOKS = 12  # in a row before the verdict
 LOOK_S = 60.0  # more than one look can take: a broker out of reach is given up after 6 s
 EXIT_CODE = 70  # EX_SOFTWARE
+SILENT = "loop_silent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Suspicion:
         self._silent = 0 if look.turned else self._silent + 1
         self._starving = self._starving + 1 if look.starves else 0
         if self._silent >= self._looks:
-            return "loop_silent"
+            return SILENT
         return "nothing_taken" if self._starving >= self._looks else None
 
 
@@ -69,6 +70,8 @@ class Watched(Protocol):
     def done(self) -> int: ...
 
     def turned(self) -> bool: ...
+
+    def running(self) -> str | None: ...
 
 
 class Watchdog:
@@ -117,7 +120,12 @@ class Watchdog:
             # Where code in C keeps every thread from running, this one too, C ends the process.
             faulthandler.dump_traceback_later(self._stuck_s + LOOK_S, exit=True)
             if (stuck := suspicion.after(self.look())) is not None:
-                log.error("worker_stuck", reason=stuck, for_s=self._stuck_s)
+                log.error(
+                    "worker_stuck",
+                    reason=stuck,
+                    for_s=self._stuck_s,
+                    lane_id=self._runtime.running() if stuck == SILENT else None,
+                )
                 faulthandler.dump_traceback()
                 self._end(EXIT_CODE)
                 return

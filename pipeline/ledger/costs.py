@@ -19,6 +19,8 @@ class Costs:
         values = {
             "lane_id": activation.lane_id,
             "fence": activation.fence,
+            "owner": activation.owner,
+            "batch_id": activation.batch_id,
             "stage": activation.stage,
             "code": code,
             "model": usage.model,

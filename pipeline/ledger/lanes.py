@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -48,6 +48,9 @@ from pipeline.ledger.sql import statement
 
 # What the setting may be at most: a batch that was fixed under another setting is no larger.
 WIDEST_BATCH = 64
+# Attempts of a stage that are made beside other work. What was under way beside a poison shares its
+# first crashes; from then on it is a suspect, whose attempts are made and counted alone.
+SHARED_ATTEMPTS = 2
 # Heartbeats in one lease: two may be late or lost.
 BEATS = 3
 
@@ -188,6 +191,7 @@ class Lanes:
             full_width=self._batch_events,
             widest=WIDEST_BATCH,
             batch_tokens=self._batch_tokens,
+            shared_attempts=SHARED_ATTEMPTS,
             context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
         )
         if row is None:
@@ -195,9 +199,11 @@ class Lanes:
         activation = Activation(
             lane_id=wake.lane_id,
             fence=row.fence,
+            owner=owner,
             stage=wake.stage,
             scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
             attempts=row.attempts,
+            counted=row.counted,
             waits=row.waits,
             accepted_seq=row.accepted_seq,
             batch_id=row.batch_id or (new_batch_id if row.events else None),
@@ -224,8 +230,8 @@ class Lanes:
         try:
             row = await self._one(
                 query,
-                lane_id=activation.lane_id,
-                fence=activation.fence,
+                **_held(activation),
+                batch_id=activation.batch_id,
                 stage=activation.stage,
                 next_stage=next_stage,
                 # A lane that stays keeps its lease; the heartbeat goes on renewing it.
@@ -256,8 +262,7 @@ class Lanes:
         """
         row = await self._one(
             statement("settle"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
+            **_held(activation),
             batch_id=batch.id,
             last_seq=batch.events[-1].seq,
             full_width=self._batch_events,
@@ -276,8 +281,7 @@ class Lanes:
         """Free a lane whose claim was all cancelled. Returns whom to wake where more is queued."""
         row = await self._one(
             statement("rest"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
+            **_held(activation),
             accepted_seq=activation.accepted_seq,
             full_width=self._batch_events,
             grace=self.grace,
@@ -288,21 +292,27 @@ class Lanes:
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be tried half as wide."""
-        return await self._restart(activation, batch.id, width=max(1, len(batch.events) // 2))
+        width = max(1, len(batch.events) // 2)
+        return await self._restart(activation, batch.id, width=width, attempts=0)
+
+    async def take_apart(self, activation: Activation, batch: Batch) -> Wake:
+        """Return a suspect's batch to its queue, to be tried event by event."""
+        attempts = activation.attempts
+        return await self._restart(activation, batch.id, width=1, attempts=attempts)
 
     async def restart(self, activation: Activation) -> Wake:
         """Give up the batch the activation found, and begin again with what is queued."""
-        return await self._restart(activation, activation.batch_id, width=None)
+        return await self._restart(activation, activation.batch_id, width=None, attempts=0)
 
     async def _restart(
-        self, activation: Activation, batch_id: UUID | None, *, width: int | None
+        self, activation: Activation, batch_id: UUID | None, *, width: int | None, attempts: int
     ) -> Wake:
         row = await self._one(
             statement("restart"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
+            **_held(activation),
             batch_id=batch_id,
             width=width,
+            attempts=attempts,
             grace=self.grace,
         )
         if row is None or row[0] == 0:
@@ -312,23 +322,43 @@ class Lanes:
     async def wait(self, activation: Activation, code: FailureCode, *, delay_s: float) -> None:
         row = await self._one(
             statement("wait"),
-            lane_id=activation.lane_id,
-            fence=activation.fence,
+            **_held(activation),
+            batch_id=activation.batch_id,
+            attempts=activation.earlier_attempts,
             delay=timedelta(seconds=delay_s),
             code=code,
         )
         if row is None:
             raise LaneLost
 
-    async def hand_back(self, activation: Activation, *, counted: bool = False) -> Wake | None:
-        """Give the lane up unfinished; where it is `counted`, as one of the event's attempts.
+    async def charge(self, activation: Activation) -> Activation:
+        """Count an attempt of a suspect, which is worked on alone from here on."""
+        row = await self._one(statement("charge"), **_held(activation))
+        if row is None:
+            raise LaneLost
+        return replace(activation, attempts=row.attempts, counted=True)
+
+    async def hand_back(self, activation: Activation) -> Wake | None:
+        """Give the lane up unfinished; the attempt does not count.
 
         Returns whom to wake; None where it is no longer held.
         """
-        held = {"lane_id": activation.lane_id, "fence": activation.fence}
-        back = 0 if counted else 1
-        row = await self._one(statement("hand_back"), grace=self.grace, given_back=back, **held)
-        return Wake(activation.lane_id, row.fence, StageName(row.stage)) if row else None
+        row = await self._one(
+            statement("hand_back"),
+            **_held(activation),
+            attempts=activation.earlier_attempts,
+            grace=self.grace,
+        )
+        if row is None:
+            await self.absolve(activation)
+            return None
+        return Wake(activation.lane_id, row.fence, StageName(row.stage))
+
+    async def absolve(self, activation: Activation) -> None:
+        """Take back the attempt of an activation that lost its lane: its worker did not crash."""
+        if activation.counted:
+            values = {"batch_id": activation.batch_id, "stage": activation.stage}
+            await self._one(statement("absolve"), **_held(activation), **values)
 
     async def renew(self, held: Sequence[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
         """Extend the leases of these (lane, fence) pairs. Returns those that were extended: the
@@ -385,6 +415,15 @@ class Lanes:
 
     async def _one(self, query: TextClause, **values: Any) -> Any | None:
         return await self._direct.row(query, values)
+
+
+def _held(activation: Activation) -> dict[str, Any]:
+    """What a statement checks before it writes: the fence alone may repeat after a failover."""
+    return {
+        "lane_id": activation.lane_id,
+        "fence": activation.fence,
+        "owner": activation.owner,
+    }
 
 
 def _anew(activation: Activation, state: str) -> Wake | None:

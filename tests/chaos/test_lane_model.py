@@ -8,7 +8,7 @@ and hand back, lets time pass and sweeps; after each step the ledger's rows must
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
@@ -42,7 +42,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import LaneLost
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.lanes import Add, Ending, Lanes
+from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending, Lanes
 from workers.runtime import LoopThread
 
 T = TypeVar("T")
@@ -103,6 +103,8 @@ class Held:
     lane: int
     activation: Activation
     batch: Batch
+    # Of its batch, in the model.
+    number: int | None
 
 
 class LaneMachine(RuleBasedStateMachine):
@@ -174,16 +176,18 @@ class LaneMachine(RuleBasedStateMachine):
             return multiple()
         activation, batch = claimed
         model.fence += 1
-        model.attempts += 1
+        counted = model.attempts < SHARED_ATTEMPTS
+        model.attempts += counted
         model.state, model.due_s = "RUNNING", LEASE_S
         assert (activation.fence, activation.attempts) == (model.fence, model.attempts)
+        assert activation.counted == counted
         assert (lane, activation.fence) not in self.activated
         self.activated.add((lane, activation.fence))
         if model.batch is None:
             self._freeze(model)
         assert batch is not None
         assert [event.id for event in batch.events] == [e.id for e in model.of_batch()]
-        return Held(lane, activation, batch)
+        return Held(lane, activation, batch, model.batch)
 
     def _freeze(self, model: ModelLane) -> None:
         """The longest prefix of the queue that is alike, as wide as the lane may."""
@@ -263,7 +267,7 @@ class LaneMachine(RuleBasedStateMachine):
         work = self.real.wait(held.activation, FailureCode.LLM_UNAVAILABLE, delay_s=WAIT_S)
         if self._written(held, _then_true(work)) is None:
             return
-        model.attempts -= 1
+        model.attempts = held.activation.earlier_attempts
         model.waits += 1
         model.state, model.due_s = "WAITING", WAIT_S
 
@@ -277,12 +281,39 @@ class LaneMachine(RuleBasedStateMachine):
         wake = self.run(self.real.hand_back(held.activation))
         assert (wake is not None) == mine
         if wake is None:
+            self._absolve(held)
             return multiple()
         model.fence += 1
-        model.attempts -= model.state == "RUNNING"
+        model.attempts = min(model.attempts, held.activation.earlier_attempts)
         model.queue(model.stage)
         assert wake == Wake(model.scope.lane_id, model.fence, model.stage)
         return held.lane, wake
+
+    @rule(target=holds, held=consumes(holds))
+    def charge(self, held: Held) -> Any:
+        """A suspect has its turn."""
+        if held.activation.counted:
+            return held
+        model = self.lanes[held.lane]
+        activation = self._written(held, self.real.charge(held.activation))
+        if activation is None:
+            return held
+        model.attempts += 1
+        assert (activation.attempts, activation.counted) == (model.attempts, True)
+        return replace(held, activation=activation)
+
+    @rule(held=consumes(holds))
+    def lose_the_lane(self, held: Held) -> None:
+        """A worker that lives finds that it does not hold the lane any more."""
+        if not self.lanes[held.lane].holds(held):
+            self.run(self.real.absolve(held.activation))
+            self._absolve(held)
+
+    def _absolve(self, held: Held) -> None:
+        model, lost = self.lanes[held.lane], held.activation
+        same = (model.batch, model.stage) == (held.number, lost.stage)
+        if lost.counted and same and model.fence > lost.fence and model.attempts:
+            model.attempts -= 1
 
     @rule(held=consumes(holds))
     def die(self, held: Held) -> None:

@@ -60,6 +60,10 @@ class NoLeases:
     def hold(self, activation: Activation) -> Iterator[None]:
         yield
 
+    @asynccontextmanager
+    async def alone(self, crashes: int) -> AsyncIterator[None]:
+        yield
+
 
 @asynccontextmanager
 async def locked(engine: Engine, user_id: str) -> AsyncIterator[None]:

@@ -54,6 +54,9 @@ class Hung:
     def turned(self) -> bool:
         return False
 
+    def running(self) -> str | None:
+        return "lane"
+
 
 def test_the_watchdog_ends_a_process_that_hangs() -> None:
     ended, codes = threading.Event(), []

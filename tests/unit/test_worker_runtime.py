@@ -14,7 +14,8 @@ from pydantic import SecretStr
 from pipeline.domain import StageName, Wake
 from pipeline.settings import Settings
 from workers import runtime as runtimes
-from workers.runtime import Runtime
+from workers.quarantine import proof_s
+from workers.runtime import Heartbeat, Runtime
 
 NOWHERE = SecretStr("postgresql://nobody@127.0.0.1:9/none")
 HINT = Wake(uuid4(), 1, StageName.EXTRACT)
@@ -80,3 +81,44 @@ def test_a_stage_that_raises_gives_its_room_back(
     runtime.finish()
     assert told == []
     assert runtime.taken == runtime.done == 5
+
+
+def test_the_stage_that_has_the_loop_is_named(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ends = threading.Event(), threading.Event()
+
+    async def hanging(_: Wake, **__: Any) -> None:
+        begun.set()
+        ends.wait()  # blocks the loop
+
+    monkeypatch.setattr(runtimes, "run_stage", hanging)
+    runtime.begin(HINT, lambda _: None)
+    assert begun.wait(SOON_S)
+    assert runtime.running() == str(HINT.lane_id)
+    ends.set()
+    runtime.finish()
+
+
+def test_a_suspect_in_line_takes_no_place(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than there is room for, and their places are not given back twice."""
+    ends = threading.Event()
+
+    async def suspected(_: Wake, *, leases: Heartbeat, **__: Any) -> None:
+        async with leases.alone(0):
+            await asyncio.to_thread(ends.wait)
+
+    monkeypatch.setattr(runtimes, "run_stage", suspected)
+    for _ in range(5):
+        runtime.begin(HINT, lambda _: None)
+    assert runtime.taken - runtime.done == 5
+    ends.set()
+    runtime.finish()
+    assert runtime.taken == runtime.done == 5
+
+
+def test_a_suspect_waits_the_longer_the_more_workers_it_has_killed() -> None:
+    assert [proof_s(crashes) for crashes in range(6)] == [1, 2, 4, 8, 16, 16]
+    assert proof_s(10**6) == proof_s(5)

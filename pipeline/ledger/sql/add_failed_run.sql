@@ -5,4 +5,6 @@ INSERT INTO failed_runs (
 SELECT batch_id, :stage, :code, :model, :calls, :prompt_tokens, :completion_tokens,
        CAST(:cost_usd AS float8), :ms
 FROM lanes
-WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+  AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+  AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)

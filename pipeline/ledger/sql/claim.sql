@@ -1,7 +1,9 @@
 -- The compare-and-set that makes an activation: only the holder of the newest fence gets through,
--- once. The attempt is counted before the work, so a crash cannot hide it. With the lane comes all
--- the stage works with, in the same round trip: the batch's events with their messages, what earlier
--- stages put out, and what the scope said before.
+-- once. With the lane comes all the stage works with, in the same round trip: the batch's events with
+-- their messages, what earlier stages put out, and what the scope said before.
+-- The attempt is counted before the work, so a crash cannot hide it. Only the first few are counted
+-- here: after those the lane is a suspect, whose attempts count once it is worked on alone; see
+-- charge.sql.
 -- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
 -- equal options within the width and the token budget; always at least one event. The queue ends
 -- where this statement's view of it does (`before`): what is accepted meanwhile is not skipped.
@@ -25,7 +27,8 @@ WITH before AS (
         fence = lanes.fence + 1,
         owner = CAST(:owner AS uuid),
         due_at = now() + CAST(:lease AS interval),
-        attempts = lanes.attempts + 1,
+        attempts = lanes.attempts
+            + CASE WHEN lanes.attempts < CAST(:shared_attempts AS smallint) THEN 1 ELSE 0 END,
         batch_id = coalesce(
             lanes.batch_id, (SELECT batch_id FROM head), CAST(:new_batch_id AS uuid))
     FROM before
@@ -68,7 +71,7 @@ WITH before AS (
     WHERE e.status = 'RUNNING'
 )
 SELECT
-    h.fence, h.attempts, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
+    h.fence, h.attempts, h.attempts > b.attempts AS counted, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
     known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,

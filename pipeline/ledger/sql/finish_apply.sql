@@ -5,7 +5,9 @@
 -- The lane is locked first and the memories in the order of their ids, as everybody does it.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+      AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     FOR UPDATE
 ), seen AS (
     SELECT * FROM unnest(CAST(:seen_ids AS uuid[]), CAST(:seen_versions AS integer[]))
@@ -21,7 +23,8 @@ WITH lane AS MATERIALIZED (
         state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
         stage = coalesce(CAST(:next_stage AS text), lanes.stage),
         due_at = now() + CAST(:grace AS interval),
-        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
+        owner = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.owner END,
+        attempts = 0, waits = 0, wait_code = NULL
     FROM lane
     WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
     RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,

@@ -6,8 +6,11 @@ WITH held AS (
         state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
         stage = coalesce(CAST(:next_stage AS text), lanes.stage),
         due_at = now() + CAST(:grace AS interval),
-        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+        owner = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.owner END,
+        attempts = 0, waits = 0, wait_code = NULL
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+      AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, project_id, batch_id
 ), placed AS (
     SELECT * FROM jsonb_to_recordset(CAST(:relations AS jsonb)) AS p (

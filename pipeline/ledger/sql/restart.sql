@@ -1,12 +1,14 @@
 -- A batch goes back to its queue, to be frozen anew: half as wide where it could not be done, until the
--- event that breaks it stands alone. What this try cost stays on the receipts of its events.
+-- event that breaks it stands alone. A suspect stays one (`attempts`). What this try cost stays on the receipts of its events.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', batch_id = NULL,
         width = CAST(:width AS smallint),
         due_at = now() + CAST(:grace AS interval),
-        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+        owner = NULL, attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+      AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id
 ), cost AS (
     SELECT jsonb_build_object(

@@ -4,8 +4,10 @@ UPDATE lanes SET
     state = 'WAITING',
     due_at = now() + CAST(:delay AS interval),
     owner = NULL,
-    attempts = attempts - 1,
-    waits = waits + 1,
+    attempts = least(attempts, CAST(:attempts AS smallint)),
+    waits = least(waits + 1, 1000),
     wait_code = CAST(:code AS text)
-WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint) AND state = 'RUNNING'
+WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+  AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+  AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
 RETURNING fence
