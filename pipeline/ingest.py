@@ -45,9 +45,11 @@ from pipeline.errors import (
     PermanentError,
     PoisonCrash,
     StageError,
+    StoreUnavailable,
     TransientError,
 )
 from pipeline.ledger import Ledger
+from pipeline.ledger.direct import sqlstate
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
@@ -66,6 +68,10 @@ log = structlog.get_logger()
 FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
 # How often a worker looks for a ledger it lost in the middle of a stage.
 LOOK_EVERY_S = 0.5
+# How often a stage is worked out anew because a person changes what it has just read.
+MOST_TRIES = 5
+# Classes of SQLSTATE: data, integrity constraint, program limit.
+REFUSED_FOR_CONTENT = ("22", "23", "54")
 # Enough for an estimate; the models' own count is in the receipt.
 CHARACTERS_PER_TOKEN = 4
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
@@ -177,8 +183,22 @@ async def _work(activation: Activation, batch: Batch | None, services: Services)
 
 
 def _out_of_reach(error: Exception) -> bool:
-    """Whether the ledger was not there, and not that it refused what it was told."""
+    """Whether the ledger was not there, and not that it refused a statement."""
     return not isinstance(error, DBAPIError) or error.connection_invalidated
+
+
+async def _refused(
+    activation: Activation, batch: Batch, error: Exception, services: Services
+) -> Wake | None:
+    """The ledger refused a statement: for what it holds, so that no retry helps, or for a state of
+    the server that passes (a deadlock, a full disk, a standby).
+    """
+    state = sqlstate(error)
+    log.error("ledger_refused", sqlstate=state, stage=activation.stage)
+    detail = f"The ledger refused to store it (SQLSTATE {state})."
+    if state[:2] in REFUSED_FOR_CONTENT:
+        return await _fail(activation, batch, FailureCode.INTERNAL, detail, services)
+    return await _wait(activation, batch, StoreUnavailable(detail), services)
 
 
 async def _hand_back_soon(activation: Activation, services: Services) -> Wake | None:
@@ -208,8 +228,10 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
             return await _wait(activation, batch, error, services)
         except PermanentError as error:
             return await _fail(activation, batch, error.code, str(error), services)
-        except (SQLAlchemyError, OSError):
-            raise  # of the ledger itself: not to be told to it
+        except (SQLAlchemyError, OSError) as error:
+            if _out_of_reach(error):
+                raise
+            return await _refused(activation, batch, error, services)
         except Exception as error:
             log.error("stage_crashed", exc_info=error)
             return await _fail(
@@ -259,6 +281,7 @@ async def _finish(
 ) -> tuple[Wake | None, Batch]:
     """Do the stage and commit what came of it. Returns the next hint, and the batch as it is."""
     started = time.perf_counter()
+    tries = 0
     while True:
         try:
             finished = await _perform(activation, batch, services)
@@ -276,6 +299,9 @@ async def _finish(
                 effects=finished.effects,
             )
         except MovedOn:
+            tries += 1
+            if tries >= MOST_TRIES:
+                raise
             log.info("stage_again")
             continue
         if finished.effects is not None:

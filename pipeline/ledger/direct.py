@@ -100,6 +100,11 @@ def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, An
     return compiled.string, tuple(compiled.positiontup or ()), constants
 
 
+def sqlstate(error: Exception) -> str:
+    """PostgreSQL's five-character code of an error; XX000 (internal error) where it has none."""
+    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "XX000")
+
+
 def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return IntegrityError(None, None, error)

@@ -78,6 +78,17 @@ async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> Non
     await Indexes(engine).adopt(name)
 
 
+async def require_durability(engine: AsyncEngine) -> None:
+    """Errors: InvalidInput where a commit may be lost with the server that acknowledged it."""
+    async with engine.connect() as connection:
+        level = await connection.scalar(text("SHOW synchronous_commit"))
+    if level == "off":
+        raise InvalidInput(
+            "PostgreSQL's synchronous_commit is off for this database and role: what is accepted "
+            "could be lost. Set it to on (on or remote_apply with synchronous standbys)."
+        )
+
+
 async def revise(engine: AsyncEngine, message: str) -> None:
     """Write the next revision from the difference between the tables and the database."""
     async with engine.begin() as connection:
@@ -106,6 +117,7 @@ async def _main(arguments: argparse.Namespace) -> None:
         if arguments.revise:
             await revise(engine, arguments.revise)
             return
+        await require_durability(engine)
         await migrate(engine)
         if arguments.key_file:
             await first_project(engine, arguments.key_file)

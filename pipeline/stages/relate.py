@@ -18,6 +18,9 @@ from pipeline.outputs import Applied, Extracted, Related, dump, read
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
 
+# Longer ones are no names, and an index holds no more than 2,700 bytes.
+LONGEST_NAME = 300
+
 
 async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
     changed = await _standing(batch, memories) if batch.replayed else _changed(batch)
@@ -31,7 +34,7 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Me
     except PermanentError as error:
         failed = Related("FAILED", GraphChanges(), f"{error.code}: {error}")
         return Finished(dump(failed), None, error.usage)
-    changes = _without_repeats(answer.value, current)
+    changes = _without_repeats(_of_names(answer.value), current)
     return Finished(
         dump(Related("SUCCEEDED", changes)),
         None,
@@ -53,6 +56,17 @@ async def _standing(batch: Batch, memories: Memories) -> list[Fact]:
     left = await memories.last_changed_by(of, [event.id for event in batch.events])
     pairs = zip(_changed(batch), of, strict=False)
     return [fact for fact, memory_id in pairs if memory_id in left]
+
+
+def _of_names(changes: GraphChanges) -> GraphChanges:
+    """Without relations whose ends or words are longer than any name is."""
+    short = tuple(
+        relation
+        for relation in changes.relations
+        if max(map(len, (relation.source.name, relation.relation, relation.destination.name)))
+        <= LONGEST_NAME
+    )
+    return replace(changes, relations=short)
 
 
 def _without_repeats(changes: GraphChanges, current: Sequence[StoredRelation]) -> GraphChanges:

@@ -13,7 +13,19 @@ import pytest
 from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, GraphChanges, StageName, Status, Usage, Wake
+from pipeline.domain import (
+    AddOptions,
+    Answer,
+    Entity,
+    Fact,
+    GraphChanges,
+    Relation,
+    StageName,
+    Status,
+    StoredRelation,
+    Usage,
+    Wake,
+)
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
 from pipeline.ledger import connect
 from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
@@ -345,6 +357,90 @@ async def test_a_surprise_in_a_stage_is_internal_and_names_only_its_type(engine:
     await engine.drain()
     event = await engine.event(event_id)
     assert (event.failure_code, event.failure_detail) == ("INTERNAL", "KeyError")
+
+
+class Extracting(RulesModel):
+    """A model whose facts hold what the ledger cannot."""
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        return Answer((Fact("User likes \0", request.messages[0].source),))
+
+
+async def test_what_the_ledger_refuses_to_store_fails_at_once_by_its_code(engine: Engine) -> None:
+    engine.with_model(Extracting())
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.failure_code) == (Status.FAILED, "INTERNAL")
+    assert event.failure_detail == "The ledger refused to store it (SQLSTATE 22P05)."
+
+
+async def test_a_state_of_the_ledger_that_passes_is_waited_for(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.")
+    refuse = (
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE SQLSTATE '53100' USING MESSAGE = 'disk full'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON stage_runs EXECUTE FUNCTION refuse()",
+    )
+    async with engine.ledger.engine.begin() as connection:
+        for statement in refuse:
+            await connection.execute(text(statement))
+    await engine.step()
+    event = await engine.event(event_id)
+    assert (event.status, event.wait_code) == (Status.RUNNING, "STORE_UNAVAILABLE")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text("DROP TRIGGER refuse ON stage_runs"))
+    await engine.pass_time(60)
+    await engine.sweep()
+    await engine.drain()
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
+class Naming(RulesModel):
+    """A model that takes a page for a name."""
+
+    async def relate(
+        self, facts: Sequence[str], current: Sequence[StoredRelation]
+    ) -> Answer[GraphChanges]:
+        user = Entity("User", "person")
+        page = Entity("".join(chr(97 + n * n % 26) + str(n) for n in range(4_000)), "thing")
+        named = Relation(user, "likes", Entity("jazz", "music"), 0)
+        return Answer(GraphChanges((named, Relation(user, "likes", page, 0))))
+
+
+async def test_a_name_longer_than_an_index_holds_is_none(engine: Engine) -> None:
+    engine.with_model(Naming())
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.graph_status) == (Status.SUCCEEDED, "SUCCEEDED")
+    user = {"user_id": "maya"}
+    [relation] = await engine.ledger.graph.near(engine.project.id, user, "jazz", [], limit=10)
+    assert relation.destination == "jazz"
+
+
+async def test_a_stage_whose_ground_never_stops_moving_fails_by_name(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.")
+    clash = (
+        "CREATE FUNCTION clash() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN RAISE unique_violation; END $$",
+        "CREATE TRIGGER clash BEFORE INSERT ON memories EXECUTE FUNCTION clash()",
+    )
+    async with engine.ledger.engine.begin() as connection:
+        for statement in clash:
+            await connection.execute(text(statement))
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.failure_code, event.failure_detail) == ("INTERNAL", "MovedOn")
+
+
+async def test_a_lane_may_wait_more_often_than_a_small_number_counts(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(text("UPDATE lanes SET waits = 32767"))
+    engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503")))
+    await engine.step()
+    assert await engine.lane_state() == "WAITING"
 
 
 async def test_scopes_run_beside_each_other(engine: Engine) -> None:

@@ -14,8 +14,9 @@ from sqlalchemy import Connection, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from deploy.stack.servers import Postgres
+from pipeline.errors import InvalidInput
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.migrate import first_project, migrate
+from pipeline.ledger.migrate import first_project, migrate, require_durability
 from pipeline.ledger.schema import api_keys, metadata
 
 
@@ -101,3 +102,19 @@ async def test_the_first_project_is_made_once_and_its_key_is_private(
     assert not key_file.exists()
     async with ledger.engine.connect() as connection:
         assert await connection.scalar(select(func.count()).select_from(api_keys)) == 1
+
+
+async def test_a_database_that_may_lose_what_it_acknowledged_is_refused_by_name(
+    database_url: str,
+) -> None:
+    engine = connect(database_url, pool_size=1)
+    await require_durability(engine)
+    name = engine.url.database
+    async with engine.begin() as connection:
+        await connection.execute(text(f'ALTER DATABASE "{name}" SET synchronous_commit = off'))
+    await engine.dispose()
+    with pytest.raises(InvalidInput, match="synchronous_commit"):
+        await require_durability(engine)
+    async with engine.begin() as connection:
+        await connection.execute(text(f'ALTER DATABASE "{name}" RESET synchronous_commit'))
+    await engine.dispose()
