@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from pydantic import SecretStr
 
+from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.embedder_openai import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
@@ -157,6 +158,11 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
 
 
 def build_embedder(settings: ModelSettings) -> Embedder:
+    """The configured model behind a cache of the texts used last."""
+    return CachedEmbedder(_uncached_embedder(settings))
+
+
+def _uncached_embedder(settings: ModelSettings) -> Embedder:
     if settings.model == MINILM:
         return MiniLM()
     if settings.model.startswith("local/"):

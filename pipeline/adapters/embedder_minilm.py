@@ -10,7 +10,6 @@ import asyncio
 import ctypes
 import importlib
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -36,7 +35,6 @@ BATCH_TEXTS = 32
 BATCH_TOKENS = 256
 # After more than this the heap is handed back: 12 to 40 ms for up to 150 MB (measured).
 BULK_TOKENS = 512
-CACHED_TEXTS = 2_048  # 1.5 kB each
 
 Tokens = Sequence[int]
 
@@ -47,9 +45,8 @@ class MiniLM:
     `model_path`: another `model.onnx` of the same model, for machines without the package.
     """
 
-    def __init__(self, *, model_path: Path | None = None, cached_texts: int = CACHED_TEXTS) -> None:
+    def __init__(self, *, model_path: Path | None = None) -> None:
         self._model_path = model_path
-        self._cache = _RecentTexts(cached_texts)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="minilm")
         self._encoder: _Encoder | None = None
 
@@ -61,25 +58,17 @@ class MiniLM:
         return DIMENSIONS
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        found = {text: vector for text in texts if (vector := self._cache.get(text)) is not None}
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
-        if missing:
-            found |= await self._encode(missing)
-        return [found[text] for text in texts]
-
-    async def close(self) -> None: ...
-
-    async def _encode(self, texts: Sequence[str]) -> dict[str, Vector]:
         tokens = await self._in_thread(lambda: self._loaded().tokenize(texts))
         lengths = [len(ids) for ids in tokens]
-        found: dict[str, Vector] = {}
+        vectors: dict[int, Vector] = {}
         for batch in batches(lengths):
-            vectors = await self._in_thread(self._run, [tokens[at] for at in batch])
-            found |= {texts[at]: vector for at, vector in zip(batch, vectors, strict=True)}
+            encoded = await self._in_thread(self._run, [tokens[at] for at in batch])
+            vectors |= dict(zip(batch, encoded, strict=True))
         if sum(lengths) > BULK_TOKENS:
             await self._in_thread(_give_back_memory)
-        self._cache.keep(found)
-        return found
+        return [vectors[at] for at in range(len(texts))]
+
+    async def close(self) -> None: ...
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
@@ -133,26 +122,8 @@ class _Encoder:
         hidden = self._session.run(None, inputs)[0]
         mean = (hidden * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         unit = (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
-        # Copies: a row of `unit` would keep the whole batch alive in the cache.
+        # Copies: a row of `unit` would keep the whole batch alive.
         return [row.copy() for row in unit]
-
-
-class _RecentTexts:
-    """The vectors of the texts used last. Facts, their memories and repeated queries come again."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
-
-    def get(self, text: str) -> Vector | None:
-        if text in self._vectors:
-            self._vectors.move_to_end(text)
-        return self._vectors.get(text)
-
-    def keep(self, vectors: dict[str, Vector]) -> None:
-        self._vectors |= vectors
-        while len(self._vectors) > self._size:
-            self._vectors.popitem(last=False)
 
 
 def _packaged_model() -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from tenacity import wait_none
 
+from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.embedder_litellm import BATCH, LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
@@ -31,7 +32,7 @@ async def minilm() -> MiniLM:
     return MiniLM()
 
 
-@pytest.fixture(params=["fake/hash", "local/minilm", "openai/stand-in", "litellm"])
+@pytest.fixture(params=["fake/hash", "cached", "local/minilm", "openai/stand-in", "litellm"])
 async def embedder(
     request: pytest.FixtureRequest, server: LLMServer, minilm: MiniLM
 ) -> AsyncIterator[Embedder]:
@@ -44,6 +45,8 @@ def build(name: str, server: LLMServer, minilm: MiniLM) -> Embedder:
     match name:
         case "fake/hash":
             return HashEmbedder()
+        case "cached":
+            return CachedEmbedder(HashEmbedder())
         case "local/minilm":
             return minilm
         case "openai/stand-in":
@@ -60,7 +63,8 @@ async def test_the_name_says_which_model_made_a_vector(
     embedder: Embedder, request: pytest.FixtureRequest
 ):
     configured = request.node.callspec.params["embedder"]
-    assert embedder.name == ("openai/stand-in" if configured == "litellm" else configured)
+    wrapped = {"litellm": "openai/stand-in", "cached": "fake/hash"}
+    assert embedder.name == wrapped.get(configured, configured)
 
 
 async def test_no_texts_no_vectors(embedder: Embedder):
@@ -107,10 +111,24 @@ async def test_minilm_knows_meanings(minilm: MiniLM):
     assert cosine(like, market) == pytest.approx(0.007, abs=0.03)
 
 
-async def test_minilm_forgets_the_texts_used_longest_ago():
-    small = MiniLM(cached_texts=2)
-    await small.embed(["a", "b", "c"])
-    assert sorted(small._cache._vectors) == ["b", "c"]
+async def test_only_texts_that_are_not_cached_reach_the_model():
+    counted = Counted()
+    cached = CachedEmbedder(counted, size=2)
+    first = await cached.embed(["a", "b", "a"])
+    again = await cached.embed(["b", "c"])
+    await cached.embed(["a"])  # used longest ago, so it was dropped for "c"
+    assert counted.asked == [["a", "b"], ["c"], ["a"]]
+    assert first[0].tolist() == first[2].tolist()
+    assert first[1].tolist() == again[0].tolist()
+
+
+class Counted(HashEmbedder):
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.asked.append(list(texts))
+        return await super().embed(texts)
 
 
 async def test_a_missing_model_is_named(tmp_path):
