@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pipeline.context import assemble
 from pipeline.domain import Scope, Status
@@ -191,13 +191,13 @@ def relation(found: RelationView) -> dict[str, Any]:
 
 def history(entry: HistoryEntry) -> dict[str, Any]:
     return {
-        "id": f"{entry.memory_id}:{entry.version}",
+        "id": str(uuid5(entry.memory_id, str(entry.version))),
         "memory_id": str(entry.memory_id),
         **scope_ids(entry.scope),
         "session_id": entry.scope.run_id,
         "input": [entry.said] if entry.said else [],
         "old_memory": entry.old_text,
-        "new_memory": entry.new_text,
+        "new_memory": entry.new_text or "",  # documented as a string, after a DELETE too
         "event": entry.event,
         "reason": entry.reason,
         "event_id": str(entry.event_id) if entry.event_id else None,

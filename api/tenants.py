@@ -78,6 +78,14 @@ class ProjectUpdateRequest(Request):
     memory_depth: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
     usecase_setting: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
 
+    @field_validator("custom_instructions", mode="before")
+    @classmethod
+    def one_text(cls, value: object) -> object:
+        """Documented as a list of texts, and sent as one text: both are read."""
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            return "\n".join(value)
+        return value
+
     @field_validator("custom_categories", mode="before")
     @classmethod
     def one_mapping(cls, value: object) -> object:

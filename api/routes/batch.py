@@ -18,9 +18,10 @@ async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> di
     """Change several memories, all or none of them."""
     stores = api.stores
     edits = [Edit(one.memory_id, one.values()) for one in request.memories]
-    await memories.edit(
-        project.id, edits, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
-    )
+    if edits:
+        await memories.edit(
+            project.id, edits, ledger=stores.ledger, embedder=stores.embedder, index=stores.index
+        )
     return {"message": f"Successfully updated {len(edits)} memories"}
 
 
@@ -28,5 +29,6 @@ async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> di
 async def delete(request: BatchDeleteRequest, api: Given, project: Caller) -> dict[str, str]:
     """Delete several memories, all or none of them."""
     ids = request.ids()
-    await memories.retire(project.id, ids, ledger=api.stores.ledger, index=api.stores.index)
+    if ids:
+        await memories.retire(project.id, ids, ledger=api.stores.ledger, index=api.stores.index)
     return {"message": f"Successfully deleted {len(ids)} memories"}

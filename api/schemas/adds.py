@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from api.schemas.body import LONGEST_ID, EntityId, Request, as_id
+from api.schemas.body import LONGEST_ID, EntityId, Request, as_id, none_if_blank
 from api.schemas.limits import (
     Categories,
     InstructionText,
@@ -75,6 +75,11 @@ class AddRequest(Request):
     @classmethod
     def as_list(cls, value: object) -> object:
         return as_list(value)
+
+    @field_validator("expiration_date", mode="before")
+    @classmethod
+    def blank_is_none(cls, value: object) -> object:
+        return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
     @classmethod

@@ -13,9 +13,11 @@ def as_id(value: object) -> object:
     """Ids may be numbers in JSON; blank ones are as good as none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if isinstance(value, str) and not value.strip():
-        return None
-    return value
+    return none_if_blank(value)
+
+
+def none_if_blank(value: object) -> object:
+    return None if isinstance(value, str) and not value.strip() else value
 
 
 EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(as_id)]

@@ -7,9 +7,9 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, field_validator, model_validator
 
-from api.schemas.body import Request
+from api.schemas.body import Request, none_if_blank
 from api.schemas.limits import MemoryText, Metadata, ReasonText
 from pipeline.filters import moment
 
@@ -41,6 +41,11 @@ class UpdateRequest(Request):
         if value is not None and not value.strip():
             raise ValueError("a memory cannot be blank; delete it instead")
         return value
+
+    @field_validator("expiration_date", mode="before")
+    @classmethod
+    def blank_is_none(cls, value: object) -> object:
+        return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
     @classmethod
@@ -82,7 +87,7 @@ class BatchEdit(UpdateRequest):
 
 
 class BatchUpdateRequest(Request):
-    memories: list[BatchEdit] = Field(min_length=1)
+    memories: list[BatchEdit]
 
     @field_validator("memories", mode="before")
     @classmethod
@@ -103,7 +108,7 @@ class Named(Request):
 
 
 class BatchDeleteRequest(Request):
-    memories: list[Named] = Field(min_length=1)
+    memories: list[Named]
 
     @field_validator("memories", mode="before")
     @classmethod

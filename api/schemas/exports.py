@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import orjson
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.limits import InstructionText, SchemaObject
 from api.schemas.reads import ReadRequest
@@ -14,6 +15,9 @@ from pipeline.filters import pinned
 from pipeline.ledger.projects import Project
 from pipeline.outline import outline
 
+# One of these says that a JSON object is a schema already.
+SCHEMA_WORDS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
+TYPES = {"string", "number", "integer", "boolean", "array"}
 SUMMARY = {"type": "object", "properties": {"summary": {"type": "string"}}}
 
 
@@ -56,11 +60,12 @@ class ExportRequest(QuestionRequest):
     @field_validator("shape", mode="before")
     @classmethod
     def as_object(cls, value: object) -> object:
-        """Some clients send the schema as the text of its JSON."""
+        """Some clients send the schema as the text of its JSON, or only the names of its fields."""
         try:
-            return orjson.loads(value) if isinstance(value, str) else value
+            schema = orjson.loads(value) if isinstance(value, str) else value
         except orjson.JSONDecodeError:
             raise ValueError("a schema that is a string must be JSON") from None
+        return whole(schema) if isinstance(schema, dict) else schema
 
     def options(self) -> AddOptions:
         question = Question(
@@ -73,3 +78,36 @@ class ExportReadRequest(ReadRequest):
     """Which export: by its id, or the newest of these filters."""
 
     memory_export_id: UUID | None = None
+
+    @model_validator(mode="after")
+    def something(self) -> ExportReadRequest:
+        if self.memory_export_id is None and not self.asked():
+            raise ValueError("give memory_export_id or filters")
+        return self
+
+
+def whole(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema of an object, also where only the fields are given: `{"fields": ["home"]}`, or
+    `{"home": "string"}`.
+    """
+    if not schema or SCHEMA_WORDS & schema.keys():
+        return schema
+    fields = schema.get("fields")
+    if len(schema) == 1 and isinstance(fields, list):
+        return _object({str(name): "string" for name in fields})
+    return _object(schema)
+
+
+def _object(fields: dict[str, Any]) -> dict[str, Any]:
+    properties = {
+        name: about if isinstance(about, dict) else _property(about)
+        for name, about in fields.items()
+    }
+    return {"type": "object", "properties": properties}
+
+
+def _property(about: object) -> dict[str, Any]:
+    """A word that is no type says what the field is for."""
+    if isinstance(about, str):
+        return {"type": about} if about in TYPES else {"type": "string", "description": about}
+    return {"type": "array" if isinstance(about, list) else "string"}

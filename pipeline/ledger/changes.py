@@ -116,11 +116,21 @@ class Shelf:
 
     def put(self, memory: Memory) -> None:
         before = self.by_id.get(memory.id)
-        if before is not None:
-            self.by_text.pop(text_hash(before.text), None)
         self.by_id[memory.id] = memory
+        if before is not None:
+            self._release(text_hash(before.text), memory.id)
         if memory.state == "ACTIVE":
-            self.by_text[text_hash(memory.text)] = memory.id
+            self.by_text.setdefault(text_hash(memory.text), memory.id)
+
+    def _release(self, digest: bytes, memory_id: UUID) -> None:
+        """Pass the text on to another memory that holds it too, as an edit by a person may."""
+        if self.by_text.get(digest) != memory_id:
+            return
+        del self.by_text[digest]
+        for other in self.by_id.values():
+            if other.state == "ACTIVE" and text_hash(other.text) == digest:
+                self.by_text[digest] = other.id
+                return
 
     def active(self, memory_id: UUID | None) -> Memory | None:
         memory = self.by_id.get(memory_id) if memory_id else None

@@ -21,7 +21,7 @@ from pipeline.ledger.changes import Memory
 from pipeline.ledger.memory_rows import (
     as_memory,
     bump,
-    refuse_twin,
+    holder_of,
     remember,
     retire_all,
     text_columns,
@@ -49,7 +49,8 @@ class Editing:
     async def edit(self, project_id: UUID, edits: Sequence[Edit], *, embedder: str) -> list[Memory]:
         """The memories as changed, in the order asked; their old states go to the history.
 
-        Errors: NotFound; InvalidInput for an immutable memory or a text stored twice.
+        A text that another memory of the scope holds is stored all the same.
+        Errors: NotFound; InvalidInput for an immutable memory.
         """
         try:
             async with self._engine.begin() as connection:
@@ -134,7 +135,8 @@ async def _change(connection: AsyncConnection, before: Memory, edit: Edit, embed
     changed = dict(edit.values)
     if "text" in changed:
         changed |= text_columns(changed["text"])
-        await refuse_twin(connection, before, changed["text_hash"])
+        if await holder_of(connection, before, changed["text_hash"]):
+            del changed["text_hash"]  # it keeps the one from _let_go: no two may be equal
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder}
     after = as_memory(await bump(connection, before, changed))

@@ -14,7 +14,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import lexical
 from pipeline.domain import Outcome, Role, Scope
-from pipeline.errors import InvalidInput
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.filtering import among
 from pipeline.ledger.reversal import State
@@ -22,8 +21,9 @@ from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
 
 
-async def refuse_twin(connection: AsyncConnection, memory: Memory, digest: bytes) -> None:
-    twin = await connection.scalar(
+async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
+    """Another current memory of the same scope with this text hash."""
+    holder: UUID | None = await connection.scalar(
         select(memories.c.id).where(
             memories.c.lane_id == memory.lane_id,
             memories.c.text_hash == digest,
@@ -31,8 +31,7 @@ async def refuse_twin(connection: AsyncConnection, memory: Memory, digest: bytes
             memories.c.id != memory.id,
         )
     )
-    if twin is not None:
-        raise InvalidInput(f"Memory {twin} of the same scope already holds this text.")
+    return holder
 
 
 async def bump(connection: AsyncConnection, before: Memory, values: Mapping[str, Any]) -> Row[Any]:

@@ -38,17 +38,23 @@ class State:
 class Step:
     """One memory's way back: to `to`, or out of sight where there was nothing before.
 
-    `obstacle` says why it cannot be gone.
+    `obstacle` says why it cannot be gone. `copy`: another memory had the same text when a person
+    gave it to this one; its hash is not that of the text, so it comes back beside the other.
     """
 
     memory: Memory
     to: State | None
     obstacle: str | None = None
+    copy: bool = False
 
     @property
     def text(self) -> str | None:
         """What the memory says afterwards; None where it is retired."""
         return self.to.text if self.to else None
+
+    @property
+    def is_same_copy(self) -> bool:
+        return self.copy and self.text == self.memory.text
 
 
 def standing(states: Iterable[State]) -> list[State]:
@@ -92,7 +98,7 @@ def _once(steps: Sequence[Step], holders: Mapping[Place, UUID]) -> list[Step]:
     taken = {place: holder for place, holder in holders.items() if holder not in leaving}
     checked = []
     for step in steps:
-        if step.obstacle is None and step.text is not None:
+        if step.obstacle is None and step.text is not None and not step.is_same_copy:
             place = (step.memory.lane_id, text_hash(step.text))
             holder = taken.setdefault(place, step.memory.id)
             if holder != step.memory.id:

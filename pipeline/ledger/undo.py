@@ -6,7 +6,7 @@ Nothing is destroyed by it: the history keeps what the event did and that it was
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -143,7 +143,8 @@ async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) 
     current = (await connection.execute(locked.with_for_update())).all()
     states = await states_of(connection, [row.id for row in current])
     ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
-    steps = [step for step in ways if step is not None]
+    copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
+    steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
     return with_free_texts(steps, await _holders(connection, steps))
 
 
@@ -191,7 +192,7 @@ def _values(step: Step) -> dict[str, Any]:
         return {"state": "RETIRED", "text_hash": text_hash(step.memory.text)}
     return {
         "state": "ACTIVE",
-        **text_columns(step.to.text),
+        **({} if step.is_same_copy else text_columns(step.to.text)),
         "metadata": step.to.metadata,
         "expiration_date": step.to.expiration_date,
         "event_id": step.to.event_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -156,3 +157,88 @@ async def test_the_same_key_with_another_image_is_another_add(service: Service) 
     other = await service.client.post(ADD, json=with_image(2), headers=key)
     assert first.json()["event_id"] == again.json()["event_id"]
     assert other.status_code == 409
+
+
+# ── bodies that the cloud accepts ────────────────────────────────────────────────────────────────
+
+
+async def test_a_memory_may_be_given_the_text_of_another_one(service: Service) -> None:
+    await service.add("I like tea.")
+    await service.add("I live in Bern.")
+    tea, bern = sorted(await service.listed(), key=lambda row: "Bern" in row["memory"])
+    answer = await service.client.put(f"{MEMORIES}{bern['id']}/", json={"text": tea["memory"]})
+    assert (answer.status_code, answer.json()["memory"]) == (200, tea["memory"])
+    assert len(await service.listed()) == 2
+    # Both are known: the text is not stored a third time, whichever of the two is left.
+    [line] = (await service.event(await service.add("I like tea.")))["results"]
+    assert line["event"] == "NOOP"
+    # A delete of both is undone whole.
+    gone = await service.client.delete(MEMORIES, params=MAYA)
+    undone = await service.client.post(f"/v1/event/{gone.json()['event_id']}/undo/")
+    assert undone.status_code == 200, undone.text
+    assert {row["id"] for row in await service.listed()} == {tea["id"], bern["id"]}
+
+
+async def test_a_batch_may_give_two_memories_one_text(service: Service) -> None:
+    await service.add("I like tea.")
+    await service.add("I live in Bern.")
+    changes = [{"memory_id": row["id"], "text": "Same."} for row in await service.listed()]
+    answer = await service.client.put("/v1/batch/", json={"memories": changes})
+    assert answer.status_code == 200, answer.text
+    assert [row["memory"] for row in await service.listed()] == ["Same.", "Same."]
+
+
+async def test_an_empty_batch_changes_nothing(service: Service) -> None:
+    for method, done in (("PUT", "updated"), ("DELETE", "deleted")):
+        answer = await service.client.request(method, "/v1/batch/", json={"memories": []})
+        assert answer.json() == {"message": f"Successfully {done} 0 memories"}
+
+
+async def test_a_blank_expiration_date_is_none(service: Service) -> None:
+    await service.add("I like tea.", expiration_date="")
+    [stored] = await service.listed()
+    assert stored["expiration_date"] is None
+    path = f"{MEMORIES}{stored['id']}/"
+    await service.client.put(path, json={"expiration_date": "2099-01-01"})
+    cleared = await service.client.put(path, json={"expiration_date": ""})
+    assert cleared.json()["expiration_date"] is None
+
+
+async def test_the_address_of_a_ping_is_valid_and_names_no_one(service: Service) -> None:
+    body = (await service.client.get("/v1/ping/")).json()
+    assert body["user_email"] == "local@memlane.invalid"
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ({"fields": ["home", "food"]}, {"home", "food"}),
+        ({"home": "string", "food": ["string"]}, {"home", "food"}),
+        ({"home": "the city she lives in", "food": {"type": "array"}}, {"home", "food"}),
+    ],
+    ids=["fields", "types", "descriptions"],
+)
+async def test_an_export_may_name_only_the_fields(
+    schema: dict[str, Any], names: set[str], staffed: Service
+) -> None:
+    body = {"schema": schema, "filters": MAYA}
+    made = await staffed.client.post("/v1/exports/", json=body)
+    assert made.status_code == 201, made.text
+    asked = {"memory_export_id": made.json()["id"]}
+    filled = await staffed.client.post("/v1/exports/get/", json=asked)
+    assert set(filled.json()) == names
+
+
+async def test_an_export_is_not_read_without_an_id_or_filters(service: Service) -> None:
+    assert (await service.client.post("/v1/exports/get/", json={})).status_code == 400
+
+
+async def test_entries_of_a_history_have_uuids_and_texts(service: Service) -> None:
+    await service.add("I like tea.")
+    [stored] = await service.listed()
+    await service.client.delete(f"{MEMORIES}{stored['id']}/")
+    path = f"{MEMORIES}{stored['id']}/history/"
+    entries = (await service.client.get(path)).json()
+    assert len({UUID(entry["id"]) for entry in entries}) == 2
+    assert [entry["new_memory"] for entry in entries] == ["User likes tea", ""]
+    assert (await service.client.get(path)).json() == entries

@@ -37,7 +37,11 @@ WITH lane AS MATERIALIZED (
     )
 ), changed AS (
     UPDATE memories SET
-        text = s.text, text_hash = decode(s.text_hash, 'hex'), terms = s.terms, metadata = s.metadata,
+        text = s.text,
+        -- A copy of another memory's text, made by an edit, has a hash of its own: it keeps it.
+        text_hash = CASE WHEN memories.text = s.text THEN memories.text_hash
+                         ELSE decode(s.text_hash, 'hex') END,
+        terms = s.terms, metadata = s.metadata,
         attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
         message_ordinal = s.message_ordinal, valid_from = s.valid_from, updated_at = now(),
