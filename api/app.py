@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from api import errors
+from api import errors, pages
 from api.deps import Api
+from api.description import describe
 from api.gate import Gate
 from api.keyring import KeyRing
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
-from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash
+from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash, cross_origin
 from api.rate import RateLimit
 from api.routes import ROUTERS
 from api.watch import EventWatch
@@ -41,8 +43,17 @@ def limits(settings: Settings) -> Limits:
 class Memlane(FastAPI):
     """An app whose answers carry their headers even where the last resort made them."""
 
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings = settings
+
     def build_middleware_stack(self) -> ASGIApp:
-        return AnswerHeaders(super().build_middleware_stack())
+        app = super().build_middleware_stack()
+        origins = self._settings.origins
+        return AnswerHeaders(cross_origin(app, origins) if origins else app)
+
+    def openapi(self) -> dict[str, Any]:
+        return describe(self, self._settings.public_url or "/")
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -68,17 +79,24 @@ def create_app(settings: Settings) -> FastAPI:
         dispatcher.close()
         await stores.close()
 
+    described = settings.docs == "on"
     app = Memlane(
+        settings,
         title="Memlane",
         version="0.1.0",
         description=ABOUT,
         lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json" if described else None,
         redirect_slashes=False,
         strict_content_type=False,  # a plain `curl -d` means JSON too
         exception_handlers=errors.HANDLERS,
     )
     for router in ROUTERS:
         app.include_router(router)
+    if described:
+        pages.add_to(app)
     mcp = McpEndpoint(app)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp

@@ -32,6 +32,7 @@ from pipeline.errors import (
 log = structlog.get_logger()
 
 CODES = {400: FailureCode.INVALID_INPUT, 500: FailureCode.INTERNAL}
+JSON_EXPECTED = "Send a JSON object, with the header Content-Type: application/json."
 LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
 
 
@@ -56,8 +57,11 @@ async def invalid(_: Request, error: Exception) -> JSONResponse:
     return respond(400, str(error))
 
 
-async def unreadable(_: Request, error: Exception) -> JSONResponse:
+async def unreadable(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    if any(_unparsed(one) for one in error.errors()[:1]):
+        sent = request.headers.get("content-type", "")[:100]
+        return respond(400, f"{JSON_EXPECTED} This request says {sent!r}.")
     return respond(400, "; ".join(_said(one) for one in error.errors()[:5]))
 
 
@@ -126,6 +130,11 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     OSError: ledger_down,
     Exception: unexpected,
 }
+
+
+def _unparsed(error: dict[str, Any]) -> bool:
+    """Whether the body was not read as JSON: FastAPI hands it on as bytes for other types."""
+    return error["loc"] == ("body",) and isinstance(error.get("input"), bytes)
 
 
 def _said(error: dict[str, Any]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.errors import respond
@@ -19,6 +21,10 @@ GUARDED = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+
+
+# Headers of answers that scripts of other origins may read.
+EXPOSED = ("Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
 
 class OneSlash:
@@ -84,6 +90,21 @@ class BodyLimit:
                 f"The body is larger than {self._limit_bytes} bytes. Split the messages over "
                 "several adds, or raise MEMLANE_MAX_BODY_BYTES.",
             )
+
+
+def cross_origin(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """Let scripts of these origins call the API (CORS), on a private network too.
+
+    Without credentials: a key goes into a header, and no cookie is ever set.
+    """
+    return CORSMiddleware(
+        app,
+        allow_origins=origins,
+        allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+        allow_headers=["*"],
+        allow_private_network=True,
+        expose_headers=EXPOSED,
+    )
 
 
 class AnswerHeaders:

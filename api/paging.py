@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
+from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 
 from pipeline.errors import InvalidInput
@@ -33,7 +34,7 @@ class Page:
         if self.number > 1 and self.offset >= count:
             raise HTTPException(404, "Invalid page.")
         last = (count + self.size - 1) // self.size
-        url = http.url
+        url = _public(http)
         return {
             "count": count,
             "next": str(url.include_query_params(page=self.number + 1))
@@ -44,6 +45,15 @@ class Page:
             else None,
             "results": results,
         }
+
+
+def _public(http: Request) -> URL:
+    """The URL of this request as clients see it."""
+    base: str | None = http.app.state.api.settings.public_url
+    if base is None:
+        return http.url
+    query = f"?{http.url.query}" if http.url.query else ""
+    return URL(base.rstrip("/") + http.url.path + query)
 
 
 def page_of(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from pipeline.errors import InvalidInput
@@ -116,6 +117,9 @@ class Settings(BaseSettings):
     # Edges
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
     max_connections: Annotated[int, Field(ge=2)] = 4_000
+    public_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")] | None = None
+    cors_origins: str = ""
+    docs: Literal["on", "off"] = "on"
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -125,12 +129,29 @@ class Settings(BaseSettings):
     webhook_tries: Annotated[int, Field(ge=1, le=20)] = 8
     webhook_first_retry_s: Annotated[float, Field(gt=0)] = 5.0
 
+    @field_validator("cors_origins")
+    @classmethod
+    def origins_only(cls, value: str) -> str:
+        for origin in _words(value):
+            if origin not in ("*", "null") and not re.fullmatch(r"[a-z-]+://[^\s/?#]+", origin):
+                raise ValueError(f"{origin} is no origin; write scheme://host[:port], or *")
+        return value
+
+    @property
+    def origins(self) -> list[str]:
+        """Origins whose scripts may call the API; none by default."""
+        return _words(self.cors_origins)
+
     @property
     def buckets(self) -> int:
         """Collections the index is spread over: the others find an owner's records by an index of
         their own, only Chroma's filter looks at every record of a collection.
         """
         return self.vector_buckets if self.vectors == "chroma" else 1
+
+
+def _words(text: str) -> list[str]:
+    return [word for part in text.split(",") if (word := part.strip())]
 
 
 def known_names() -> set[str]:

@@ -309,6 +309,14 @@ async def test_numbers_that_json_does_not_know_are_kept_as_null_or_refused(
     assert all(one["metadata"] in (None, {"n": None}) for one in await service.listed())
 
 
+async def test_a_form_is_refused_with_the_content_type_to_send(service: Service) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await service.client.post(ADD, content=json.dumps(LIVES), headers=form)
+    assert answer.status_code == 400
+    assert "Content-Type: application/json" in said(answer)
+    assert "form-urlencoded" in said(answer)
+
+
 async def test_a_body_over_the_limit_is_refused_as_json(service: Service) -> None:
     answer = await service.client.post(ADD, json=LIVES | {"messages": "x" * 100_001})
     assert answer.status_code == 413
@@ -888,6 +896,11 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "an unknown status": ("GET", "/v1/events/?status=done", None, 400, "PENDING, RUNNING"),
     "a bad start": ("GET", "/v1/events/?start_date=soon", None, 400, "start_date"),
     "NUL in a query parameter": ("GET", "/v1/events/?user_id=a%00b", None, 400, "NUL"),
+    "NUL in a path": ("GET", "/v1/memories/user/%00/", None, 400, "NUL"),
+    "bytes in a filter": ("GET", "/v1/memories/?filters={'x':b'a'}", None, 400, "Python literal"),
+    "infinity in a delete": ("DELETE", "/v1/memories/?metadata={'x':1e999}", None, 400, "JSON"),
+    "NUL in a delete": ("DELETE", "/v1/memories/?filters={'a':'\\x00'}", None, 400, "NUL"),
+    "NUL in the body of a delete": ("DELETE", "/v1/memories/", {"user_id": "\0"}, 400, "NUL"),
     "NUL in an event type": ("GET", "/v1/events/?event_type=%00", None, 400, "NUL"),
     "events page 0": ("GET", "/v1/events/?page=0", None, 400, "page starts at 1"),
     "events page_size 0": ("GET", "/v1/events/?page_size=0", None, 400, "page_size"),

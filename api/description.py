@@ -1,0 +1,83 @@
+"""The OpenAPI description: what FastAPI reads from the routes, with the errors there really are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+ERROR = "#/components/schemas/Error"
+ERROR_SCHEMA = {
+    "type": "object",
+    "required": ["error", "detail", "message", "code"],
+    "properties": {
+        "error": {"type": "string", "description": "What is wrong, and what to change."},
+        "detail": {"type": "string", "description": "The same text as `error`."},
+        "message": {"type": "string", "description": "The same text as `error`."},
+        "code": {
+            "type": "string",
+            "description": "INVALID_INPUT, INTERNAL, or the status by name.",
+        },
+    },
+}
+ERRORS = {
+    "400": "A value is missing, wrong or beyond a limit; the text says what to change.",
+    "401": "No API key, or one that is not valid.",
+    "403": "The key's scope does not allow this.",
+    "404": "There is no such thing in the key's project.",
+    "409": "The state of what is named does not allow this; the text says why.",
+    "413": "The body is larger than the server takes.",
+    "429": "Too many requests or waiting events of this caller; see Retry-After.",
+    "503": "The server is busy or its ledger out of reach; see Retry-After.",
+}
+RETRIED = ("429", "503")
+# Paths of which one part conflicts with a state.
+CONFLICTS = (
+    "/add/", "/v1/memories/", "/cancel/", "/replay/", "/undo/", "/switch/", "/diff/",
+    "/exports/get/", "/summary/", "/projects/{project_id}/", "/members/", "/v1/batch/",
+    "/{key_id}/",
+)  # fmt: skip
+OPEN = ("/healthz", "/readyz", "/metrics")
+
+
+def describe(app: FastAPI, server_url: str) -> dict[str, Any]:
+    """The description, made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+            servers=[{"url": server_url}],
+        )
+        schemas = made["components"]["schemas"]
+        for name in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(name, None)
+        schemas["Error"] = ERROR_SCHEMA
+        for path, operations in made["paths"].items():
+            for method, operation in operations.items():
+                operation["responses"].pop("422", None)
+                if path not in OPEN:
+                    operation["responses"] |= _errors(path, method)
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _errors(path: str, method: str) -> dict[str, Any]:
+    left_out = {
+        *(["409"] if method == "get" or not path.endswith(CONFLICTS) else []),
+        *(["413"] if method in ("get", "delete") else []),
+    }
+    return {
+        status: _error(status, text) for status, text in ERRORS.items() if status not in left_out
+    }
+
+
+def _error(status: str, text: str) -> dict[str, Any]:
+    answer = {
+        "description": text,
+        "content": {"application/json": {"schema": {"$ref": ERROR}}},
+    }
+    seconds = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+    return answer | ({"headers": {"Retry-After": seconds}} if status in RETRIED else {})

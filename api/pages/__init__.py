@@ -1,0 +1,46 @@
+"""The pages of the API's documentation, without a call to any other server.
+
+Swagger UI and ReDoc come from the wheel of fastapi-offline; of that package nothing else is used.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+# ReDoc would load a logo from its maker's server: `img-src` stops that.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HTML, SCRIPT, STYLE = "text/html; charset=utf-8", "text/javascript; charset=utf-8", "text/css"
+# Package, path in it, media type.
+FILES = {
+    "/docs": (__package__, "docs.html", HTML),
+    "/docs/start.js": (__package__, "start.js", SCRIPT),
+    "/docs/swagger-ui-bundle.js": ("fastapi_offline", "static/swagger-ui-bundle.js", SCRIPT),
+    "/docs/swagger-ui.css": ("fastapi_offline", "static/swagger-ui.css", STYLE),
+    "/redoc": (__package__, "redoc.html", HTML),
+    "/redoc/redoc.standalone.js": ("fastapi_offline", "static/redoc.standalone.js", SCRIPT),
+}
+
+
+def add_to(app: FastAPI) -> None:
+    app.router.routes.extend(Route(path, page) for path in FILES)
+
+
+async def page(request: Request) -> Response:
+    package, path, media_type = FILES[request.scope["path"]]
+    headers = {"Content-Security-Policy": POLICY, "Cache-Control": "public, max-age=3600"}
+    return Response(_content(package, path), media_type=media_type, headers=headers)
+
+
+@cache
+def _content(package: str, path: str) -> bytes:
+    return resources.files(package).joinpath(path).read_bytes()

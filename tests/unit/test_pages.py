@@ -1,0 +1,166 @@
+"""What the API shows without a ledger: documentation, its description, and CORS."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+from starlette.requests import Request
+
+from api.app import create_app
+from api.pages import FILES
+from api.paging import Page
+from pipeline.settings import Settings
+
+
+@asynccontextmanager
+async def serving(**settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(create_app(Settings(**settings)), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://memlane") as client:
+        yield client
+
+
+# ── pages ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", FILES)
+async def test_pages_and_their_files_come_from_here(path: str) -> None:
+    async with serving() as client:
+        answer = await client.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith(FILES[path][2])
+    policy = answer.headers["Content-Security-Policy"]
+    assert "script-src 'self';" in policy
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+async def test_a_page_names_files_of_this_server_only(path: str) -> None:
+    async with serving() as client:
+        html = (await client.get(path)).text
+        named = re.findall(r'(?:src|href|spec-url)="([^"]+)"', html)
+        assert named
+        for name in named:
+            if name != "data:,":
+                assert "//" not in name
+                assert (await client.get(f"/{name}")).status_code == 200
+    assert "<script>" not in html
+
+
+async def test_the_documentation_can_be_switched_off() -> None:
+    async with serving(docs="off") as client:
+        for path in (*FILES, "/openapi.json"):
+            assert (await client.get(path)).status_code == 404
+        assert (await client.get("/healthz")).status_code == 200
+
+
+# ── the description ──────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_description_has_the_errors_there_are_and_no_422() -> None:
+    async with serving() as client:
+        made = (await client.get("/openapi.json")).json()
+    add = made["paths"]["/v3/memories/add/"]["post"]["responses"]
+    assert set(add) == {"200", "400", "401", "403", "404", "409", "413", "429", "503"}
+    assert add["429"]["headers"]["Retry-After"]
+    ping = made["paths"]["/v1/ping/"]["get"]["responses"]
+    assert set(ping) == {"200", "400", "401", "403", "404", "429", "503"}
+    assert set(made["paths"]["/healthz"]["get"]["responses"]) == {"200"}
+    assert "ValidationError" not in str(made)
+    assert made["servers"] == [{"url": "/"}]
+
+
+async def test_the_description_names_the_public_url() -> None:
+    async with serving(public_url="https://memory.example.com") as client:
+        made = (await client.get("/openapi.json")).json()
+    assert made["servers"] == [{"url": "https://memory.example.com"}]
+
+
+# ── CORS ─────────────────────────────────────────────────────────────────────────────────────────
+
+PAGE = "https://chat.example.com"
+ASKED = {
+    "Origin": PAGE,
+    "Access-Control-Request-Method": "POST",
+    "Access-Control-Request-Headers": "authorization,content-type,mem0-user-id",
+    "Access-Control-Request-Private-Network": "true",
+}
+
+
+async def test_no_origin_is_allowed_by_default() -> None:
+    async with serving() as client:
+        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        answer = await client.get("/healthz", headers={"Origin": PAGE})
+    assert preflight.status_code == 405
+    for one in (preflight, answer):
+        assert not [name for name in one.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("origins", "allowed"),
+    [(f"chrome-extension://abc, {PAGE}", PAGE), ("*", "*")],
+    ids=["listed", "all"],
+)
+async def test_a_listed_origin_may_ask_with_any_header(origins: str, allowed: str) -> None:
+    async with serving(cors_origins=origins) as client:
+        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        answer = await client.get("/v9/nothing", headers={"Origin": PAGE})
+    assert preflight.status_code == 200
+    assert preflight.headers["Access-Control-Allow-Origin"] == allowed
+    assert preflight.headers["Access-Control-Allow-Private-Network"] == "true"
+    assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
+    assert "mem0-user-id" in preflight.headers["Access-Control-Allow-Headers"]
+    assert answer.status_code == 404
+    assert answer.headers["Access-Control-Allow-Origin"] == allowed
+    assert "Retry-After" in answer.headers["Access-Control-Expose-Headers"]
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+
+
+async def test_another_origin_is_refused() -> None:
+    async with serving(cors_origins="https://other.example.com") as client:
+        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        answer = await client.get("/healthz", headers={"Origin": PAGE})
+    assert preflight.status_code == 400
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+@pytest.mark.parametrize("origins", ["chat.example.com", f"{PAGE}/", "https://a b"])
+def test_what_is_no_origin_is_refused_at_start(origins: str) -> None:
+    with pytest.raises(ValidationError, match="is no origin"):
+        Settings(cors_origins=origins)
+
+
+# ── links to other pages ─────────────────────────────────────────────────────────────────────────
+
+
+def listed(public_url: str | None) -> dict[str, Any]:
+    settings = Settings(public_url=public_url)
+    app = SimpleNamespace(state=SimpleNamespace(api=SimpleNamespace(settings=settings)))
+    request = Request(
+        {
+            "type": "http",
+            "app": app,
+            "scheme": "http",
+            "server": ("127.0.0.1", 8000),
+            "path": "/v3/memories/",
+            "query_string": b"page=2&page_size=2",
+            "headers": [(b"host", b"evil.example")],
+        }
+    )
+    return Page(2, 2).envelope([], 9, request)
+
+
+def test_links_start_with_the_public_url_whatever_the_host_header_says() -> None:
+    page = listed("https://memory.example.com/api/")
+    link = "https://memory.example.com/api/v3/memories/?page_size=2&page={}"
+    assert (page["next"], page["previous"]) == (link.format(3), link.format(1))
+
+
+def test_links_name_the_host_of_the_request_without_a_public_url() -> None:
+    assert listed(None)["next"] == "http://evil.example/v3/memories/?page_size=2&page=3"
