@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from api import errors, pages
 from api.deps import Api
 from api.description import describe
+from api.figures import Figures
 from api.gate import Gate
 from api.keyring import KeyRing
 from api.mcp.endpoint import PATHS as MCP_PATHS
@@ -67,7 +68,10 @@ def create_app(settings: Settings) -> FastAPI:
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker)
         turnstile = Turnstile(settings.searches_at_once)
-        app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, reranker, turnstile)
+        figures = Figures(stores.ledger.books)
+        app.state.api = Api(
+            settings, stores, dispatcher, keys, watch, gate, figures, reranker, turnstile
+        )
         bootstrap.spare_the_collector()
         models = (settings.embedder, settings.reranker)
         warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))

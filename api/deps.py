@@ -19,13 +19,13 @@ from fastapi.security import APIKeyHeader
 from sqlalchemy.exc import SQLAlchemyError
 
 from api.errors import Unauthorized
+from api.figures import Figures
 from api.gate import Gate
 from api.keyring import KeyRing
 from api.named import Named
 from api.watch import EventWatch
-from pipeline import telemetry
 from pipeline.bootstrap import Stores
-from pipeline.domain import Access, Status
+from pipeline.domain import Access
 from pipeline.errors import NotFound, TransientError
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
@@ -53,6 +53,7 @@ class Api:
     keys: KeyRing
     watch: EventWatch
     gate: Gate
+    figures: Figures
     reranker: Reranker | None = None
     turnstile: Turnstile = field(default_factory=Turnstile)
 
@@ -60,16 +61,6 @@ class Api:
         """Each store by name: ok, or what it raised."""
         pings = {"ledger": self.stores.ledger.ping, "vectors": self.stores.vectors.ping}
         return {name: await _state(ping) for name, ping in pings.items()}
-
-    async def measure(self) -> None:
-        """Bring the gauges that only the ledger knows up to date."""
-        accounts = await self.stores.ledger.books.accounts()
-        telemetry.events_in_flight.labels(Status.PENDING).set(accounts.pending)
-        telemetry.events_in_flight.labels(Status.RUNNING).set(accounts.running)
-        telemetry.queue_oldest_seconds.set(accounts.oldest_in_flight_s)
-        for status in telemetry.LEDGER_STATUSES:
-            telemetry.ledger_events.labels(status).set(getattr(accounts, status))
-        telemetry.ledger_balanced.set(accounts.balanced)
 
 
 @dataclass(frozen=True, slots=True)

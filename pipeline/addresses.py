@@ -33,3 +33,9 @@ def literal(host: str) -> Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the host of that name or address."""
+    address = literal(host)
+    return host == "localhost" or (address is not None and address.is_loopback)

@@ -121,6 +121,7 @@ class Settings(BaseSettings):
     cors_origins: str = ""
     docs: Literal["on", "off"] = "on"
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
+    metrics_token: SecretStr | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     # Webhooks

@@ -55,6 +55,11 @@ events_in_flight = Gauge(
     "memlane_events_in_flight", "Events by status.", ["status"], multiprocess_mode="mostrecent"
 )
 
+ledger_up = Gauge(
+    "memlane_ledger_up",
+    "1 where the ledger answered the last time its figures were read.",
+    multiprocess_mode="mostrecent",
+)
 LEDGER_STATUSES = ("accepted", "succeeded", "failed", "cancelled", "pending", "running")
 ledger_events = Gauge(
     "memlane_ledger_events",

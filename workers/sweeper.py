@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -40,6 +41,7 @@ FIRST_RAMP, LONGEST_RAMP = 10, 200
 
 class Sweeper:
     def __init__(self, ledger: Ledger, dispatcher: CeleryDispatcher, retention: Retention) -> None:
+        self._now = ledger.now
         self._lanes = ledger.lanes
         self._cooldowns = ledger.cooldowns
         self._load = LoadView(ledger.engine)
@@ -47,6 +49,8 @@ class Sweeper:
         self._retention = retention
         # Whether the broker may have lost hints it was told.
         self._doubt = False
+        # When the broker answered again; hints from before that are still to be doubted.
+        self._back_at: datetime | None = None
         # How many parked lanes the next tick resumes; 0 while no outage is being got over.
         self._ramp = 0
 
@@ -82,8 +86,13 @@ class Sweeper:
             log.warning("broker_blank")
             self._doubt = True
         if self._doubt:
-            await self._lanes.doubt_hints(patience_s=PATIENCE_S)
-            self._doubt = False
+            self._back_at, self._doubt = await self._now(), False
+        if self._back_at:
+            doubted = await self._lanes.doubt_hints(
+                told_before=self._back_at, patience_s=PATIENCE_S, limit=LANES_A_TICK
+            )
+            if doubted < LANES_A_TICK:
+                self._back_at = None
         deep = {queue for queue, hints in backlogs.items() if hints >= DEEP}
         busy = await self._load.lanes()
         patient = [project_id for project_id, lanes in busy.items() if queue_of(lanes) in deep]

@@ -22,6 +22,7 @@ from pipeline import events as use_cases
 from pipeline.domain import EventType, FailureCode, Status
 from pipeline.errors import InvalidInput
 from pipeline.filters import ENTITY_IDS, period
+from pipeline.ledger.filtering import one_of
 from pipeline.ledger.schema import events, lanes
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
@@ -81,8 +82,8 @@ async def list_events(
     where = and_(
         events.c.project_id == project.id,
         *(lanes.c[name] == value for name, value in ids.items() if value),
-        *([events.c.event_type.in_(kinds(event_type))] if event_type else []),
-        *([events.c.status.in_(statuses(status))] if status else []),
+        *([one_of(events.c.event_type, kinds(event_type))] if event_type else []),
+        *([one_of(events.c.status, statuses(status))] if status else []),
         *between(start_date, end_date),
     )
     found, count = await api.stores.ledger.events.page(where, limit=page.limit, offset=page.offset)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hmac
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Header, Response
 from fastapi.responses import JSONResponse
 
 from api import shapes
 from api.deps import Caller, Given
+from api.errors import Unauthorized
 from pipeline import telemetry
+from pipeline.addresses import is_loopback
+from pipeline.errors import Forbidden
 
 router = APIRouter(tags=["system"])
 
@@ -51,8 +55,25 @@ async def readyz(api: Given) -> Response:
     return JSONResponse(said, 200 if ready else 503)
 
 
-@router.get("/metrics")
+async def scraper(
+    api: Given, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
+) -> None:
+    """Metrics tell how much a whole installation does.
+
+    Errors: Unauthorized without the token, if there is one; Forbidden where there is none and
+    others than this machine may ask.
+    """
+    token = api.settings.metrics_token
+    if token is None and not is_loopback(api.settings.host):
+        raise Forbidden("Set MEMLANE_METRICS_TOKEN and send it as `Authorization: Bearer <token>`.")
+    given = (authorization or "").partition(" ")[2].strip().encode()
+    if token and not hmac.compare_digest(given, token.get_secret_value().encode()):
+        raise Unauthorized("Send MEMLANE_METRICS_TOKEN as `Authorization: Bearer <token>`.")
+
+
+@router.get("/metrics", dependencies=[Depends(scraper)])
 async def metrics(api: Given) -> Response:
-    await api.measure()
+    """Prometheus' text form. The figures of the ledger are at most five seconds old."""
+    await api.figures.refresh()
     body, content_type = telemetry.exposition()
     return Response(body, media_type=content_type)

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import EventType, StageName
 from pipeline.errors import NotFound
+from pipeline.ledger.filtering import one_of
 from pipeline.ledger.schema import events, stage_runs
 
 NO_EXPORT = "No memory export request found"
@@ -45,7 +46,7 @@ class Answers:
             select(events.c.id)
             .where(
                 events.c.project_id == project_id,
-                events.c.event_type == EventType.EXPORT,
+                one_of(events.c.event_type, [EventType.EXPORT]),
                 which,
             )
             .order_by(events.c.created_at.desc(), events.c.id)

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
+from pipeline.ledger.counting import count_near
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.filtering import among, lanes_with
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
@@ -130,11 +131,10 @@ class Events:
     async def page(
         self, where: ColumnElement[bool], *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
-        """Newest first, and how many match in all."""
-        query = select(func.count()).select_from(events.join(lanes)).where(where)
-        async with self._engine.connect() as connection:
-            count = await connection.scalar(query)
-        return await self._views(where, limit=limit, offset=offset), count or 0
+        """Newest first, and how many match: see count_near."""
+        matching = select(events.c.id).join(lanes).where(where)
+        count = await count_near(self._engine, matching, limit=limit, offset=offset)
+        return await self._views(where, limit=limit, offset=offset), count
 
     async def status(self, project_id: UUID, event_id: UUID) -> Status:
         """Errors: NotFound, also for another project's event."""

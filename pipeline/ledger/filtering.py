@@ -101,6 +101,13 @@ def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
     return and_(table.c.project_id == IN_PROJECT, _condition(shaped, table))
 
 
+def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
+    """The column is one of these words of ours. They stand in the statement itself, so that an
+    index of the rows with one of them is found.
+    """
+    return column.in_(bindparam(None, list(words), expanding=True, literal_execute=True))
+
+
 def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
     """Any of these ids, as one array: the statement is the same for any number of them, and a list
     of parameters would end at 32,767.

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, select
+from sqlalchemy import ColumnElement, Row, Select, and_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
+from pipeline.ledger.counting import count_near
 from pipeline.ledger.schema import events, memories, memory_history, messages
 
 
@@ -45,15 +46,15 @@ class Histories:
     async def feed(
         self, project_id: UUID, *, limit: int, offset: int
     ) -> tuple[list[HistoryEntry], int]:
-        """The changes of all the project's memories, newest first, and how many there are."""
+        """The changes of all the project's memories, newest first, and how many: see count_near."""
         table = memory_history.c
-        newest = _told(_mine(project_id)).order_by(
-            table.created_at.desc(), table.memory_id, table.version.desc()
-        )
-        total = select(func.count()).select_from(memory_history).where(_mine(project_id))
-        async with self._engine.connect() as connection:
-            count = await connection.scalar(total)
-        return await self._entries(newest.limit(limit).offset(offset)), count or 0
+        mine = select(table.memory_id, table.version).where(_mine(project_id))
+        order = (table.created_at.desc(), table.memory_id, table.version.desc())
+        # The page is cut from the index alone, before anything is joined to it.
+        page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
+        this = tuple_(table.memory_id, table.version).in_(select(page))
+        count = await count_near(self._engine, mine, limit=limit, offset=offset)
+        return await self._entries(_told(this).order_by(*order)), count
 
     async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
         async with self._engine.connect() as connection:

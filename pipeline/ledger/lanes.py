@@ -372,13 +372,18 @@ class Lanes:
         rows = await self._direct.rows(statement("renew"), values)
         return {(row.id, row.fence) for row in rows}
 
-    async def doubt_hints(self, *, patience_s: float) -> None:
-        """Make every queued lane due, for a sweep of so much patience too: the broker may have lost
-        what it was told.
+    async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
+        """Make lanes that were queued by then due, for a sweep of so much patience too: the broker
+        may have lost their hints. Returns how many, at most `limit`.
         """
-        values = {"patience": timedelta(seconds=patience_s)}
+        values = {
+            "told_before": told_before,
+            "patience": timedelta(seconds=patience_s),
+            "grace": self.grace,
+            "limit": limit,
+        }
         async with self._engine.connect() as connection:
-            await connection.execute(statement("doubt_hints"), values)
+            return (await connection.execute(statement("doubt_hints"), values)).rowcount
 
     async def release(self, *, limit: int) -> int:
         """Make lanes that wait for a model due now. Returns how many."""

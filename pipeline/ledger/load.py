@@ -47,16 +47,14 @@ class LoadView:
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
         ended = select(func.count()).where(events.c.completed_at > since)
-        overdue = select(
-            exists().where(
-                events.c.completed_at.is_(None),
-                events.c.status == "PENDING",
-                since >= WAITING_SINCE,
-                events.c.lane_id == lanes.c.id,
-                busy,
-                lanes.c.state != "WAITING",
-            )
+        # From the lanes: what is parked is not looked at event by event.
+        waits = exists().where(
+            events.c.lane_id == lanes.c.id,
+            events.c.seq > lanes.c.settled_seq,
+            events.c.status == "PENDING",
+            since >= WAITING_SINCE,
         )
+        overdue = select(exists().where(busy, lanes.c.state != "WAITING", waits))
         async with self._engine.connect() as connection:
             projects = (await connection.execute(by_project)).all()
             return Load(

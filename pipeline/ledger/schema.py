@@ -21,6 +21,8 @@ Time is the database's: leases, waits and stamps never depend on a worker's cloc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -95,6 +97,14 @@ def _terms() -> Column[object]:
     return Column("terms", ARRAY(Text), nullable=False, server_default="{}")
 
 
+def _by_owner(table: str, *then: str) -> Iterator[Index]:
+    """Agents, apps and runs are often not named: their indexes hold the rows that name one."""
+    for name in ("agent_id", "app_id", "run_id"):
+        named = text(f"{name} IS NOT NULL")
+        kind = name.removesuffix("_id")
+        yield Index(f"ix_{table}_{kind}", "project_id", name, *then, postgresql_where=named)
+
+
 # One row per scope: its queue's head, who holds it, and when somebody else may.
 #   IDLE     nothing to do
 #   QUEUED   a task is on its way; due_at = when to doubt that (long grace)
@@ -127,6 +137,7 @@ lanes = Table(
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     Index("ix_lanes_due", "due_at", postgresql_where=text("state <> 'IDLE'")),
     Index("ix_lanes_owner", "project_id", "user_id"),
+    *_by_owner("lanes"),
 )
 
 events = Table(
@@ -164,6 +175,12 @@ events = Table(
         "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
     ),
     Index("ix_events_feed", "project_id", "created_at"),
+    Index(
+        "ix_events_failed",
+        "project_id",
+        "created_at",
+        postgresql_where=text("status = 'FAILED'::text"),
+    ),
     CheckConstraint(
         "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
     ),
@@ -290,8 +307,10 @@ memories = Table(
     ),
     Index("ix_memories_user", "project_id", "user_id", "created_at"),
     Index("ix_memories_feed", "project_id", "created_at"),
+    *_by_owner("memories", "created_at"),
     # Always asked for by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
+    Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
 
 memory_history = Table(
@@ -313,6 +332,13 @@ memory_history = Table(
     Column("undoes", Uuid),
     time("valid_from", nullable=False),
     now("created_at"),
+    Index(
+        "ix_memory_history_feed",
+        "project_id",
+        text("created_at DESC"),
+        "memory_id",
+        text("version DESC"),
+    ),
     Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
 )
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    or_,
     select,
     update,
 )
@@ -93,7 +94,8 @@ class TurnVectors(Projected):
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
         live = exists().where(vector_indexes.c.state == "LIVE", vector_indexes.c.name == index)
-        other = turn_vectors.c.embedder != embedder
+        # Two ranges of an index, of which the model's own are left out.
+        other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
         return await self._found(
             _projections().where(turn_vectors.c.owed, other, _kept, live).limit(limit)
         )

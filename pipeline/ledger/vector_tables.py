@@ -44,6 +44,8 @@ turn_vectors = Table(
     now("accepted_at"),
     UniqueConstraint("id"),
     Index("ix_turn_vectors_owed", "lane_id", "accepted_at", postgresql_where=text("owed")),
+    Index("ix_turn_vectors_owed_age", "accepted_at", postgresql_where=text("owed")),
+    Index("ix_turn_vectors_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
 
 # The vector index that is served (LIVE), and the one that is built to take its place. What follows

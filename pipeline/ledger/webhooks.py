@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Executable, Row, and_, delete, func, inser
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.errors import InvalidInput, NotFound
+from pipeline.ledger.counting import count_near
 from pipeline.ledger.sql import statement
 from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks
 
@@ -120,15 +121,16 @@ class Webhooks:
     async def log(
         self, project_id: UUID, webhook_id: UUID, *, state: str | None, limit: int, offset: int
     ) -> tuple[list[Delivery], int]:
-        """A page, newest first, and how many there are. Errors: NotFound."""
+        """A page, newest first, and how many there are: see count_near. Errors: NotFound."""
         if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
             raise NotFound(NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
         where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
-        count = await self._rows(select(func.count()).select_from(webhook_deliveries).where(where))
+        ids = select(table.id).where(where)
+        count = await count_near(self._engine, ids, limit=limit, offset=offset)
         query = select(webhook_deliveries).where(where)
         newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
-        return [_delivery(row) for row in await self._rows(newest)], count[0][0]
+        return [_delivery(row) for row in await self._rows(newest)], count
 
     async def redeliver(self, project_id: UUID, webhook_id: UUID, delivery_id: UUID) -> None:
         """Send it again, whatever became of it, with all its tries before it. Errors: NotFound."""

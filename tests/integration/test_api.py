@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 from api.app import create_app, limits
 from api.deps import Api
 from api.errors import LEDGER_DOWN
+from api.figures import Figures
 from api.gate import Gate
 from api.keyring import KeyRing
 from api.watch import EventWatch
@@ -119,7 +120,8 @@ async def serving(
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
-    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.keys), watch, gate)
+    figures = Figures(ledger.books)
+    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.keys), watch, gate, figures)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,

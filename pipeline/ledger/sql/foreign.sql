@@ -7,7 +7,8 @@ FROM memories m
         ON s.lane_id = e.lane_id AND s.seq = e.seq AND s.ordinal = m.message_ordinal
 WHERE m.owed
   AND m.state = 'ACTIVE'
-  AND m.embedder <> :embedder
+  -- Two ranges of an index, of which the model's own are left out.
+  AND (m.embedder < :embedder OR m.embedder > :embedder)
   AND NOT EXISTS (SELECT FROM shadows s WHERE s.id = m.project_id)
   AND EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name = :index)
 LIMIT :limit

@@ -1,0 +1,51 @@
+"""The gauges that only the ledger knows, for whoever scrapes /metrics and however often."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipeline import telemetry
+from pipeline.domain import Status
+from pipeline.ledger.books import Accounts, Books
+
+log = structlog.get_logger()
+
+# Prometheus scrapes every 15 s or less often.
+KEPT_S = 5.0
+
+
+class Figures:
+    """Reads the books at most every few seconds, for one caller while the others wait for it."""
+
+    def __init__(self, books: Books, *, kept_s: float = KEPT_S) -> None:
+        self._books = books
+        self._kept_s = kept_s
+        self._one_at_a_time = asyncio.Lock()
+        self._read_at = -kept_s
+
+    async def refresh(self) -> None:
+        """Without the ledger the gauges stay as they are, and `memlane_ledger_up` is 0."""
+        async with self._one_at_a_time:
+            if time.monotonic() - self._read_at < self._kept_s:
+                return
+            try:
+                _show(await self._books.accounts())
+            except (SQLAlchemyError, OSError) as error:
+                log.warning("figures_unknown", error=type(error).__name__)
+                telemetry.ledger_up.set(0)
+            else:
+                telemetry.ledger_up.set(1)
+            self._read_at = time.monotonic()
+
+
+def _show(accounts: Accounts) -> None:
+    telemetry.events_in_flight.labels(Status.PENDING).set(accounts.pending)
+    telemetry.events_in_flight.labels(Status.RUNNING).set(accounts.running)
+    telemetry.queue_oldest_seconds.set(accounts.oldest_in_flight_s)
+    for status in telemetry.LEDGER_STATUSES:
+        telemetry.ledger_events.labels(status).set(getattr(accounts, status))
+    telemetry.ledger_balanced.set(accounts.balanced)

@@ -1,0 +1,209 @@
+"""Reads and chores read what they return, however much else the ledger holds."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import Table, func, select, text, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain import Scope
+from pipeline.ledger import counting
+from pipeline.ledger.filtering import one_of
+from pipeline.ledger.load import LoadView
+from pipeline.ledger.schema import events, lanes, memories
+from pipeline.ledger.sql import statement
+from pipeline.ledger.turn_vectors import TurnVectors
+from tests.support.engine import Engine
+from tests.support.plans import recorded, rows_read
+
+# Of each kind, in a project beside the one that is asked.
+MANY = 3_000
+FEW = 500
+
+FILL = (
+    """INSERT INTO lanes (
+        id, project_id, user_id, agent_id, accepted_seq, settled_seq, state, due_at
+    )
+    SELECT gen_random_uuid(), :project_id, 'u' || n, CASE WHEN n % 100 = 0 THEN 'rare' END, 1, 0,
+           'WAITING', now() + interval '1 hour'
+    FROM generate_series(1, :many) n""",
+    """INSERT INTO events (id, project_id, lane_id, seq, options, tokens, created_at)
+    SELECT gen_random_uuid(), project_id, id, 1, '{}', 1, now() - interval '1 hour'
+    FROM lanes WHERE project_id = :project_id""",
+    """INSERT INTO turn_vectors (event_id, ordinal, lane_id, embedding, embedder, accepted_at)
+    SELECT id, 0, lane_id, '', 'local/hash', created_at FROM events
+    WHERE project_id = :project_id""",
+    """INSERT INTO memories (id, project_id, lane_id, user_id, agent_id, text, text_hash,
+        attributed_to, embedding, embedder, valid_from)
+    SELECT gen_random_uuid(), project_id, id, user_id, agent_id, 'x', '', 'user', '', 'fake/hash',
+           now()
+    FROM lanes WHERE project_id = :project_id""",
+    """INSERT INTO memory_history (memory_id, version, project_id, event, valid_from)
+    SELECT id, 1, project_id, 'ADD', now() FROM memories WHERE project_id = :project_id""",
+)
+
+
+async def fill(engine: AsyncEngine, project_id: UUID, many: int = MANY) -> None:
+    """A project with so many scopes that wait, each with an event, a turn, a memory, a state."""
+    async with engine.begin() as connection:
+        for words in FILL:
+            await connection.execute(text(words), {"project_id": project_id, "many": many})
+    async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("ANALYZE"))
+
+
+@pytest.fixture
+async def crowded(engine: Engine) -> Engine:
+    """A project with a few events beside one with many."""
+    await fill(engine.ledger.engine, uuid4())
+    for n in range(5):
+        await engine.add(f"I like dish {n}.")
+    await engine.drain()
+    return engine
+
+
+async def test_the_feed_of_changes_reads_the_page_and_no_other_project(crowded: Engine) -> None:
+    ledger = crowded.ledger
+    with recorded(ledger.engine) as statements:
+        found, count = await ledger.histories.feed(crowded.project.id, limit=2, offset=0)
+    assert (len(found), count) == (2, 5)
+    assert await rows_read(ledger.engine, statements) < 20
+
+
+async def test_a_page_of_a_long_feed_reads_the_page(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    with recorded(ledger.engine) as statements:
+        found, _ = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
+    assert len(found) == 10
+    # All but the statement that counts.
+    pages = [one for one in statements if "count(" not in one[0]]
+    assert await rows_read(ledger.engine, pages) < 50
+
+
+async def test_a_count_stops_far_behind_the_page(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id, FEW)
+    rows = select(events.c.id).where(events.c.project_id == engine.project.id)
+    assert await counting.count_near(ledger.engine, rows, limit=10, offset=0) == FEW
+    near = await counting.count_near(ledger.engine, rows, limit=10, offset=20, beyond=50)
+    assert near == 80
+
+
+async def test_figures_read_no_events(crowded: Engine) -> None:
+    ledger = crowded.ledger
+    await ledger.books.fold()
+    with recorded(ledger.engine) as statements:
+        mine = await ledger.books.accounts(crowded.project.id)
+        every = await ledger.books.accounts()
+    assert (mine.succeeded, every.pending) == (5, MANY)
+    assert 3_500 < every.oldest_in_flight_s < 4_000
+    assert await rows_read(ledger.engine, statements) < 100
+
+
+async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    one = select(events.c.id).where(events.c.project_id == engine.project.id).limit(1)
+    async with ledger.engine.begin() as connection:
+        values = {"status": "FAILED", "completed_at": func.now()}
+        await connection.execute(
+            update(events).where(events.c.id.in_(one.scalar_subquery())).values(values)
+        )
+    where = (events.c.project_id == engine.project.id) & one_of(events.c.status, ["FAILED"])
+    with recorded(ledger.engine) as statements:
+        found, count = await ledger.events.page(where, limit=10, offset=0)
+    assert (len(found), count) == (1, 1)
+    assert await rows_read(ledger.engine, statements) < 50
+
+
+@pytest.mark.parametrize("of", [lanes, memories], ids=["lanes", "memories"])
+async def test_an_agents_rows_are_found_among_those_of_many_users(
+    engine: Engine, of: Table
+) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    query = select(of.c.id).where(of.c.project_id == engine.project.id, of.c.agent_id == "rare")
+    with recorded(ledger.engine) as statements:
+        async with ledger.engine.connect() as connection:
+            found = (await connection.scalars(query)).all()
+    assert len(found) == MANY // 100
+    assert await rows_read(ledger.engine, statements) < 2 * len(found)
+
+
+async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    with recorded(ledger.engine) as statements:
+        turns = TurnVectors(ledger.engine)
+        assert len(await turns.unprojected(owed_for_s=60, limit=10)) == 10
+        assert await turns.foreign("memlane", "local/hash", limit=10) == []
+        assert await ledger.memories.foreign("memlane", "fake/hash", limit=10) == []
+    assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_what_is_parked_is_not_looked_at_event_by_event(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id, FEW)
+    async with ledger.engine.begin() as connection:
+        await connection.execute(
+            text(
+                "INSERT INTO events (id, project_id, lane_id, seq, options, tokens, created_at)"
+                " SELECT gen_random_uuid(), project_id, lane_id, n, '{}', 1, created_at"
+                " FROM events, generate_series(2, 10) n"
+            )
+        )
+        await connection.execute(text("UPDATE lanes SET accepted_seq = 10"))
+        await connection.execute(text("ANALYZE"))
+    with recorded(ledger.engine) as statements:
+        load = await LoadView(ledger.engine).look(scope_events=100)
+    assert (load.projects, load.backlogged) == ({engine.project.id: 10 * FEW}, False)
+    assert await rows_read(ledger.engine, statements) < 2 * FEW
+
+
+async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
+    ledger, scope = engine.ledger, Scope(engine.project.id, user_id="maya")
+    async with ledger.engine.begin() as connection:
+        await connection.execute(
+            text(
+                "INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash,"
+                " attributed_to, embedding, embedder, valid_from)"
+                " SELECT gen_random_uuid(), :project_id, :lane_id, 'maya', 'x',"
+                " decode(md5(n::text), 'hex'), 'user', '', 'fake/hash', now()"
+                " FROM generate_series(1, :many) n"
+            ),
+            {"project_id": scope.project_id, "lane_id": scope.lane_id, "many": MANY},
+        )
+        await connection.execute(text("ANALYZE memories"))
+        ids = (await connection.scalars(select(memories.c.id).limit(3))).all()
+        hashes = (await connection.scalars(select(memories.c.text_hash).limit(9))).all()
+    values = {"lane_id": scope.lane_id, "ids": list(ids), "hashes": list(hashes)}
+    with recorded(ledger.engine) as statements:
+        async with ledger.engine.connect() as connection:
+            found = (await connection.execute(statement("touchable"), values)).all()
+    assert 9 <= len(found) <= 12
+    assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_doubted_hints_are_a_share_of_those_told_before_and_never_a_locked_lane(
+    engine: Engine,
+) -> None:
+    ledger = engine.ledger
+    for n in range(5):
+        await engine.add("I like tea.", user_id=f"user-{n}")
+    back_at = await ledger.now()
+    doubt = partial(ledger.lanes.doubt_hints, told_before=back_at, patience_s=60, limit=3)
+    held = select(lanes.c.id).where(lanes.c.user_id == "user-0").with_for_update()
+    async with ledger.engine.begin() as other:
+        await other.execute(held)
+        assert await doubt() == 3
+        assert await doubt() == 1
+    assert await doubt() == 1
+    assert await engine.sweep() == 5
+    # They were told again after the broker was back: nothing is left to doubt.
+    assert await doubt() == 0
