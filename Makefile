@@ -15,7 +15,7 @@ DEV     := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up down status logs reindex demo test check compat bench chaos lock clean
+.PHONY: help up down status logs reindex demo reset test check compat bench chaos lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,8 +37,12 @@ logs: $(RUNTIME)  ## the end of all logs (ARGS="-f worker-1": follow one)
 reindex: $(RUNTIME)  ## build the vector index the settings ask for, or mend the one that is served
 	@$(PY) -m deploy.stack reindex
 
-demo: up  ## the first experience: remember, wait, search
+demo: $(RUNTIME)  ## the first experience: remember, wait, search
+	@$(PY) -m deploy.stack up --brief
 	@$(PY) -m deploy.demo
+
+reset: $(RUNTIME)  ## stop everything and delete all memories, keys and logs (ARGS=--yes: unasked)
+	@$(PY) -m deploy.stack reset $(ARGS)
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)
 	@$(PY) -m pytest tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house $(ARGS)

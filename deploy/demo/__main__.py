@@ -137,6 +137,7 @@ def farewell(url: str, layout: Layout, user_id: str, question: str, console: Con
         (f"{url}/docs", "every route, to try in the browser"),
         ("MEMLANE_LLM__MODEL", "a real language model: set it, then make down, make up"),
         ("make down", "stop it all; what was remembered stays"),
+        ("make reset", "stop it all and delete every memory, those of the demo too"),
     )
     console.print(screens.explained(notes))
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from rich.console import Console
 
@@ -92,8 +93,11 @@ def survive(
     if victim is None:
         console.print("No worker of this machine's own stack to kill: this act is left out.")
         return
-    count = _burst(story, run_id, client)
-    console.print(f"  {len(story.burst)} people post {count} turns; then, at once:\n")
+    posts_ms = _burst(story, run_id, client)
+    console.print(
+        f"  {len(story.burst)} people post {len(posts_ms)} turns, each kept after"
+        f" {median(posts_ms):.1f} ms (median); then, at once:\n"
+    )
     _await_work(run_id, client)
     if not send(victim, signal.SIGKILL):
         raise DemoError(f"{WORKER} (pid {victim.pid}) was gone before it could be killed.")
@@ -102,12 +106,12 @@ def survive(
     aftermath.tell(f"kill -9 {victim.pid} ({WORKER}), which leaves {standing}")
     with console.status("waiting for the dead worker's events"):
         events = _until_ended(run_id, aftermath, layout=layout, client=client)
-    _prove(events, count, run_id, client=client, console=console)
+    _prove(events, len(posts_ms), run_id, client=client, console=console)
     console.print(screens.explained(_why(lease_s, grace_s)))
 
 
-def _burst(story: Story, run_id: str, client: Client) -> int:
-    """Everybody says their first sentence, then their second, ...; how many turns that made."""
+def _burst(story: Story, run_id: str, client: Client) -> list[float]:
+    """Post each person's first sentence, then each one's second, ...; milliseconds of each post."""
     rounds = max(len(person.says) for person in story.burst)
     turns = [
         (person.speaker, person.says[at])
@@ -115,10 +119,14 @@ def _burst(story: Story, run_id: str, client: Client) -> int:
         for person in story.burst
         if at < len(person.says)
     ]
-    for speaker, words in turns:
-        message = {"role": "user", "content": words, "name": speaker}
-        client.add([message], user_id=f"{speaker.lower()}-{run_id}", run_id=run_id)
-    return len(turns)
+    return [
+        client.add(
+            [{"role": "user", "content": words, "name": speaker}],
+            user_id=f"{speaker.lower()}-{run_id}",
+            run_id=run_id,
+        ).ms
+        for speaker, words in turns
+    ]
 
 
 def _await_work(run_id: str, client: Client) -> None:

@@ -44,7 +44,6 @@ def _at_once(answer: Accepted) -> Text:
     return Text.assemble(
         ("-> ", "dim"),
         (answer.status, "yellow"),
-        (f" after {answer.ms:.1f} ms", "bold"),
         (f"  event {answer.event_id}", "dim"),
     )
 

@@ -1,4 +1,4 @@
-"""python -m deploy.stack up | down | status | logs | run"""
+"""python -m deploy.stack up | down | status | logs | reindex | reset | run"""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ COMMANDS = {
     "status": "a table of the processes",
     "logs": "the end of the logs",
     "reindex": "build the vector index these settings ask for, or mend the one that is served",
+    "reset": "stop everything and delete all that is kept: memories, keys, logs",
     "run": "like up, in the foreground: for systemd and containers",
-    "supervise": argparse.SUPPRESS,  # what `up` starts
 }
+SUPERVISE = "supervise"  # what `up` starts: no command for a person, so not in the help
 
 
 def parser() -> argparse.ArgumentParser:
@@ -35,8 +36,11 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m deploy.stack", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     made = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
-    for name in ("up", "run", "supervise"):
+    made[SUPERVISE] = commands.add_parser(SUPERVISE)
+    for name in ("up", "run", SUPERVISE):
         made[name].add_argument("--programs", type=Path, help=argparse.SUPPRESS)  # for tests
+    made["up"].add_argument("--brief", action="store_true", help="print one line")
+    made["reset"].add_argument("--yes", action="store_true", help="do not ask")
     made["logs"].add_argument("names", nargs="*", metavar="NAME", help="api, worker-1, postgres …")
     made["logs"].add_argument("-n", type=int, default=40, dest="lines", help="lines of each")
     made["logs"].add_argument("-f", action="store_true", dest="follow", help="until Ctrl-C")
@@ -72,17 +76,21 @@ def dispatch(arguments: argparse.Namespace) -> int:
     layout = Layout(settings.data_dir.expanduser().resolve())
     match arguments.command:
         case "up":
-            return control.up(layout, arguments.programs)
+            code = control.up(layout, arguments.programs, brief=arguments.brief)
         case "down":
-            return control.down(layout)
+            code = control.down(layout)
         case "status":
-            return control.status(layout)
+            code = control.status(layout)
+        case "reset":
+            code = control.reset(layout, sure=arguments.yes)
         case "reindex":
-            return rebuild.reindex(settings, layout)
+            code = rebuild.reindex(settings, layout)
         case "logs":
             names: list[str] = arguments.names
-            return control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
-    return stay(arguments, settings, layout)
+            code = control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
+        case _:
+            code = stay(arguments, settings, layout)
+    return code
 
 
 def stay(arguments: argparse.Namespace, settings: settings_of.Settings, layout: Layout) -> int:

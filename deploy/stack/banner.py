@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 from deploy.stack.journal import State
 from deploy.stack.layout import Layout
@@ -24,13 +25,14 @@ Memlane is up.
 Remember something:
 
   curl -s {url}/v3/memories/add/ \\
-    -H 'Authorization: Token {key}' -H 'Content-Type: application/json' \\
+    -H "Authorization: Token $(cat {key_file})" -H 'Content-Type: application/json' \\
     -d '{body}'
 
 What became of it (put the event_id of the answer in place of EVENT_ID):
 
-  curl -s {url}/v1/event/EVENT_ID/ -H 'Authorization: Token {key}'
+  curl -s {url}/v1/event/EVENT_ID/ -H "Authorization: Token $(cat {key_file})"
 """
+SHORT = "Memlane is up: {url}, key in {key_file}, LLM {llm}\n"
 
 RULES = (
     "local/rules: fixed rules, NOT a language model, good for trying things out.\n"
@@ -39,16 +41,22 @@ RULES = (
 MINILM = "local/minilm: MiniLM in process, 384 dimensions"
 
 
-def banner(layout: Layout, state: State) -> str:
-    """The text for a healthy stack; it shows the API key."""
+def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
+    """The text for a healthy stack. `show_key`: the key itself, not for output that is kept."""
     return BANNER.format(
         url=state.url,
-        key=_key(layout),
+        key=_key(layout) if show_key else f"in {layout.api_key}",
+        key_file=shlex.quote(str(layout.api_key)),
         llm=RULES if state.llm == "local/rules" else state.llm,
         embedder=MINILM if state.embedder == "local/minilm" else state.embedder,
         root=layout.root,
         body=json.dumps(FIRST_WORDS),
     )
+
+
+def short(layout: Layout, state: State) -> str:
+    """One line for a healthy stack."""
+    return SHORT.format(url=state.url, key_file=layout.api_key, llm=state.llm)
 
 
 def _key(layout: Layout) -> str:

@@ -121,6 +121,7 @@ class Child:
             await probe
         if process.returncode is None:
             await end(process, command.stop_signal, self._grace_s)
+        await asyncio.to_thread(self._program.end_rest)
         log.info("child_ended name=%s pid=%d %s", self.name, process.pid, how(process))
 
     async def _probe(self) -> None:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from deploy.stack.banner import banner
+from deploy.stack.banner import banner, short
 from deploy.stack.command import inherited_environment
 from deploy.stack.failure import StackError
 from deploy.stack.identity import alive, rss_mb, send, wait_gone
 from deploy.stack.journal import Phase, ProcessNote, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.postgres import end_backends
 from deploy.stack.supervisor import (
     ALREADY_RUNNING,
     HEALTHY_WITHIN_S,
@@ -30,15 +31,18 @@ DOWN_WITHIN_S = 60.0
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
 
-def up(layout: Layout, programs: Path | None = None) -> int:
-    """Start the stack and return once everything is healthy; 1 and the reason when it fails."""
+def up(layout: Layout, programs: Path | None = None, *, brief: bool = False) -> int:
+    """Start the stack and return once everything is healthy; 1 and the reason when it fails.
+
+    `brief`: announce it in one line, not with a key and a first curl.
+    """
     layout.create()
     if is_running(layout):
-        print("Memlane is already running.\n")
-        return _await_healthy(layout, None)
+        print("Memlane is already running." + "\n" * (not brief))
+        return _await_healthy(layout, None, brief)
     supervisor = _detach(layout, programs)
     try:
-        return _await_healthy(layout, supervisor)
+        return _await_healthy(layout, supervisor, brief)
     except KeyboardInterrupt:
         print("\nInterrupted: stopping what was started.")
         supervisor.terminate()
@@ -61,13 +65,13 @@ def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
         )
 
 
-def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> int:
+def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None, brief: bool) -> int:
     """Wait for a supervisor: the one we started, or (None) one that already runs."""
     wait_until(
         lambda: bool(_healthy(layout, supervisor)) or not _alive(layout, supervisor), UP_WITHIN_S
     )
     if state := _healthy(layout, supervisor):
-        print(banner(layout, state), end="")
+        print(short(layout, state) if brief else banner(layout, state), end="")
         return 0
     ours = supervisor is None or note_pid(read(layout)) == supervisor.pid
     print(explain(layout, read(layout) if ours else None), file=sys.stderr)
@@ -124,7 +128,9 @@ def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ..
             settings,
             layout,
             programs,
-            on_healthy=lambda state: print(banner(layout, state), end="", flush=True),
+            on_healthy=lambda state: print(
+                banner(layout, state, show_key=False), end="", flush=True
+            ),
         )
     except AlreadyRunning as error:
         print(error, file=sys.stderr)
@@ -151,6 +157,7 @@ def down(layout: Layout) -> int:
     state = read(layout)
     if not is_running(layout):
         found = end_leftovers(state)
+        end_backends(layout.root)
         names = ", ".join(found)
         print(f"Stopped what was left over: {names}." if found else "Nothing is running.")
         return 0
@@ -169,6 +176,7 @@ def down(layout: Layout) -> int:
     for child in children:
         send(child, signal.SIGKILL)
     wait_gone([who, *children], DOWN_WITHIN_S)
+    end_backends(layout.root)
     print(f"Memlane did not stop within {DOWN_WITHIN_S:.0f} s: it was ended by force.")
     return 0
 
@@ -177,6 +185,22 @@ def _settled(layout: Layout) -> State | None:
     """The running supervisor's notes, which it writes a moment after it has the lock."""
     wait_until(lambda: bool(_current(layout)) or not is_running(layout), DOWN_WITHIN_S)
     return _current(layout)
+
+
+def reset(layout: Layout, *, sure: bool) -> int:
+    """Stop the stack and delete all it keeps: memories, keys, logs. Asks first, unless `sure`."""
+    kept = layout.kept()
+    if not kept:
+        print(f"There is nothing in {layout.root}.")
+        return 0
+    question = f"Delete every memory, key and log in {layout.root}? Type yes: "
+    if not sure and (not sys.stdin.isatty() or input(question) != "yes"):
+        print("Nothing was deleted. Without a terminal: make reset ARGS=--yes", file=sys.stderr)
+        return 1
+    code = down(layout)
+    layout.delete()
+    print(f"Deleted: {', '.join(path.name for path in kept)}.")
+    return code
 
 
 def status(layout: Layout) -> int:

@@ -91,6 +91,20 @@ def wait_gone(who: Iterable[Identity], timeout_s: float) -> list[Identity]:
     return [one for one in left if alive(one)]
 
 
+def working_in(folder: Path, program: str) -> list[Identity]:
+    """The processes of this program whose working directory is `folder`. Linux; elsewhere none."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fits = (entry / "cwd").readlink() == folder
+            fits = fits and (entry / "exe").readlink().name.startswith(program)
+        except OSError:
+            continue
+        if fits and (who := identify(int(entry.name))):
+            found.append(who)
+    return found
+
+
 def rss_mb(pid: int) -> float | None:
     """Resident memory in MB (2**20 bytes), of this process alone."""
     answer = subprocess.run(

@@ -8,6 +8,9 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+SECRETS = ("postgres_password", "redis_password")
+KEPT = ("postgres", "postgres.init", "redis", "chroma", "logs", "api_key", *SECRETS, "run")
+LOG_MOST_BYTES = 10 * 2**20
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -65,12 +68,35 @@ class Layout:
         shutil.rmtree(self.metrics, ignore_errors=True)
         self.metrics.mkdir(mode=0o700)
 
+    def kept(self) -> list[Path]:
+        """What a stack has written into the data directory."""
+        return [path for name in KEPT if (path := self.root / name).exists()]
+
+    def delete(self) -> None:
+        """Delete what a stack has written; other files in the data directory stay."""
+        for path in self.kept():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
     def secret(self, name: str) -> str:
         """The random password kept in file `name`, made at the first call."""
         path = self.root / name
         if not path.exists():
             write_private(path, secrets.token_hex(24))
         return path.read_text().strip()
+
+    def rotate_logs(self, most_bytes: int = LOG_MOST_BYTES) -> None:
+        """Move each log over the limit to NAME.log.1, and go on with an empty file.
+
+        Copied and truncated in place: every writer has its log open for appending. What is written
+        between the two is lost, which is the price of not passing each line through a pipe.
+        """
+        for path in self.logs.glob("*.log"):
+            if path.stat().st_size > most_bytes:
+                shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+                os.truncate(path, 0)
 
     def log_tail(self, name: str, lines: int = 20) -> list[str]:
         """The last lines of a process's log; none when it never wrote."""

@@ -17,13 +17,15 @@ from typing import ClassVar
 
 from deploy.stack.command import Command, run_to_end
 from deploy.stack.failure import StackError
-from deploy.stack.identity import identify
+from deploy.stack.identity import identify, send, wait_gone, working_in
 from deploy.stack.layout import write_private
 from deploy.stack.ports import HOST
 from deploy.stack.server import Server, exchange, own_environment
 
 USER = DATABASE = "memlane"
 PROTOCOL_3 = 196_608
+BACKENDS_END_WITHIN_S = 2.0
+KILLED_WITHIN_S = 5.0
 NO_SUCH_PID = 2**31 - 2  # beyond every kernel's pid_max
 
 # Small on purpose: one machine shared with models. fsync and synchronous_commit stay on, because
@@ -38,6 +40,10 @@ SETTINGS = {
     "log_checkpoints": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
+    # No user text in the log: the client gets a statement's error and logs it without its values.
+    "log_min_messages": "log",
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",
 }
 
 # C.UTF-8 from PostgreSQL itself: sorts by code point like C, yet knows upper and lower case beyond
@@ -78,7 +84,11 @@ class Postgres(Server):
         if not self._data.exists():
             self._init()
         else:
+            self.end_rest()
             disarm_stale_lock(self._data)
+
+    def end_rest(self) -> None:
+        end_backends(self.layout.root)
 
     def command(self) -> Command:
         settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
@@ -172,6 +182,19 @@ def _reaches(user: str, binary: Path, root: Path, *, need: str) -> bool:
     script = f'[ {need} "$1" ] && exec "$0" --version'
     argv = ("/bin/sh", "-c", script, str(binary), str(root))
     return run_to_end(Command(argv, own_environment(), Path("/"), user=user)).returncode == 0
+
+
+def end_backends(root: Path) -> None:
+    """End the backends that outlived the postmaster of this data directory.
+
+    A backend ends by itself when its postmaster is gone, unless it computes without a look at its
+    signals; it then holds the shared memory, and no new postmaster starts. SIGKILL is safe: the
+    next start recovers from the WAL, as it has to after a killed postmaster anyway.
+    """
+    backends = working_in(root / "postgres", "postgres")
+    for backend in wait_gone(backends, BACKENDS_END_WITHIN_S):
+        send(backend, signal.SIGKILL)
+    wait_gone(backends, KILLED_WITHIN_S)
 
 
 def disarm_stale_lock(data: Path) -> None:

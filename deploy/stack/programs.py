@@ -54,12 +54,13 @@ class Program:
     """One process to keep alive.
 
     `prepare` may block; it makes everything fit for a start and says what to run. `ready` may block
-    for a second.
+    for a second. `end_rest` may block; it ends what outlived the process.
     """
 
     name: str
     prepare: Callable[[], Command]
     ready: Callable[[], bool]
+    end_rest: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ def plan(
         for name in (f"worker-{number}" for number in range(1, settings.workers + 1))
     ]
     return Plan(
-        servers=tuple(Program(one.name, _prepared(one), one.ready) for one in servers),
+        servers=tuple(
+            Program(one.name, _prepared(one), one.ready, one.end_rest) for one in servers
+        ),
         migrate=build("migrate")(),
         edges=(
             *apis,

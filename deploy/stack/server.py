@@ -28,6 +28,7 @@ from deploy.stack.waiting import wait_until
 PROBE_TIMEOUT_S = 1.0
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
+SERVER_VARIABLES = ("PATH", "HOME", "USER", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class Server(abc.ABC):
@@ -57,6 +58,9 @@ class Server(abc.ABC):
     @abc.abstractmethod
     def ready(self) -> bool:
         """True when it answers its protocol now. Blocks for about a second at most."""
+
+    def end_rest(self) -> None:  # noqa: B027  nothing to do for most
+        """End what may outlive the server's own process. Blocks. Safe to repeat."""
 
     @property
     def pid(self) -> int:
@@ -102,6 +106,7 @@ class Server(abc.ABC):
             self._process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill()
+        self.end_rest()
 
     def kill(self) -> None:
         """End it as a fault test does: SIGKILL. `start` brings it back, same port, same data."""
@@ -145,7 +150,8 @@ def http_ok(port: int, path: str) -> bool:
 
 
 def own_environment() -> Mapping[str, str]:
-    """Our environment without what would bend the servers: PG* and the locale."""
+    """The few variables a server needs: none of our secrets, nothing that changes its behaviour."""
     inherited = inherited_environment()
-    kept = {name: value for name, value in inherited.items() if not name.startswith("PG")}
-    return kept | {"LC_ALL": "C"}
+    return {name: inherited[name] for name in SERVER_VARIABLES if name in inherited} | {
+        "LC_ALL": "C"
+    }

@@ -85,7 +85,12 @@ def find_redis() -> Path:
 
 
 class Chroma(Server):
-    """A Chroma server: the vector projection."""
+    """A Chroma server: the vector projection.
+
+    It has no password: the server of Chroma 1.x accepts no authentication and no Unix socket, so
+    other users of the machine reach it. On a shared machine set MEMLANE_VECTORS=pgvector.
+    Source: https://github.com/chroma-core/chroma/issues/4965
+    """
 
     name: ClassVar[str] = "chroma"
 
@@ -107,7 +112,8 @@ class Chroma(Server):
         entry = "import sys, chromadb_rust_bindings as chroma; chroma.cli(sys.argv)"
         argv = (sys.executable, "-I", "-c", entry, "run")
         options = ("--host", HOST, "--port", str(self.port), "--path", str(self._data))
-        env = dict(own_environment()) | {"ANONYMIZED_TELEMETRY": "False"}
+        quiet = {"ANONYMIZED_TELEMETRY": "False", "RUST_LOG": "warn", "NO_COLOR": "1"}
+        env = dict(own_environment()) | quiet
         return Command(argv + options, env, cwd=self.layout.root)
 
     def ready(self) -> bool:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
-from deploy.stack.child import Backoff, Child, end, spawn
+from deploy.stack.child import Backoff, Child, end, spawn, wait_set
 from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
 from deploy.stack.journal import Journal, Phase, ProcessState, State, read
@@ -24,6 +24,7 @@ LEFTOVER_GRACE_S = 30.0
 KILL_WAIT_S = 5.0
 MIGRATE_TRIES = 5
 LOCK_WITHIN_S = 0.1
+ROTATE_EVERY_S = 10.0
 
 ALREADY_RUNNING = 3
 
@@ -137,12 +138,19 @@ class Supervisor:
         for child in (*self._servers.values(), *self._edges):
             self._journal.process(child.name, ProcessState.WAITING)
         start = asyncio.create_task(self._start_in_time())
-        await self._stop.wait()
+        while not await wait_set(self._stop, ROTATE_EVERY_S):
+            self._rotate_logs()
         start.cancel()
         await asyncio.wait([start])
         await self._stop_all()
         if self._failure is not None:
             raise self._failure
+
+    def _rotate_logs(self) -> None:
+        try:
+            self._layout.rotate_logs()
+        except OSError as error:  # a full disk must not end the supervisor
+            log.error("logs_not_rotated error=%s", error)
 
     def _give_up(self, error: StackError) -> None:
         self._failure = self._failure or error

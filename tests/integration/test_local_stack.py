@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
+import asyncpg
 import pytest
 
 from deploy.stack import ports
 from deploy.stack.command import inherited_environment
-from deploy.stack.identity import Identity, identify, wait_gone
+from deploy.stack.identity import Identity, identify, wait_gone, working_in
 from deploy.stack.journal import Phase, ProcessState, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import http_ok
@@ -120,7 +123,8 @@ def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: St
     done = stack.up()
     assert done.returncode == 0, done.stderr
     assert f"http://127.0.0.1:{stack.port}" in done.stdout
-    assert "Authorization: Token stand-in-key" in done.stdout
+    assert done.stdout.count("stand-in-key") == 1
+    assert f"Authorization: Token $(cat {stack.layout.api_key})" in done.stdout
     assert {name for name, note in stack.state().processes.items() if note.pid} == ALL
     assert all(note.state is ProcessState.HEALTHY for note in stack.state().processes.values())
     processes = stack.processes()
@@ -141,7 +145,7 @@ def test_a_second_up_changes_nothing(stack: Stack) -> None:
     again = stack.up()
     assert again.returncode == 0
     assert again.stdout.startswith("Memlane is already running.")
-    assert "Token stand-in-key" in again.stdout
+    assert "stand-in-key" in again.stdout
     assert stack.processes() == before
 
 
@@ -267,10 +271,39 @@ def test_run_stays_in_the_foreground_until_told_to_stop(stack: Stack) -> None:
     ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "Memlane is up.\n"
+        assert "stand-in-key" not in read_banner(running.stdout)
         processes = stack.processes()
         running.send_signal(signal.SIGTERM)
         assert running.wait(DEADLINE_S) == 0
     assert wait_gone(processes.values(), timeout_s=0) == []
+
+
+def read_banner(output: IO[str]) -> str:
+    text = ""
+    while "/v1/event/EVENT_ID/" not in text:
+        line = output.readline()
+        assert line, text
+        text += line
+    return text
+
+
+def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: Stack) -> None:
+    assert stack.up().returncode == 0
+    mine = stack.layout.root / "notes.txt"
+    mine.write_text("mine")
+    asked = stack.cli("reset")
+    assert asked.returncode == 1
+    assert stack.layout.api_key.exists()
+    done = stack.cli("reset", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert list(stack.layout.root.iterdir()) == [mine]
+
+
+def test_the_help_names_each_command_and_no_hidden_one(stack: Stack) -> None:
+    text = stack.cli("--help").stdout
+    assert "run" in text
+    assert "SUPPRESS" not in text
+    assert "supervise" not in text
 
 
 @pytest.mark.parametrize("kind", [Postgres, Redis, Chroma])
@@ -293,3 +326,60 @@ def test_an_interrupted_initdb_is_done_again(tmp_path: Path) -> None:
     with Postgres(tmp_path) as postgres:
         assert postgres.ready()
     assert not half.parent.exists()
+
+
+def test_a_stuck_backend_of_a_killed_postgres_does_not_stop_the_next_start(tmp_path: Path) -> None:
+    with Postgres(tmp_path) as postgres:
+        stuck = checkpointer(tmp_path)
+        # Stopped, it sees neither signals nor the end of its postmaster, and holds shared memory.
+        os.kill(stuck.pid, signal.SIGSTOP)
+        postgres.kill()
+        assert identify(stuck.pid) == stuck
+        postgres.start()
+        assert postgres.ready()
+        assert identify(stuck.pid) is None
+
+
+def test_down_ends_the_backends_that_a_forced_stop_left(stack: Stack) -> None:
+    root = stack.layout.root
+    with Postgres(root) as postgres:
+        stuck = checkpointer(root)
+        os.kill(stuck.pid, signal.SIGSTOP)
+        postgres.kill()
+        stack.cli("down")
+        assert identify(stuck.pid) is None
+
+
+def checkpointer(root: Path) -> Identity:
+    """A process of PostgreSQL beside the postmaster, which lives as long as that one does."""
+    for one in working_in(root.resolve() / "postgres", "postgres"):
+        with suppress(OSError):  # one that has ended meanwhile
+            if "checkpointer" in Path(f"/proc/{one.pid}/cmdline").read_text():
+                return one
+    raise AssertionError("no checkpointer runs")
+
+
+@pytest.mark.parametrize("kind", [Postgres, Redis, Chroma])
+def test_a_server_gets_none_of_our_secrets(
+    kind: type[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMLANE_LLM__API_KEY", "a-secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret")
+    with kind(tmp_path) as server:
+        assert "a-secret" not in Path(f"/proc/{server.pid}/environ").read_text()
+
+
+async def test_postgres_logs_no_values_of_a_failed_statement(tmp_path: Path) -> None:
+    with Postgres(tmp_path) as postgres:
+        connection = await asyncpg.connect(postgres.url)
+        for statement in ("SELECT 'ZZMARKERZZ'::uuid", """SELECT '{"a": ZZMARKERZZ}'::jsonb"""):
+            with pytest.raises(asyncpg.DataError):
+                await connection.execute(statement)
+        await connection.close()
+    assert "ZZMARKERZZ" not in postgres.layout.log_file("postgres").read_text()
+
+
+def test_chroma_logs_no_requests(tmp_path: Path) -> None:
+    with Chroma(tmp_path) as chroma:
+        assert chroma.ready()
+    assert "INFO" not in chroma.layout.log_file("chroma").read_text()

@@ -22,10 +22,10 @@ def plain(what: RenderableType, width: int = 80) -> str:
     return "\n".join(row.rstrip() for row in captured.get().splitlines())
 
 
-def test_an_accepted_turn_shows_words_event_and_milliseconds() -> None:
+def test_an_accepted_turn_shows_words_and_event() -> None:
     answer = Accepted(event_id="5f0c7d3e", status="PENDING", ms=3.44)
     text = plain(screens.accepted(2, "Maya", "I live in Bern.", answer))
-    assert text == "  2  Maya: I live in Bern.\n     -> PENDING after 3.4 ms  event 5f0c7d3e"
+    assert text == "  2  Maya: I live in Bern.\n     -> PENDING  event 5f0c7d3e"
 
 
 def test_brackets_in_what_was_said_are_text_not_markup() -> None:
