@@ -167,9 +167,14 @@ def explained(found: Explained) -> dict[str, Any]:
 
 
 def scored(score: Score) -> dict[str, Any]:
-    """A score; `terms` are what each part of the fusion adds to it, `rerank` stands beside it."""
+    """A score; `terms` are what each part of the fusion adds to it, `rerank` stands beside it.
+
+    `bm25` and `entity` are the names of the Mem0 Platform: the words, and who or what is named.
+    """
     breakdown = {
         "semantic": round(score.semantic, 4),
+        "bm25": round(score.lexical, 4),
+        "entity": round(max(score.signals.speaker, score.signals.graph), 4),
         "lexical": round(score.lexical, 4),
         "terms": {name: round(share, 4) for name, share in score.shares.items()},
     }

@@ -10,6 +10,7 @@ of dated lines better than a ranking.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,9 @@ from pipeline.ledger.turns import Turn
 
 # An estimate on the safe side for any model: four letters a token, but a Chinese character each.
 CHARACTERS_PER_TOKEN = 4
-LAST_OF_THE_LATIN = 0x2E7F
+WIDE = re.compile("[\u2e80-\U0010ffff]+")
+# The date, a number and a word: nothing shorter can be taken.
+SHORTEST_LINE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,11 @@ def assemble(found: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
     taken: list[Memory | Turn] = []
     left = max_tokens
     for passage in found:
-        cost = tokens(_line(len(taken) + 1, passage)) + 1
-        if cost <= left:
+        if left < SHORTEST_LINE:
+            break
+        line = _line(len(taken) + 1, passage)
+        # What is too long by its length alone is not counted letter by letter.
+        if len(line) <= CHARACTERS_PER_TOKEN * left and (cost := tokens(line) + 1) <= left:
             taken.append(passage)
             left -= cost
     taken.sort(key=lambda passage: (passage.said_at, str(passage.id)))
@@ -45,7 +51,7 @@ def assemble(found: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
 
 
 def tokens(text: str) -> int:
-    wide = sum(ord(letter) > LAST_OF_THE_LATIN for letter in text)
+    wide = 0 if text.isascii() else sum(map(len, WIDE.findall(text)))
     return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
 
 

@@ -60,14 +60,13 @@ class Ranking:
     def best(self) -> list[PassageKey]:
         return self.selection.best(self.order, self.scores)
 
-    def verdict(self, key: PassageKey) -> Verdict:
-        """What became of a candidate."""
-        if key in self.best():
-            return Verdict.RETURNED
-        if not self.selection.is_near(key, self.scores[key]):
-            return Verdict.BELOW_THRESHOLD
+    def verdicts(self) -> dict[PassageKey, Verdict]:
+        """The outcome of each candidate."""
         kept = self.selection.kept(self.order, self.scores)
-        return Verdict.BEYOND_TOP_K if key in kept else Verdict.FAR_BEHIND
+        found = dict.fromkeys(self.order, Verdict.BELOW_THRESHOLD)
+        found |= dict.fromkeys(self.selection.near(self.order, self.scores), Verdict.FAR_BEHIND)
+        found |= dict.fromkeys(kept, Verdict.BEYOND_TOP_K)
+        return found | dict.fromkeys(self.best(), Verdict.RETURNED)
 
 
 # How many of those that were cut are told of where nobody names one.
@@ -85,22 +84,35 @@ async def explain(
     if not ids:
         return []
     ranks = {key.public_id: rank for rank, key in enumerate(ranking.order, start=1)}
+    verdicts = ranking.verdicts()
+    others = await _why_none(project_id, [one for one in ids if one not in ranks], ranking, ledger)
     return [
-        _explained(one, ranking, ranks[one])
+        _explained(one, ranking, verdicts, ranks[one])
         if one in ranks
-        else Explained(one, await _why_none(project_id, one, ranking, ledger))
+        else Explained(one, others[one])
         for one in ids
     ]
 
 
-def _explained(one: UUID, ranking: Ranking, rank: int) -> Explained:
+def _explained(
+    one: UUID, ranking: Ranking, verdicts: Mapping[PassageKey, Verdict], rank: int
+) -> Explained:
     key = ranking.order[rank - 1]
-    return Explained(one, ranking.verdict(key), rank, ranking.scores[key])
+    return Explained(one, verdicts[key], rank, ranking.scores[key])
 
 
-async def _why_none(project_id: UUID, one: UUID, ranking: Ranking, ledger: Ledger) -> Verdict:
-    if not await ledger.memories.active(project_id, [one]):
-        return Verdict.UNKNOWN
-    key = PassageKey(one)
-    matching = await ledger.passages.placed(ranking.where, [key], embedded=[], embedder="")
-    return Verdict.NOT_A_CANDIDATE if matching else Verdict.FILTERED
+async def _why_none(
+    project_id: UUID, ids: Sequence[UUID], ranking: Ranking, ledger: Ledger
+) -> dict[UUID, Verdict]:
+    """Of ids that are no candidates."""
+    current = {memory.id for memory in await ledger.memories.active(project_id, ids)}
+    keys = [PassageKey(one) for one in current]
+    matching = {key.id for key in await ledger.passages.matching(ranking.where, keys)}
+    return {
+        one: Verdict.UNKNOWN
+        if one not in current
+        else Verdict.NOT_A_CANDIDATE
+        if one in matching
+        else Verdict.FILTERED
+        for one in ids
+    }

@@ -3,17 +3,21 @@
     base    =   DENSE · semantic + LEXICAL · lexical + SPEAKER · speaker + DATE · date
               + RECENCY · recency + GRAPH · graph
     heard   =   base + BEFORE · best base of the turn before + AFTER · best base of the turn after
-    score   =   (heard + SESSION · mean of the three best heard of its session) / what is possible
+    fused   =   heard + SESSION · mean of the three best heard of its session
+    score   =   1 - exp(-STEEP · fused / what a full answer gets that stands alone)
 
-Every signal is 0..1, so a score is too, and it does not depend on what else was found but for its
-neighbours and its session. An answer rarely repeats the question's words: the turn before it does.
+A full answer has every signal that the question gives: a question without a date has no date term
+to earn. So a text that repeats the question scores 0.97, company lifts it further, and the order is
+that of `fused`. A score does not depend on what else was found but for its neighbours and its
+session. An answer rarely repeats the question's words: the turn before it does.
 Both channels bring candidates: what only keywords find must be able to appear.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,11 +49,16 @@ class Weights:
         if negative := [field.name for field in fields(self) if getattr(self, field.name) < 0]:
             raise ValueError(f"A weight cannot be negative: {', '.join(negative)}.")
 
-    @property
-    def most(self) -> float:
-        """The score of what answers in every respect: all scores are shares of it."""
-        base = self.dense + self.lexical + self.speaker + self.date + self.recency + self.graph
-        return base * (1 + self.before + self.after) * (1 + self.session)
+    def full(self, given: Collection[str]) -> float:
+        """What an answer gets that has all of these signals and stands alone."""
+        own = sum(getattr(self, term) for term in OWN if term in given)
+        return float(own * (1 + self.session / SESSION_BEST))
+
+
+# The terms a candidate earns by itself.
+OWN = ("dense", "lexical", "speaker", "date", "recency", "graph")
+# A full answer alone scores 0.97, a fifth of it 0.5.
+STEEP = 3.5
 
 
 # Tuples, as there are hundreds of each in a search: frozen dataclasses take four times as long.
@@ -64,7 +73,11 @@ class Place(NamedTuple):
 
 
 class Signals(NamedTuple):
-    """What is known of one candidate, each 0..1; no `place` for what nobody said."""
+    """What is known of one candidate, each 0..1; no `place` for what nobody said.
+
+    `semantic` is the cosine; `calibrated` the same on the scale of thresholds, see
+    pipeline.calibration, which no part of the fusion uses. None: it is the cosine.
+    """
 
     semantic: float = 0.0
     lexical: float = 0.0
@@ -73,10 +86,12 @@ class Signals(NamedTuple):
     recency: float = 0.0
     graph: float = 0.0
     place: Place | None = None
+    calibrated: float | None = None
 
 
 class Score(NamedTuple):
-    """`total` is 0..1. `beside` and `session`: what the turns beside it and its session add.
+    """`total`, 0..1, is what clients see of `fused`, the weighted sum that ranks. `beside` and
+    `session`: what the turns beside it and its session add to that.
 
     `reranked`, 0..1, is what a reranker said of it where one was asked: no part of the total.
     """
@@ -87,10 +102,13 @@ class Score(NamedTuple):
     beside: float
     session: float
     reranked: float | None = None
+    fused: float = 0.0
 
     @property
     def semantic(self) -> float:
-        return self.signals.semantic
+        """On the scale of thresholds."""
+        signals = self.signals
+        return signals.semantic if signals.calibrated is None else signals.calibrated
 
     @property
     def lexical(self) -> float:
@@ -101,36 +119,36 @@ class Score(NamedTuple):
         """What each term adds: they sum to the total."""
         own = {term: getattr(self.weights, term) * self._signal(term) for term in OWN}
         added = own | {"neighbours": self.beside, "session": self.session}
-        return {term: share / (self.weights.most or 1.0) for term, share in added.items()}
+        scale = self.total / self.fused if self.fused else 0.0
+        return {term: share * scale for term, share in added.items()}
 
     def _signal(self, term: str) -> float:
         signal: float = getattr(self.signals, "semantic" if term == "dense" else term)
         return signal
 
 
-# The terms a candidate earns by itself.
-OWN = ("dense", "lexical", "speaker", "date", "recency", "graph")
-
-
-def fuse(candidates: Mapping[Key, Signals], weights: Weights) -> dict[Key, Score]:
-    """The score of every candidate."""
+def fuse(
+    candidates: Mapping[Key, Signals], weights: Weights, given: Collection[str] = OWN
+) -> dict[Key, Score]:
+    """The score of every candidate. `given`: the terms that the question has signals for."""
     base = {key: _base(signals, weights) for key, signals in candidates.items()}
     places = {key: signals.place for key, signals in candidates.items() if signals.place}
     beside = _beside(base, places, weights)
     heard = {key: base[key] + beside.get(key, 0.0) for key in base}
     sessions = _sessions(heard, places)
-    most = weights.most or 1.0
+    full = weights.full(given) or 1.0
     scores = {}
     for key, signals in candidates.items():
         session = weights.session * sessions[places[key].session] if key in places else 0.0
-        total = min(1.0, (heard[key] + session) / most)
-        scores[key] = Score(total, signals, weights, beside.get(key, 0.0), session)
+        fused = heard[key] + session
+        total = -math.expm1(-STEEP * fused / full)
+        scores[key] = Score(total, signals, weights, beside.get(key, 0.0), session, fused=fused)
     return scores
 
 
 def ranked(scores: Mapping[Key, Score]) -> list[Key]:
     """Best first; equal scores by key, so that the same question has the same answer."""
-    return sorted(scores, key=lambda key: (-scores[key].total, key))
+    return sorted(scores, key=lambda key: (-scores[key].fused, key))
 
 
 def _base(signals: Signals, weights: Weights) -> float:

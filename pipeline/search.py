@@ -21,8 +21,9 @@ import numpy as np
 import structlog
 
 from pipeline import lexical, timeframes
+from pipeline.calibration import IDENTITY, Scale
 from pipeline.dense import Asked, Meaning, Near, is_short, nearest, widened
-from pipeline.errors import TransientError
+from pipeline.errors import Overloaded, TransientError
 from pipeline.explanation import Explained, Ranking, explain
 from pipeline.filters import Filter, pinned
 from pipeline.fusion import Score, Signals, Weights, fuse, ranked
@@ -45,6 +46,8 @@ log = structlog.get_logger()
 # Source: the anchor recipe's joint pool; 100 a channel find 0.8 points less within 400 words.
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
+LONGEST_S = 60.0
+TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
 HALF_LIFE = timedelta(days=30)
 OPEN = Turnstile()
 # Whether a question names a time does not depend on when it is asked.
@@ -53,7 +56,8 @@ ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`threshold` is compared with the semantic score (0..1); 0 lets everything through.
+    """`threshold` is compared with the semantic score (0..1), which is the cosine on the embedder's
+    `scale`; 0 lets everything through.
 
     `keyword_search` lets pass what holds a word of the question, `filter_memories` cuts what is far
     behind the best (see pipeline/selection), `rerank` asks the reranker.
@@ -77,6 +81,7 @@ class Query:
     filter_memories: bool = False
     rerank: bool = False
     weights: Weights = field(default_factory=Weights)
+    scale: Scale = IDENTITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +123,17 @@ async def search(
     reranker: Reranker | None = None,
     turnstile: Turnstile = OPEN,
 ) -> Found:
-    """`index` is that of memories, `turns` that of turns; without it these are found by words."""
+    """`index` is that of memories, `turns` that of turns; without it these are found by words.
+
+    Errors: Overloaded after a minute.
+    """
     vector = await _vector(query.text, embedder)  # a model elsewhere computes nothing here
     near = Near(ledger, embedder, index, turns)
-    async with turnstile.turn():
-        return await _search(project_id, query, vector, near, reranker)
+    try:
+        async with asyncio.timeout(LONGEST_S), turnstile.turn():
+            return await _search(project_id, query, vector, near, reranker)
+    except TimeoutError:
+        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, everybody=True) from None
 
 
 async def _search(
@@ -158,7 +169,8 @@ async def _rank(
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
-    asked = Asked(project_id, query.filter, where, vector, query.threshold, query.top_k)
+    least = query.scale.cosine(query.threshold)
+    asked = Asked(project_id, query.filter, where, vector, least, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, meaning = await asyncio.gather(
         near.ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
@@ -170,7 +182,9 @@ async def _rank(
         candidates = await _candidates(query, where, words, meaning, near)
     cosines = _cosines(candidates, meaning)
     now = await _now(query, near.ledger)
-    scores = fuse(_signals(query, candidates, words, cosines, now), query.weights)
+    signals = _signals(query, candidates, words, cosines, now)
+    given = _given(query, signals, meaning, now)
+    scores = fuse(signals, query.weights, given)
     selection = Selection(
         query.top_k,
         threshold=0.0 if meaning.degraded else query.threshold,
@@ -260,9 +274,25 @@ def _signals(
             recency=_recency(one.at, now) if now else 0.0,
             graph=float(one.related),
             place=where[one.key],
+            calibrated=query.scale.score(cosines[one.key]) if one.key in cosines else 0.0,
         )
         for one in candidates
     }
+
+
+def _given(
+    query: Query, signals: Mapping[PassageKey, Signals], meaning: Meaning, now: datetime | None
+) -> set[str]:
+    """The terms that an answer to this question can earn."""
+    can_have = {
+        "dense": not meaning.degraded,
+        "lexical": bool(lexical.asked(query.text)),
+        "speaker": any(one.speaker for one in signals.values()),
+        "date": bool(timeframes.spans(query.text, ANY_TIME)),
+        "recency": now is not None,
+        "graph": any(one.graph for one in signals.values()),
+    }
+    return {term for term, can in can_have.items() if can}
 
 
 def _share(cosine: float) -> float:

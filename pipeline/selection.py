@@ -61,7 +61,7 @@ def standing_out(keys: Sequence[PassageKey], scores: Scores, look: int) -> list[
     Relevance is what the reranker said where it was asked; what it was not shown is left out.
     """
     judged = {key: said for key in keys if (said := scores[key].reranked) is not None}
-    relevance = judged or {key: scores[key].total for key in keys}
+    relevance = judged or {key: scores[key].fused for key in keys}
     first = sorted(relevance.values(), reverse=True)[:look]
     # Where there are fewer, the others are as good as memories that have nothing to do with it.
     least = parting([*first, *[0.0] * (look - len(first))])

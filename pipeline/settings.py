@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from pipeline import calibration
 from pipeline.errors import InvalidInput
 from pipeline.fusion import Weights
 
@@ -89,6 +90,8 @@ class Settings(BaseSettings):
 
     # What each term of a search score counts for
     search: Weights = Weights()
+    # Cosines as semantic scores, `cosine:score,…`; unset: what is known of the embedder
+    semantic_scale: str | None = None
 
     # Engine
     lease_s: Annotated[float, Field(gt=0)] = 5.0
@@ -142,6 +145,13 @@ class Settings(BaseSettings):
     def origins(self) -> list[str]:
         """Origins whose scripts may call the API; none by default."""
         return _words(self.cors_origins)
+
+    @field_validator("semantic_scale")
+    @classmethod
+    def increasing(cls, value: str | None) -> str | None:
+        if value is not None:
+            calibration.parse(value)
+        return value
 
     @property
     def buckets(self) -> int:

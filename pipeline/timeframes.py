@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 
 # How near a moment is to the time asked for: 1 is what was meant.
 # Source: the anchor recipe on LoCoMo, whose date term is 0.3 near a named day, 0.2 in the month,
@@ -22,6 +23,8 @@ from datetime import UTC, date, datetime, timedelta
 # another year.
 NEAR_THE_DAY, IN_THE_SPAN, SOON_AFTER, OTHER_YEAR = 1.0, 2 / 3, 0.4, 0.3
 DAYS_AROUND, DAYS_AFTER = 7, 12
+# Times read of one text: every candidate is compared with each.
+MOST_SPANS = 8
 
 MONTHS = {
     name: number
@@ -119,11 +122,13 @@ class Span:
 
 
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
-    """The times that a question names, seen from `now`; none for most questions."""
+    """The times that a question names, at most 8, seen from `now`; none for most questions."""
     today = now.astimezone(UTC).date()
     found: dict[Span, None] = {}
     for pattern, read in _READERS:
-        for match in list(pattern.finditer(text)):
+        for match in list(islice(pattern.finditer(text), MOST_SPANS)):
+            if len(found) == MOST_SPANS:
+                return tuple(found)
             if (span := _read(read, match, today)) is not None:
                 found[span] = None
                 # Read once: "last March" is not also any March.

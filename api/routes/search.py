@@ -13,6 +13,7 @@ from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.strict_json import StrictJson
 from pipeline import search
+from pipeline.calibration import scale
 from pipeline.ledger.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
@@ -53,6 +54,7 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         filter_memories=request.filter_memories,
         rerank=request.rerank,
         weights=api.settings.search,
+        scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
     )
     token = await caught_up(request, api, project)
     stores = api.stores

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pydantic import AliasChoices, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import EntityId, Request
-from api.schemas.fields import MemoryFields
+from api.schemas.fields import Fields
 from api.schemas.limits import DateText, Metadata
 from api.schemas.search_options import SearchOptions
 from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
 LONGEST_WAIT_S = 60.0
+# A longer one is cut, not refused: clients send a whole prompt, whose caller has no other answer.
+LONGEST_QUERY = 8_000
 
 
 class ReadRequest(Request):
-    """What list and search share: whose memories."""
+    """What list and search share: whose memories. A null is the default."""
 
     filters: dict[str, Any] | None = None
     user_id: EntityId = None
@@ -38,6 +40,13 @@ class ReadRequest(Request):
         default=None, description="Answer once this event of yours has ended, or `wait` is over."
     )
     wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="Seconds.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_nulls(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: given for name, given in value.items() if given is not None}
 
     def tree(self) -> Filter:
         """All that is asked, ANDed. Errors: InvalidInput; also where it names nobody."""
@@ -60,7 +69,7 @@ class ListRequest(ReadRequest):
 
     page: int | None = None
     page_size: int | None = None
-    fields: MemoryFields = Field(
+    fields: Fields | None = Field(
         default=None, description="Keys of a memory to answer with; `metadata.x` is one key of it."
     )
 
@@ -74,7 +83,7 @@ class SearchRequest(ReadRequest, SearchOptions):
         }
     )
 
-    query: str = Field(min_length=1, max_length=8_000)
+    query: str = Field(min_length=1, description="Its first 8,000 characters are searched for.")
     top_k: int = Field(default=10, ge=1, le=1000)
     threshold: float = Field(default=0.1, ge=0, le=1)
 
@@ -83,7 +92,7 @@ class SearchRequest(ReadRequest, SearchOptions):
     def not_blank(cls, value: str) -> str:
         if not value.strip():
             raise ValueError("say what to search for")
-        return value.strip()
+        return value.strip()[:LONGEST_QUERY]
 
 
 class OlderSearchRequest(SearchRequest):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field, field_validator
 
-from api.schemas.fields import ResultFields
+from api.schemas.fields import Fields
 from pipeline.filters import moment
 
 
@@ -27,7 +27,7 @@ class SearchOptions(BaseModel):
     filter_memories: bool = Field(
         default=False, description="Only the clearly better ones of what is found."
     )
-    fields: ResultFields = Field(
+    fields: Fields | None = Field(
         default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."
     )
     reference_date: datetime | None = Field(
@@ -45,9 +45,12 @@ class SearchOptions(BaseModel):
         default=0, ge=0, le=10, description="Also that many turns before and after each result."
     )
     max_tokens: int | None = Field(
-        default=None, ge=1, description="Also `context`: the best that fit, as dated lines."
+        default=None,
+        ge=1,
+        le=200_000,
+        description="Also `context`: the best that fit, as dated lines.",
     )
-    explain: bool | list[UUID] = Field(
+    explain: bool | Annotated[list[UUID], Field(max_length=100)] = Field(
         default=False,
         description="Also what became of these ids, or (true) of the best that were cut.",
     )

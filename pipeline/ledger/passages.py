@@ -170,6 +170,8 @@ class Passages:
 
     async def matching(self, where: Where, keys: Sequence[PassageKey]) -> list[PassageKey]:
         """Those of the keys that match."""
+        if not keys:
+            return []
         facts = [key.id for key in keys if not key.is_turn]
         values = {**where.values, **listed("turns", keys), "facts": facts}
         rows = await self._rows(_matching, where.shape, values)

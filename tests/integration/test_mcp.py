@@ -105,8 +105,10 @@ async def test_an_agent_chooses_what_a_search_brings(service: Service) -> None:
         assert found["not_reranked"] == "NOT_CONFIGURED"
         [row] = found["results"]
         assert row == {"id": row["id"], "memory": "User likes jazz"}
-        said = await refusal(opened, "search_memories", query="x", fields=["memo"], **MAYA)
-        assert said.startswith("fields: 'memo' is no field")
+        found = await call(
+            opened, "search_memories", query="jazz", fields=["memo"], **options, **MAYA
+        )
+        assert found["results"] == [{"id": row["id"]}]
 
 
 async def test_ids_beside_filters_narrow_them(service: Service) -> None:

@@ -218,7 +218,7 @@ async def test_a_list_has_the_fields_asked_for_in_every_version(service: Service
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"fields": ["memroy"]}, "fields: 'memroy' is no field; use "),
+        ({"fields": [7]}, "fields.0: Input should be a valid string"),
         ({"latest_only": "perhaps"}, "latest_only: Input should be a valid boolean"),
     ],
 )
@@ -232,7 +232,7 @@ async def test_what_lists_and_searches_cannot_mean_is_refused_with_what_they_can
 
 @pytest.mark.parametrize(
     ("query", "said"),
-    [({"fields": "memory,hash"}, "'hash' is no field"), ({"latest_only": "7"}, "latest_only")],
+    [({"latest_only": "7"}, "latest_only")],
 )
 async def test_a_query_string_is_refused_for_the_same(
     service: Service, query: dict[str, str], said: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import fields
 
@@ -36,9 +37,26 @@ def test_a_score_is_the_documented_sum() -> None:
     scores = fuse({"a": first, "b": second}, weights)
     heard = {"a": 0.4 + 0.1 * 0.25, "b": 0.25 + 0.2 * 0.4}
     session = 0.6 * sum(heard.values()) / 3
-    most = 1 * 1.3 * 1.6
-    assert scores["a"].total == pytest.approx((heard["a"] + session) / most)
-    assert scores["b"].total == pytest.approx((heard["b"] + session) / most)
+    full = 1 * (1 + 0.6 / 3)
+    for key in ("a", "b"):
+        fused = heard[key] + session
+        assert scores[key].fused == pytest.approx(fused)
+        assert scores[key].total == pytest.approx(1 - math.exp(-3.5 * fused / full))
+
+
+def test_a_text_that_repeats_the_question_scores_near_one() -> None:
+    same = Signals(semantic=1.0, lexical=1.0, place=Place(1, "s"))
+    scores = fuse({"same": same}, Weights(), given={"dense", "lexical"})
+    assert scores["same"].total == pytest.approx(0.97, abs=0.01)
+    assert fuse({"same": same}, Weights())["same"].total < scores["same"].total
+
+
+def test_the_scale_of_thresholds_changes_no_order() -> None:
+    far = Signals(semantic=0.2, calibrated=0.9)
+    near = Signals(semantic=0.3, calibrated=0.1)
+    scores = fuse({"far": far, "near": near}, Weights())
+    assert ranked(scores) == ["near", "far"]
+    assert (scores["far"].semantic, scores["near"].semantic) == (0.9, 0.1)
 
 
 def test_nothing_found_is_no_score() -> None:

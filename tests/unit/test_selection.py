@@ -27,7 +27,7 @@ def score(
     lexical: float = 0.0,
     reranked: float | None = None,
 ) -> Score:
-    return Score(total, Signals(semantic, lexical), Weights(), 0.0, 0.0, reranked)
+    return Score(total, Signals(semantic, lexical), Weights(), 0.0, 0.0, reranked, fused=total)
 
 
 SCORES = st.builds(score, SHARE, semantic=SHARE, lexical=SHARE)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.timeframes import Span, closeness, spans
+from pipeline.timeframes import MOST_SPANS, Span, closeness, spans
 
 NOW = datetime(2024, 6, 19, 12, tzinfo=UTC)
 MOMENTS = st.datetimes(timezones=st.just(UTC))
@@ -118,3 +118,8 @@ def test_any_text_can_be_read_at_any_time(text: str, now: datetime) -> None:
 def test_closeness_is_a_share(first: date, days: int, any_year: bool, when: datetime) -> None:
     asked = Span(first, first + timedelta(days=days), any_year)
     assert 0 <= closeness((asked,), when) <= 1
+
+
+def test_a_text_of_hundreds_of_dates_has_eight_times() -> None:
+    text = " ".join(f"2020-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(300))
+    assert len(spans(text, datetime(2026, 3, 1, tzinfo=UTC))) == MOST_SPANS

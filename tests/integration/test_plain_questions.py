@@ -1,0 +1,99 @@
+"""Plain questions find the facts that answer them, in every version, with the built-in embedder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from api.schemas import OlderSearchRequest, SearchRequest
+from pipeline.adapters.embedder_minilm import MiniLM
+from pipeline.calibration import scale
+from pipeline.domain import AddOptions, Message, Role
+from pipeline.filters import parse
+from pipeline.ingest import accept
+from pipeline.search import Found, Query, search
+from pipeline.vectors import VectorIndex
+from tests.support.engine import Engine
+from tests.support.plain_questions import FACTS
+
+MAYA = {"user_id": "maya"}
+V3 = SearchRequest(query="x").threshold
+V2 = OlderSearchRequest(query="x").threshold
+# Two thirds of a second for all of them; one model for all tests.
+MODEL = MiniLM()
+
+
+async def remember(engine: Engine, *facts: str) -> None:
+    """Store these, said days apart."""
+    index = VectorIndex(engine.vectors, engine.ledger.memories, MODEL, buckets=4)
+    engine.services = replace(engine.services, embedder=MODEL, index=index)
+    for day, fact in enumerate(facts):
+        await accept(
+            engine.scope(),
+            [Message(Role.USER, fact)],
+            AddOptions(infer=False),
+            said_at=datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day),
+            ledger=engine.ledger,
+            dispatcher=engine.hints,
+        )
+    await engine.drain()
+
+
+async def ask(engine: Engine, question: str, threshold: float) -> Found:
+    return await search(
+        engine.project.id,
+        Query(question, parse(MAYA), top_k=10, threshold=threshold, scale=scale(MODEL.name)),
+        ledger=engine.ledger,
+        embedder=MODEL,
+        index=engine.services.index,
+    )
+
+
+async def score(engine: Engine, question: str, fact: str, threshold: float) -> float | None:
+    hits = (await ask(engine, question, threshold)).hits
+    return next((hit.score.total for hit in hits if hit.found.text == fact), None)
+
+
+async def test_forty_plain_questions_find_their_facts_in_every_version(engine: Engine) -> None:
+    await remember(engine, *(fact for fact, _ in FACTS))
+    for threshold, least in ((V3, len(FACTS)), (V2, len(FACTS) - 1)):
+        scores = {
+            question: await score(engine, question, fact, threshold) for fact, question in FACTS
+        }
+        lost = [question for question, value in scores.items() if value is None]
+        assert len(FACTS) - len(lost) >= least, (threshold, lost)
+        # Clients cut at 0.1 on their side.
+        faint = [
+            question for question, value in scores.items() if value is not None and value < 0.1
+        ]
+        assert not faint
+
+
+async def test_a_question_that_is_the_memory_scores_near_one(engine: Engine) -> None:
+    await remember(engine, *(fact for fact, _ in FACTS))
+    for fact, _ in FACTS:
+        [first, *_] = (await ask(engine, fact, V3)).hits
+        assert first.found.text == fact
+        assert first.score.total >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("fact", "question", "threshold"),
+    [
+        ("User loves surfing in Ericeira", "What sport?", 0.35),
+        ("User bought a bike", "How does Maya get around?", V3),
+        ("User sold their Saab", "How does Maya get around?", V3),
+        ("User lives in Porto", "Where do I live?", V2),
+        ("User loves hiking", "What are my hobbies?", V2),
+        ("User loves ramen", "food", V2),
+    ],
+)
+async def test_a_fact_passes_the_thresholds_that_clients_send(
+    engine: Engine, fact: str, question: str, threshold: float
+) -> None:
+    await remember(engine, fact, "User is allergic to peanuts")
+    value = await score(engine, question, fact, threshold)
+    assert value is not None
+    assert value >= 0.1

@@ -1,0 +1,44 @@
+"""The scale of semantic scores: monotone, invertible, and refused where it is not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.calibration import IDENTITY, KNOWN, Scale, parse, scale
+from pipeline.errors import InvalidInput
+
+SCALES = [IDENTITY, *KNOWN.values(), parse("0.1:0.3,0.5:0.7")]
+COSINE = st.floats(-1, 1)
+
+
+@pytest.mark.parametrize("one", SCALES)
+@given(cosines=st.lists(COSINE, min_size=2, max_size=2).map(sorted))
+def test_a_larger_cosine_is_never_a_smaller_score(one: Scale, cosines: list[float]) -> None:
+    scores = [one.score(cosine) for cosine in cosines]
+    assert 0 <= scores[0] <= scores[1] <= 1
+
+
+@pytest.mark.parametrize("one", SCALES)
+@given(score=st.floats(0.001, 1))
+def test_a_score_names_the_cosine_that_has_it(one: Scale, score: float) -> None:
+    assert one.score(one.cosine(score)) == pytest.approx(score)
+
+
+def test_a_threshold_of_nothing_lets_every_cosine_through() -> None:
+    assert {one.cosine(0.0) for one in SCALES} == {-1.0}
+
+
+def test_an_unknown_model_keeps_its_cosines_and_a_setting_overrules_what_is_known() -> None:
+    assert scale("other/model").score(0.37) == pytest.approx(0.37)
+    assert scale("local/minilm").score(0.08) > 0.3
+    assert scale("local/minilm", "0.1:0.3").score(0.1) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "0.1", "0.1:0.3:0.5", "0.5:0.3,0.1:0.7", "0.1:0.7,0.5:0.3", "1:1", "2:0.5"]
+)
+def test_what_is_no_increasing_scale_is_refused_with_its_form(text: str) -> None:
+    with pytest.raises(InvalidInput, match="cosine:score"):
+        parse(text)
