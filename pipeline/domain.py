@@ -367,7 +367,8 @@ class Override:
 class Batch:
     """The events that go through the stages together, and what the scope said before them.
 
-    `outputs` holds what earlier stages put out, as JSON values by stage.
+    `outputs` holds what earlier stages put out, as JSON values by stage. `reconsidered`: how often
+    its decisions were made anew because a person had changed what they were about.
     """
 
     id: UUID
@@ -377,6 +378,7 @@ class Batch:
     outputs: Mapping[str, Any]
     age_s: float
     override: Override = Override()
+    reconsidered: int = 0
 
     @property
     def options(self) -> AddOptions:

@@ -15,6 +15,7 @@
     ├── Overloaded                too much waits, or a key asks too often: `retry_after_s` says when
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
+    │   └── Outdated                  … or what the saved decisions are about: decide once more
     ├── Forbidden                 the key is good, and may not do this
     ├── Undeliverable             a webhook's receiver gives no answer, or may not be asked
     ├── NotFound                  no such memory, event or project for this key
@@ -106,6 +107,10 @@ class LaneLost(MemlaneError):
 
 class MovedOn(MemlaneError):
     """What a stage's effects rest on has changed since it was read; nothing was written."""
+
+
+class Outdated(MovedOn):
+    """A memory that the saved decisions are about has another text by now."""
 
 
 class Overloaded(MemlaneError):

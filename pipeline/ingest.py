@@ -42,6 +42,7 @@ from pipeline.errors import (
     DeadlinePassed,
     LaneLost,
     MovedOn,
+    Outdated,
     PermanentError,
     PoisonCrash,
     StageError,
@@ -270,7 +271,11 @@ def _refuse_poison(activation: Activation, max_attempts: int) -> None:
 
 async def _advance(activation: Activation, batch: Batch, services: Services) -> Wake | None:
     if activation.stage not in batch.outputs:  # else a worker died between the last stage and here
-        wake, batch = await _finish(activation, batch, services)
+        try:
+            wake, batch = await _finish(activation, batch, services)
+        except Outdated:
+            log.info("decisions_outdated")
+            return await services.ledger.lanes.reconsider(activation)
         if wake is not None:
             return wake
     return await _settle(activation, batch, _success(batch), services)

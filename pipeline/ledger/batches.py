@@ -43,6 +43,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         ],
         outputs=row.outputs or {},
         age_s=row.age_s,
+        reconsidered=row.reconsidered,
         override=_OVERRIDE.validate_python(row.override or {}),
     )
 

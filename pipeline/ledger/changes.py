@@ -5,6 +5,7 @@ changed since the model looked, the rules are:
 
     UPDATE, DELETE or NOOP of a memory that is gone   the fact is added: nothing said is lost
     UPDATE or DELETE of an immutable memory           the fact is added beside it
+    any of a memory whose text a person changed       decided anew; in the end added beside it
     ADD or UPDATE to a text another memory holds      NOOP that names that memory
     NOOP that names nothing, of a fact said before    NOOP that names what the fact before touched
 """
@@ -135,6 +136,12 @@ class Shelf:
     def active(self, memory_id: UUID | None) -> Memory | None:
         memory = self.by_id.get(memory_id) if memory_id else None
         return memory if memory and memory.state == "ACTIVE" else None
+
+
+def beside(write: Write) -> Write:
+    """The write as an ADD of its fact: a person has changed the memory it was meant for."""
+    added = _as_said(write, "A person has changed its memory.")
+    return replace(added, outcome=Outcome.ADD, target=None)
 
 
 def carry_out(writes: Sequence[Write], shelf: Shelf) -> list[Change]:

@@ -67,13 +67,14 @@ class MemoryEffects:
 
 @dataclass(frozen=True, slots=True)
 class GraphEffects:
-    """`facts` are those the changes count from."""
+    """`facts` are those the changes count from; `memories` what each of them changed."""
 
     query: ClassVar[TextClause] = statement("finish_relate")
     touched: ClassVar[Sequence[UUID]] = ()
 
     batch: Batch
     facts: Sequence[Fact]
+    memories: Sequence[UUID]
     changes: GraphChanges
 
     def values(self) -> dict[str, Any]:
@@ -86,6 +87,8 @@ class GraphEffects:
         return {
             "said_at": max(message.said_at for message in self.batch.messages),
             "last_event_id": self.batch.events[-1].id,
+            "event_ids": [event.id for event in self.batch.events],
+            "memory_ids": list(self.memories),
             "ended": list(self.changes.ended),
             "entities": _json([_node(key, entity) for key, entity in ends.items()]),
             "relations": _json([self._edge(relation) for relation in placed]),
@@ -101,6 +104,7 @@ class GraphEffects:
             "relation": relation.relation,
             "destination_id": ends[1],
             "event_id": event.id,
+            "memory_id": self.memories[relation.fact] if self.memories else None,
             "valid_from": event.messages[fact.source.message].said_at,
         }
 

@@ -51,6 +51,8 @@ WIDEST_BATCH = 64
 # Attempts of a stage that are made beside other work. What was under way beside a poison shares its
 # first crashes; from then on it is a suspect, whose attempts are made and counted alone.
 SHARED_ATTEMPTS = 2
+# The code of a stage's run whose output was not used: a person changed what it is about.
+MOVED_ON = "MOVED_ON"
 # Heartbeats in one lease: two may be late or lost.
 BEATS = 3
 
@@ -192,6 +194,7 @@ class Lanes:
             widest=WIDEST_BATCH,
             batch_tokens=self._batch_tokens,
             shared_attempts=SHARED_ATTEMPTS,
+            moved_on=MOVED_ON,
             context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
         )
         if row is None:
@@ -330,6 +333,19 @@ class Lanes:
         )
         if row is None:
             raise LaneLost
+
+    async def reconsider(self, activation: Activation) -> Wake:
+        """Go back to retrieve: what the batch's decisions are about has changed."""
+        row = await self._one(
+            statement("reconsider"),
+            **_held(activation),
+            batch_id=activation.batch_id,
+            code=MOVED_ON,
+            grace=self.grace,
+        )
+        if row is None:
+            raise LaneLost
+        return Wake(activation.lane_id, activation.fence, StageName.RETRIEVE)
 
     async def charge(self, activation: Activation) -> Activation:
         """Count an attempt of a suspect, which is worked on alone from here on."""

@@ -7,9 +7,11 @@ and what it still owes is read from the ledger.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 from pipeline.domain import Batch, Decision, Fact, StageName
-from pipeline.ledger.changes import Shelf, Write, carry_out
+from pipeline.errors import Outdated
+from pipeline.ledger.changes import Memory, Shelf, Write, beside, carry_out, text_hash
 from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import (
@@ -26,10 +28,17 @@ from pipeline.ports import Embedder, Vector
 from pipeline.stages import Finished
 from pipeline.stages.consolidate import foregone, in_order, new_memory_id
 
+# After so many rounds with the model the facts are added beside what a person goes on changing.
+MOST_RECONSIDERED = 3
+
 
 async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool) -> Finished:
     writes = await _writes(batch, embedder)
     stored = await memories.touchable(batch.scope, writes)
+    if outdated := _outdated(batch, writes, stored):
+        if batch.reconsidered < MOST_RECONSIDERED:
+            raise Outdated
+        writes = [beside(write) if write.target in outdated else write for write in writes]
     changes = carry_out(writes, Shelf.of(batch.scope, stored))
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = Applied(
@@ -38,6 +47,22 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
     )
     relates = graph and batch.options.infer and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
+
+
+def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -> set[UUID]:
+    """Memories that have another text now than the one decided about: a person has changed it."""
+    retrieved = read(batch, Retrieved)
+    shown = {one.memory_id: one.text for one in retrieved.neighbours}
+    known = dict(zip(retrieved.known, read(batch, Extracted).facts, strict=True))
+    targets = {write.target for write in writes}
+
+    def same(memory: Memory) -> bool:
+        if memory.id in shown:
+            return memory.text == shown[memory.id]
+        # Known by the text of a fact, and by nothing else where the add is verbatim.
+        return memory.id in known and text_hash(memory.text) == text_hash(known[memory.id].text)
+
+    return {memory.id for memory in stored if memory.id in targets and not same(memory)}
 
 
 async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import UUID
 
 from pipeline.domain import Batch, Fact, GraphChanges, StoredRelation
 from pipeline.errors import PermanentError
@@ -23,7 +24,7 @@ LONGEST_NAME = 300
 
 
 async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
-    changed = await _standing(batch, memories) if batch.replayed else _changed(batch)
+    changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:
         return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
     texts = [fact.text for fact in changed]
@@ -39,23 +40,24 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Me
         dump(Related("SUCCEEDED", changes)),
         None,
         answer.usage,
-        GraphEffects(batch, changed, changes),
+        GraphEffects(batch, changed, of, changes),
     )
 
 
-def _changed(batch: Batch) -> list[Fact]:
-    facts = read(batch, Extracted).facts
-    return [facts[place] for place in read(batch, Applied).changed]
+def _changed(batch: Batch) -> tuple[list[Fact], Sequence[UUID]]:
+    """The facts that changed memories, and the memory of each."""
+    facts, applied = read(batch, Extracted).facts, read(batch, Applied)
+    return [facts[place] for place in applied.changed], applied.memories
 
 
-async def _standing(batch: Batch, memories: Memories) -> list[Fact]:
+async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Sequence[UUID]]:
     """Of what the batch changed, the facts that nothing has changed since: no later event, no
     person and no undo. The graph must not learn late what the scope has got over.
     """
-    of = read(batch, Applied).memories
+    changed, of = _changed(batch)
     left = await memories.last_changed_by(of, [event.id for event in batch.events])
-    pairs = zip(_changed(batch), of, strict=False)
-    return [fact for fact, memory_id in pairs if memory_id in left]
+    pairs = [pair for pair in zip(changed, of, strict=False) if pair[1] in left]
+    return [fact for fact, _ in pairs], [memory_id for _, memory_id in pairs]
 
 
 def _of_names(changes: GraphChanges) -> GraphChanges:

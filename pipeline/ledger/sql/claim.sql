@@ -82,6 +82,10 @@ SELECT
      ) FROM projects WHERE id = coalesce(
         (SELECT s.project_id FROM shadows s WHERE s.id = b.project_id), b.project_id)
     ) AS instructions,
+    CASE WHEN CAST(:stage AS text) = 'apply' THEN (
+        SELECT count(*) FROM failed_runs f
+        WHERE f.batch_id = known.batch_id AND f.stage = 'retrieve' AND f.code = CAST(:moved_on AS text)
+    ) ELSE 0 END AS reconsidered,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,

@@ -1,6 +1,8 @@
 -- What a batch does to the graph, its output and the lane's next stage: one commit, or nothing.
 -- A relation is closed by the event that put another in its place; where none did, by the batch's
 -- last one: the model says what ended, not by which fact. Repeating a relation changes nothing.
+-- What was read from a fact whose memory a person has deleted meanwhile is not placed; the memories
+-- are locked, so that one deleted right after finds what to end.
 WITH held AS (
     UPDATE lanes SET
         state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
@@ -12,17 +14,27 @@ WITH held AS (
       AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, project_id, batch_id
+), standing AS MATERIALIZED (
+    SELECT m.id FROM held JOIN memories m ON m.lane_id = held.lane_id
+    WHERE m.id = ANY (CAST(:memory_ids AS uuid[])) AND (m.state = 'ACTIVE' OR EXISTS (
+        SELECT FROM memory_history s
+        WHERE s.memory_id = m.id AND s.version = m.version
+          AND s.event_id = ANY (CAST(:event_ids AS uuid[]))))
+    ORDER BY m.id
+    FOR SHARE OF m
 ), placed AS (
     SELECT * FROM jsonb_to_recordset(CAST(:relations AS jsonb)) AS p (
         id uuid, source_id uuid, relation text, destination_id uuid, event_id uuid,
-        valid_from timestamptz
+        valid_from timestamptz, memory_id uuid
     )
+    WHERE p.memory_id IS NULL OR p.memory_id IN (SELECT id FROM standing)
 ), node AS (
     INSERT INTO entities (id, project_id, lane_id, name, name_key, kind)
     SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind
     FROM held h, jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
         id uuid, name text, name_key text, kind text
     )
+    WHERE n.id IN (SELECT source_id FROM placed UNION SELECT destination_id FROM placed)
     ON CONFLICT DO NOTHING
 ), closed AS (
     UPDATE relations SET
@@ -34,6 +46,7 @@ WITH held AS (
     FROM held
     WHERE relations.id = ANY (CAST(:ended AS uuid[])) AND relations.lane_id = held.lane_id
       AND relations.expired_at IS NULL
+      AND (CAST(:memory_ids AS uuid[]) = '{}' OR EXISTS (SELECT FROM standing))
 ), edge AS (
     INSERT INTO relations (
         id, project_id, lane_id, source_id, relation, destination_id, event_id, valid_from

@@ -1,0 +1,23 @@
+-- Go back to retrieve with what was extracted: a person has changed a memory that the decisions are
+-- about. What they cost stays on the receipt.
+WITH held AS (
+    UPDATE lanes SET
+        state = 'QUEUED', stage = 'retrieve', due_at = now() + CAST(:grace AS interval),
+        owner = NULL, attempts = 0, waits = 0, wait_code = NULL
+    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
+      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+      AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
+    RETURNING batch_id
+), outdated AS (
+    DELETE FROM stage_runs
+    WHERE batch_id IN (SELECT batch_id FROM held) AND stage IN ('retrieve', 'consolidate')
+    RETURNING *
+), kept AS (
+    INSERT INTO failed_runs (
+        batch_id, stage, code, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
+    )
+    SELECT batch_id, stage, CAST(:code AS text), model, calls, prompt_tokens, completion_tokens,
+           cost_usd, ms
+    FROM outdated
+)
+SELECT true AS lane FROM held

@@ -1,0 +1,146 @@
+"""What a person does to a memory while an event is about to change it: the person goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select
+
+from pipeline import memories as use_cases
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import (
+    Answer,
+    Decision,
+    Fact,
+    Instructions,
+    Neighbour,
+    Outcome,
+    StageName,
+    Status,
+    Usage,
+)
+from pipeline.ledger.editing import Edit
+from pipeline.ledger.schema import memories, stage_runs
+from tests.support.engine import Engine
+
+CORRECTED = "Maya's legal residence is Hamburg (corrected by support)"
+
+
+class Deciding(RulesModel):
+    """Decides the same about each memory it is shown, and is paid for it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+        self.shown: list[list[str]] = []
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        self.shown.append([one.text for one in neighbours])
+        [target, *_] = neighbours
+        decision = Decision(0, self.outcome, "So it is.", facts[0].text, target.memory_id)
+        return Answer((decision,), Usage("fake/deciding", 1, 10, 1))
+
+
+async def stored(engine: Engine, said: str) -> UUID:
+    """The id of the one memory that this makes."""
+    await engine.add(said)
+    await engine.drain()
+    async with engine.ledger.engine.connect() as connection:
+        [memory_id] = (await connection.scalars(select(memories.c.id))).all()
+    return UUID(str(memory_id))
+
+
+async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
+    await use_cases.edit(
+        engine.project.id,
+        [Edit(memory_id, {"text": text})],
+        ledger=engine.ledger,
+        embedder=engine.services.embedder,
+        index=engine.services.index,
+    )
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
+async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
+    engine: Engine, outcome: Outcome
+) -> None:
+    memory_id = await stored(engine, "I live in Berlin.")
+    model = Deciding(outcome)
+    engine.with_model(model)
+    event_id = await engine.add("I moved to Munich.")
+    await engine.run_until(StageName.APPLY)
+    await edit(engine, memory_id, CORRECTED)
+    await engine.step()
+    assert engine.hints.waiting[0].stage is StageName.RETRIEVE
+    assert await engine.texts() == [CORRECTED]  # nothing was done about the old text
+    await engine.drain()
+    assert model.shown == [["User lives in Berlin"], [CORRECTED]]
+    event = await engine.event(event_id)
+    assert [line.outcome for line in event.receipt] == [outcome]
+    # Both rounds were paid for, and extraction was done once.
+    assert sum(run.calls for run in event.stages if run.stage == "consolidate") == 2
+    assert [run.code for run in event.stages].count("MOVED_ON") == 2
+    async with engine.ledger.engine.connect() as connection:
+        runs = select(func.count()).where(stage_runs.c.stage == "extract")
+        assert await connection.scalar(runs) == 2  # one an event
+
+
+async def test_a_fact_is_added_beside_a_memory_that_somebody_goes_on_editing(
+    engine: Engine,
+) -> None:
+    memory_id = await stored(engine, "I live in Berlin.")
+    engine.with_model(Deciding(Outcome.UPDATE))
+    event_id = await engine.add("I moved to Munich.")
+    text = ""
+    while engine.hints.waiting:
+        if engine.hints.waiting[0].stage is StageName.APPLY:
+            text += "!x"
+            await edit(engine, memory_id, f"Edited{text}")
+        await engine.step()
+    event = await engine.event(event_id)
+    assert event.status is Status.SUCCEEDED
+    [line] = event.receipt
+    assert line.outcome == "ADD"
+    assert line.reason.endswith("(A person has changed its memory.)")
+    assert sorted(await engine.texts()) == sorted([f"Edited{text}", line.text])
+
+
+async def test_an_exact_repeat_of_a_text_that_was_edited_away_is_stored(engine: Engine) -> None:
+    memory_id = await stored(engine, "I live in Berlin.")
+    await engine.add("I live in Berlin.")
+    await engine.run_until(StageName.APPLY)
+    await edit(engine, memory_id, CORRECTED)
+    await engine.drain()
+    assert "User lives in Berlin" in await engine.texts()
+
+
+async def test_a_memory_deleted_while_its_event_relates_leaves_no_relation(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.run_until(StageName.RELATE)
+    async with engine.ledger.engine.connect() as connection:
+        [memory_id] = (await connection.scalars(select(memories.c.id))).all()
+    await engine.ledger.editing.retire(engine.project.id, [memory_id])
+    await engine.drain()
+    assert await engine.texts() == []
+    user = {"user_id": "maya"}
+    near = engine.ledger.graph.near(engine.project.id, user, "Berlin", [], limit=10)
+    assert await near == []
+
+
+async def test_what_others_said_in_the_same_batch_is_related_all_the_same(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    await engine.add("I like jazz.")
+    await engine.run_until(StageName.RELATE)
+    query = select(memories.c.id).where(memories.c.text.like("%Berlin%"))
+    async with engine.ledger.engine.connect() as connection:
+        [memory_id] = (await connection.scalars(query)).all()
+    await engine.ledger.editing.retire(engine.project.id, [memory_id])
+    await engine.drain()
+    user = {"user_id": "maya"}
+    graph, project = engine.ledger.graph, engine.project.id
+    assert await graph.near(project, user, "Berlin", [], limit=10) == []
+    assert len(await graph.near(project, user, "jazz", [], limit=10)) == 1
