@@ -49,6 +49,11 @@ class ModelSettings(BaseModel):
         return self.model_copy(update={"model": model})
 
 
+def default_workers() -> int:
+    """One process per core, for each is bound by one: at most eight, of some 300 MB each."""
+    return min(os.cpu_count() or 1, 8)
+
+
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -64,7 +69,7 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     api_processes: Annotated[int, Field(ge=1, le=64)] = 1
-    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_workers)
     worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
 
     # Servers: the local stack starts its own where these are not given

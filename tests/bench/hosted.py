@@ -24,6 +24,7 @@ import psutil
 import uvloop
 
 from deploy.stack.servers import Postgres
+from pipeline.settings import default_workers
 from tests.bench.engine import caught_up, cpu_s, idle
 from tests.bench.load import Run, add_request, search_request, send_all
 from tests.support.stack import Stack
@@ -69,6 +70,7 @@ def hosted(base_url: str, **more: str) -> dict[str, str]:
         "MEMLANE_EMBEDDER__API_BASE": base_url,
         "MEMLANE_EMBEDDER__API_KEY": "sk-bench",
         "MEMLANE_GRAPH": "off",
+        "MEMLANE_WORKERS": str(default_workers()),
         "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
         **more,
     }

@@ -39,6 +39,7 @@ class Stack:
         return inherited | {
             "MEMLANE_DATA_DIR": str(self.data_dir),
             "MEMLANE_PORT": str(self.port),
+            "MEMLANE_WORKERS": "1",  # a test that kills a worker knows which one works
             "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
             **self.settings,
         }

@@ -38,7 +38,7 @@ def test_without_any_setting_the_documented_defaults_hold() -> None:
     found = load()
     assert found.data_dir == Path(".memlane")
     assert (found.host, found.port) == ("127.0.0.1", 8000)
-    assert found.workers == 1
+    assert found.workers == min(os.cpu_count() or 1, 8)
     assert (found.database_url, found.broker_url, found.chroma_url) == (None, None, None)
     assert found.llm.model == "local/rules"
     assert found.embedder.model == "local/minilm"
