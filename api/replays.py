@@ -10,21 +10,21 @@ from api.schemas import EntityId, Request
 from api.schemas.limits import LONGEST_NAME, InstructionText
 from api.shapes import scope_ids
 from pipeline.domain import Scope, Status
+from pipeline.errors import InvalidInput
 from pipeline.filters import ENTITY_IDS
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered
 from pipeline.ledger.projects import Project
-from pipeline.ledger.shadows import Shadow, Wish
+from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish
 from pipeline.ledger.switch import Switched
-from pipeline.settings import MINILM, RULES, Settings
+from pipeline.replays import MOST_EVENTS
+from pipeline.settings import RULES, Settings
 
 
 class BeginRequest(Request):
     """Whose log to replay, exactly as it was added, and what to do otherwise this time."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"user_id": "maya", "custom_instructions": "Keep only what she eats."}]
-        }
+        json_schema_extra={"examples": [{"user_id": "maya", "answers": "recorded"}]}
     )
 
     user_id: EntityId = None
@@ -37,12 +37,12 @@ class BeginRequest(Request):
     llm_model: str | None = Field(
         default=None,
         max_length=LONGEST_NAME,
-        description="Another model of the configured provider, or local/rules.",
+        description="The configured model, or one that `MEMLANE_REPLAY_MODELS` lists.",
     )
     embedder_model: str | None = Field(
         default=None,
         max_length=LONGEST_NAME,
-        description="Another model of the configured provider, or local/minilm.",
+        description="The configured one, or one that `MEMLANE_REPLAY_MODELS` lists.",
     )
     answers: Literal["fresh", "recorded"] = Field(
         default="fresh",
@@ -64,11 +64,16 @@ class BeginRequest(Request):
         return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
 
     def wish(self, settings: Settings) -> Wish:
-        """Errors: InvalidInput for a model that cannot be had."""
+        """Errors: InvalidInput for a model that is not allowed, or instructions it cannot read."""
         if self.llm_model:
-            settings.llm.named(self.llm_model, RULES)
+            settings.llm.named(self.llm_model, settings.replay_models)
         if self.embedder_model:
-            settings.embedder.named(self.embedder_model, MINILM)
+            settings.embedder.named(self.embedder_model, settings.replay_models)
+        if self.custom_instructions and settings.llm.model == RULES:
+            raise InvalidInput(
+                f"{RULES} does not read custom_instructions: leave them out, or configure a"
+                " language model with MEMLANE_LLM__MODEL."
+            )
         recorded = self.answers == "recorded"
         return Wish(self.custom_instructions, self.llm_model, self.embedder_model, recorded)
 
@@ -77,6 +82,14 @@ class SwitchRequest(Request):
     """`force` switches although edits of people, or events that failed this time, are lost."""
 
     force: bool = False
+
+
+def limits(settings: Settings) -> ReplayLimits:
+    return ReplayLimits(
+        log=MOST_EVENTS,
+        open=settings.max_project_replays,
+        waiting=settings.max_project_events,
+    )
 
 
 def replay(found: Shadow) -> dict[str, Any]:

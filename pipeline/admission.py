@@ -31,7 +31,8 @@ class Load:
     """What waits, as of about a second ago.
 
     `ready` leaves out what is parked by an outage: that is no work for anybody yet.
-    `deep` names the lanes over the scope limit; `lanes` counts each project's that are not idle.
+    `deep` names the lanes over the scope limit; `lanes` counts each project's that are not idle,
+    with those of its replays.
     `backlogged`: there was ready work all the time that `drained_per_s` was measured over, so it
     tells what the workers can do and not only what they were asked for.
     """

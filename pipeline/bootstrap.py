@@ -74,6 +74,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
 
 
 def services(settings: Settings, built: Stores) -> Services:
+    allowed = settings.replay_models
     return Services(
         ledger=built.ledger,
         model=build_model(settings.llm, built.ledger.cooldowns),
@@ -86,8 +87,8 @@ def services(settings: Settings, built: Stores) -> Services:
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
         workshop=Workshop.of(
-            lambda name: build_model(settings.llm.named(name, RULES), built.ledger.cooldowns),
-            lambda name: build_embedder(settings.embedder.named(name, MINILM)),
+            lambda name: build_model(settings.llm.named(name, allowed), built.ledger.cooldowns),
+            lambda name: build_embedder(settings.embedder.named(name, allowed)),
         ),
     )
 

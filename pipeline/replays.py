@@ -10,26 +10,28 @@ import structlog
 from pipeline.domain import Scope, Wake
 from pipeline.errors import Conflict, StoreUnavailable
 from pipeline.ledger import Ledger
-from pipeline.ledger.shadows import Shadow, Wish
+from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish
 from pipeline.ledger.switch import Switched
 from pipeline.ports import Dispatcher, Embedder, Vector
 from pipeline.vectors import AT_ONCE, VectorIndex
 
 log = structlog.get_logger()
 
-# A copy is one statement under the scope's lock: so many take about a second.
+# A copy is one statement: so many take about a second.
 MOST_EVENTS = 20_000
 TEXTS_AT_ONCE = 100
 
 
-async def begin(scope: Scope, wish: Wish, *, ledger: Ledger, dispatcher: Dispatcher) -> Shadow:
+async def begin(
+    scope: Scope, wish: Wish, limits: ReplayLimits, *, ledger: Ledger, dispatcher: Dispatcher
+) -> Shadow:
     """Copy the scope's log into a shadow, where the workers take it through the stages again.
 
     Errors: NotFound where there is nothing to replay; Conflict.
     """
-    shadow_id, wake = await ledger.shadows.cast(scope, wish, most=MOST_EVENTS)
+    shadow_id, wake = await ledger.shadows.cast(scope, wish, limits)
     log.info("replay_begun", replay_id=str(shadow_id), recorded=wish.recorded)
-    _kick(wake, shadow_id, dispatcher)
+    _kick(wake, scope.project_id, dispatcher)
     return await ledger.shadows.get(scope.project_id, shadow_id)
 
 
@@ -59,7 +61,7 @@ async def switch(
         vectors=dict(zip(texts, vectors, strict=True)),
         embedder=embedder.name,
     )
-    _kick(switched.wake, shadow_id, dispatcher)
+    _kick(switched.wake, project_id, dispatcher)
     if switched.behind:
         raise Conflict(
             f"{switched.behind} events came since this replay began and are being replayed now:"
@@ -105,6 +107,7 @@ async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
         await index.catch_up(ids[start : start + AT_ONCE])
 
 
-def _kick(wake: Wake | None, shadow_id: UUID, dispatcher: Dispatcher) -> None:
+def _kick(wake: Wake | None, project_id: UUID, dispatcher: Dispatcher) -> None:
+    """Wake a shadow's lane among those of its own project, and not as an idle tenant's."""
     if wake is not None:
-        dispatcher.kick(wake, shadow_id)
+        dispatcher.kick(wake, project_id)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline import calibration
 from pipeline.errors import InvalidInput
@@ -35,23 +35,33 @@ class ModelSettings(BaseModel):
     api_key: SecretStr | None = None
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
 
-    def named(self, model: str, built_in: str) -> ModelSettings:
-        """Another model of the same provider, or the built-in one.
+    def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
+        """The configured model, or another allowed one of its provider, by its exact name.
 
-        Errors: InvalidInput for any other: the key goes to whom it was given for, and nobody else.
+        Errors: InvalidInput for any other name. A part of a model's name may hold the host that
+        is called, so no prefix is enough; and the key is for the configured provider alone.
         """
-        provider = self.model.partition("/")[0] + "/"
-        same = model.startswith(provider) and "://" not in model and provider != "local/"
-        if model not in (self.model, built_in) and not same:
-            known = " or ".join(sorted({self.model, built_in}))
-            others = f", or another model of {provider}" if provider != "local/" else ""
-            raise InvalidInput(f"{model} cannot be had here: name {known}{others}.")
+        provider = self.model.partition("/")[0]
+        names = {self.model} | {one for one in allowed if one.partition("/")[0] == provider}
+        if model not in names:
+            known = " or ".join(sorted(names))
+            raise InvalidInput(
+                f"{model} cannot be used in a replay: name {known}, or have the operator add it to"
+                " MEMLANE_REPLAY_MODELS."
+            )
         return self.model_copy(update={"model": model})
 
 
 def default_workers() -> int:
     """One process per core, for each is bound by one: at most eight, of some 300 MB each."""
     return min(os.cpu_count() or 1, 8)
+
+
+def _names(value: object) -> object:
+    """The names in `a, b`; anything but a text as it is."""
+    if not isinstance(value, str):
+        return value
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 class Settings(BaseSettings):
@@ -92,6 +102,8 @@ class Settings(BaseSettings):
     # Somebody waits for a search: its model has seconds, not a minute.
     reranker: ModelSettings = ModelSettings(model=NO_MODEL, timeout_s=5.0)
     graph: Literal["on", "off"] = "on"
+    # What a replay may name beside the configured models.
+    replay_models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
 
     # What each term of a search score counts for
     search: Weights = Weights()
@@ -119,6 +131,7 @@ class Settings(BaseSettings):
     # Admission
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
     max_project_events: Annotated[int, Field(ge=1)] = 20_000
+    max_project_replays: Annotated[int, Field(ge=1)] = 10
     max_lag_s: Annotated[float, Field(gt=0)] = 3_600.0
     max_key_requests_per_min: Annotated[int, Field(ge=0)] = 6_000
 

@@ -26,8 +26,9 @@ async def begin(request: clients.BeginRequest, api: Given, project: Caller) -> d
     Nobody's reads see the shadow. Cancelled and undone events are left out.
     """
     scope, wish = request.scope(project), request.wish(api.settings)
+    limits = clients.limits(api.settings)
     ledger = api.stores.ledger
-    begun = await use_cases.begin(scope, wish, ledger=ledger, dispatcher=api.dispatcher)
+    begun = await use_cases.begin(scope, wish, limits, ledger=ledger, dispatcher=api.dispatcher)
     return clients.replay(begun)
 
 

@@ -36,7 +36,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Scope, Status
+from pipeline.domain import EventType, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
@@ -131,9 +131,7 @@ class Erasures:
         async with self._engine.begin() as connection:
             lane_ids = await _hold_lanes(connection, own, whose)
             copies = await _drop_shadows(connection, project_id, whose)
-            held = select(memories.c.id).where(
-                memories.c.project_id == project_id, among(memories.c.lane_id, lane_ids)
-            )
+            held = select(memories.c.id).where(among(memories.c.lane_id, lane_ids))
             locked = held.order_by(memories.c.id).with_for_update()
             memory_ids = (await connection.scalars(locked)).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
@@ -204,13 +202,18 @@ async def _hold_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
     theirs = whose_id == whose.id
     apart = select(shadows.c.id).where(shadows.c.project_id == own.project_id)
     mine = and_(lanes.c.project_id == own.project_id, theirs)
+    asked = select(events.c.lane_id).where(
+        events.c.project_id == own.project_id,
+        events.c.event_type != EventType.ADD.value,
+        events.c.completed_at.is_(None),
+    )
     query = select(lanes.c.id, mine.label("mine")).where(
         or_(
             lanes.c.id == own.lane_id,
             mine,
             and_(lanes.c.project_id.in_(apart), theirs),
-            # Where a question over more than one scope may be under way.
-            and_(lanes.c.project_id == own.project_id, whose_id.is_(None), lanes.c.state != "IDLE"),
+            # Where a question over more than one scope is under way.
+            and_(lanes.c.id.in_(asked), whose_id.is_(None)),
         )
     )
     held = (await connection.execute(query.order_by(lanes.c.id).with_for_update())).all()

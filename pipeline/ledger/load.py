@@ -16,33 +16,45 @@ from pipeline.ledger.schema import events, lanes, shadows
 # Long enough to even out batches, short enough to follow a change.
 MEASURED_OVER_S = 10
 
+# The lanes of a replay count as its project's.
+OWNED = lanes.outerjoin(shadows, shadows.c.id == lanes.c.project_id)
+OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
+
 
 class LoadView:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def lanes(self) -> Mapping[UUID, int]:
-        """How many lanes of each project are not idle."""
-        busy = (
-            select(lanes.c.project_id, func.count())
+        """How many lanes of each project are not idle, those of its replays included. A replay has
+        the number of its project.
+        """
+        busy = func.sum(func.count()).over(partition_by=OWNER)
+        query = (
+            select(lanes.c.project_id, busy)
+            .select_from(OWNED)
             .where(lanes.c.state != "IDLE")
-            .group_by(lanes.c.project_id)
+            .group_by(lanes.c.project_id, OWNER)
         )
         async with self._engine.connect() as connection:
-            return {row[0]: row[1] for row in await connection.execute(busy)}
+            return {row[0]: int(row[1]) for row in await connection.execute(query)}
 
     async def look(self, *, scope_events: int) -> Load:
         """The load now; `deep` holds the lanes with at least so many events."""
         depth = lanes.c.accepted_seq - lanes.c.settled_seq
-        # A shadow's work keeps nobody out: no one waits for it but whoever asked for it.
+        # The events of replays have a limit of their own: they refuse no add.
         in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
         busy = and_(lanes.c.state != "IDLE", ~in_shadow)
         waiting = func.sum(depth)
         ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
         by_project = (
-            select(lanes.c.project_id, func.count(), waiting, ready)
-            .where(busy)
-            .group_by(lanes.c.project_id)
+            select(lanes.c.project_id, waiting, ready).where(busy).group_by(lanes.c.project_id)
+        )
+        working = (
+            select(OWNER, func.count())
+            .select_from(OWNED)
+            .where(lanes.c.state != "IDLE")
+            .group_by(OWNER)
         )
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
@@ -58,10 +70,10 @@ class LoadView:
         async with self._engine.connect() as connection:
             projects = (await connection.execute(by_project)).all()
             return Load(
-                projects={row[0]: int(row[2]) for row in projects},
+                projects={row[0]: int(row[1]) for row in projects},
                 deep={row[0]: row[1] for row in await connection.execute(deep)},
-                lanes={row[0]: row[1] for row in projects},
-                ready=sum(int(row[3]) for row in projects),
+                lanes={row[0]: row[1] for row in await connection.execute(working)},
+                ready=sum(int(row[2]) for row in projects),
                 drained_per_s=(await connection.scalar(ended) or 0) / MEASURED_OVER_S,
                 backlogged=await connection.scalar(overdue) or False,
             )

@@ -140,6 +140,8 @@ lanes = Table(
     *_by_owner("lanes"),
 )
 
+NOT_ADD = text("event_type <> 'ADD'")
+
 events = Table(
     "events",
     metadata,
@@ -194,6 +196,8 @@ events = Table(
     ),
     Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+    # Questions and deletes: few among many adds.
+    Index("ix_events_not_add", "project_id", "lane_id", postgresql_where=NOT_ADD),
 )
 
 # Which turns of a lane a delete_all hid: those after `before_seq`, up to `after_seq`.
@@ -308,6 +312,7 @@ memories = Table(
     Index("ix_memories_user", "project_id", "user_id", "created_at"),
     Index("ix_memories_feed", "project_id", "created_at"),
     *_by_owner("memories", "created_at"),
+    Index("ix_memories_lane", "lane_id"),
     # Always asked for by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),

@@ -27,6 +27,7 @@ from pipeline.ledger.schema import (
     memories,
     memory_history,
     messages,
+    projects,
     receipts,
     relations,
     shadows,
@@ -75,23 +76,35 @@ class Shadow:
         return all(status in FINAL for status, count in self.counts.items() if count)
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayLimits:
+    """`log`: events of one replay. Of one project: `open` replays that are neither switched on nor
+    discarded, and `waiting` events of replays.
+    """
+
+    log: int
+    open: int
+    waiting: int
+
+
 class Shadows:
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
         self._engine = engine
         self._grace = grace
 
-    async def cast(self, scope: Scope, wish: Wish, *, most: int) -> tuple[UUID, Wake | None]:
+    async def cast(
+        self, scope: Scope, wish: Wish, limits: ReplayLimits
+    ) -> tuple[UUID, Wake | None]:
         """A shadow of the scope, with its log in a lane of its own: its id, and whom to wake.
 
-        Errors: NotFound where the scope has no event; Conflict where its log is longer than `most`,
-        or where its recorded answers cannot be told apart any more.
+        The scope is not locked: the copy is one statement and so one view of the log, and a switch
+        looks at what has changed since. Errors: NotFound where the scope has no event; Conflict
+        beyond a limit, or where its recorded answers cannot be told apart any more.
         """
         shadow = Scope(uuid4(), scope.user_id, scope.agent_id, scope.app_id, scope.run_id)
         async with self._engine.begin() as connection:
-            await _refuse_log(connection, scope, most)
-            await hold(connection, [scope.lane_id])
-            if wish.recorded:
-                await _refuse_torn(connection, scope.lane_id)
+            await _one_at_a_time(connection, scope.project_id)
+            await _refuse_more(connection, scope, limits)
             await connection.execute(
                 insert(shadows).values(
                     id=shadow.project_id,
@@ -108,6 +121,8 @@ class Shadows:
             copied, wake = await self.copy(connection, scope, shadow)
             if not copied:
                 raise NotFound("These ids have no event that has ended and could be replayed.")
+            if wish.recorded:
+                await _refuse_torn(connection, scope.lane_id)
         return shadow.project_id, wake
 
     async def copy(
@@ -242,10 +257,33 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         await connection.execute(doomed)
 
 
-async def _refuse_log(connection: AsyncConnection, scope: Scope, most: int) -> None:
-    count = await connection.scalar(select(func.count()).where(events.c.lane_id == scope.lane_id))
-    if count and count > most:
-        raise Conflict(f"These ids have {count} events; at most {most} can be replayed at once.")
+async def _one_at_a_time(connection: AsyncConnection, project_id: UUID) -> None:
+    """Count and insert as one: the project's row is locked, though not against its adds."""
+    query = select(projects.c.id).where(projects.c.id == project_id)
+    await connection.execute(query.with_for_update(key_share=True))
+
+
+async def _refuse_more(connection: AsyncConnection, scope: Scope, limits: ReplayLimits) -> None:
+    log = await connection.scalar(select(func.count()).where(events.c.lane_id == scope.lane_id))
+    log = log or 0
+    if log > limits.log:
+        raise Conflict(f"These ids have {log} events; at most {limits.log} can be replayed.")
+    mine = and_(shadows.c.project_id == scope.project_id, shadows.c.switched_at.is_(None))
+    count = await connection.scalar(select(func.count()).select_from(shadows).where(mine)) or 0
+    if count >= limits.open:
+        raise Conflict(
+            f"This project has {count} replays that are neither switched on nor discarded; at most"
+            f" {limits.open} are allowed: switch one on or discard it with DELETE first."
+        )
+    depth = func.sum(lanes.c.accepted_seq - lanes.c.settled_seq)
+    in_replays = lanes.c.project_id.in_(select(shadows.c.id).where(mine))
+    waiting = await connection.scalar(select(depth).where(in_replays, lanes.c.state != "IDLE"))
+    waiting = int(waiting or 0)
+    if waiting and waiting + log > limits.waiting:
+        raise Conflict(
+            f"{waiting} events of this project's replays wait already, this replay has {log}, and"
+            f" at most {limits.waiting} may wait: ask again later, or discard a replay."
+        )
 
 
 async def _refuse_torn(connection: AsyncConnection, lane_id: UUID) -> None:

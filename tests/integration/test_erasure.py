@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from uuid import UUID
 
 import httpx
 import pytest
-from sqlalchemy import func, update
+from sqlalchemy import func, select, update
 
 from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
@@ -27,7 +28,7 @@ from pipeline.ledger.shadows import Wish
 from pipeline.ports import VectorRecord
 from pipeline.vectors import VectorIndex
 from tests.integration.test_api import Service, said, serving
-from tests.support.engine import Engine
+from tests.support.engine import LIMITS, Engine
 from tests.support.raw_look import raw_look
 
 MAYA = Whose("user", "maya-4711")
@@ -162,7 +163,7 @@ async def test_other_users_and_other_tenants_keep_everything(engine: Engine) -> 
 
 async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await furnish(engine)
-    _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), Wish(), most=1000)
+    _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), Wish(), LIMITS)
     assert wake is not None
     await engine.run(wake)  # its lane is under way
     await engine.services.index.catch_up()
@@ -175,6 +176,46 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
 
 EVERYBODY = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
 SHAPE = {"properties": {"home": {"type": "string"}}}
+
+
+class Stopped(Frozen):
+    """The lanes of a worker that is stopped once an answer is saved and not yet settled."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lanes, name)
+
+    async def claim(self, *args: Any) -> Any:
+        return await self._lanes.claim(*args)
+
+    async def settle(self, *args: Any, **values: Any) -> Any:
+        self.reached.set()
+        await self.go_on.wait()
+
+
+async def test_a_saved_answer_that_was_not_settled_goes_with_it(service: Service) -> None:
+    """The worker is stopped between the two; the question names nobody and is answered anew."""
+    engine = service.engine
+    await service.add("I live in Zanzibar.", user_id=MAYA.id, agent_id="bot")
+    await service.add("I live in Bern.", user_id="jon", agent_id="bot")
+    shape = {"properties": {"summary": {"type": "string", "description": "all"}}}
+    body = {"filters": {"agent_id": "bot"}, "schema": shape}
+    asked = (await service.client.post("/v1/exports/", json=body)).json()["id"]
+    stopped = Stopped(engine.ledger.lanes)
+    ledger = replace(engine.ledger, lanes=cast("Lanes", stopped))
+    worker = replace(engine, services=replace(engine.services, ledger=ledger))
+    stage = asyncio.create_task(worker.run(engine.hints.waiting.popleft()))
+    await stopped.reached.wait()
+    stage.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await stage
+    assert "Zanzibar" in str(await engine.ledger.answers.of(engine.project.id, UUID(asked)))
+    await erase(engine)
+    await engine.pass_time(60)
+    await engine.sweep()
+    await engine.drain()
+    assert await raw_look(engine.ledger, WORDS) == {}
+    assert (await service.event(asked))["status"] == "SUCCEEDED"
+    assert "Bern" in str(await engine.ledger.answers.of(engine.project.id, UUID(asked)))
 
 
 @pytest.mark.parametrize("when", ["answered", "being answered", "waiting"])
@@ -321,6 +362,16 @@ async def test_a_vector_written_late_does_not_outlive_what_it_is_of(
     slow.go_on.set()
     await late
     assert await vectors(engine) == set()
+
+
+async def test_an_erasure_waits_for_no_scope_that_holds_nothing_of_it(engine: Engine) -> None:
+    await engine.add("I like tea.", user_id="jon")
+    jons = select(lanes).where(lanes.c.id == engine.scope("jon").lane_id)
+    async with engine.ledger.engine.begin() as other:
+        await other.execute(jons.with_for_update())
+        await erase(engine, Whose("agent", "nobody"))
+        # Its session has not been ended for standing idle, so its lock was held all the time.
+        await other.execute(select(1))
 
 
 async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None:

@@ -33,7 +33,7 @@ from pipeline.ledger.schema import events, receipts, stage_runs
 from pipeline.ledger.shadows import Wish
 from pipeline.ports import ExtractionRequest
 from pipeline.replays import begin
-from tests.support.engine import Engine, build_ledger
+from tests.support.engine import LIMITS, Engine, build_ledger
 from tests.support.scope_dump import changed_lines, dump
 
 DRINKS = ("tea", "rum", "gin", "cola", "water", "milk", "wine", "juice", "mead", "cider")
@@ -137,7 +137,7 @@ async def lived(engine: Engine) -> Engine:
 
 async def replayed(engine: Engine) -> Scope:
     shadow = await begin(
-        engine.scope(), Wish(recorded=True), ledger=engine.ledger, dispatcher=engine.hints
+        engine.scope(), Wish(recorded=True), LIMITS, ledger=engine.ledger, dispatcher=engine.hints
     )
     await engine.drain()
     shadow = await engine.ledger.shadows.get(engine.project.id, shadow.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,8 +23,10 @@ from pipeline.domain import (
     Neighbour,
     Outcome,
     StageName,
+    Wake,
 )
 from pipeline.errors import MalformedAnswer, StoreUnavailable
+from pipeline.ledger.load import LoadView
 from pipeline.ledger.schema import metadata
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
@@ -32,6 +35,12 @@ from tests.integration.test_api import ADD, MAYA, Service, said, serving
 from tests.support.engine import LEASE_S, Engine
 
 REPLAYS = "/v1/replays/"
+REMOTE = {
+    "llm": ModelSettings(model="openai/small"),
+    "embedder": ModelSettings(model="openai/words"),
+    "replay_models": ("openai/big", "openai/other"),
+    "max_project_replays": 3,
+}
 
 
 @dataclass
@@ -67,7 +76,10 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
             built.engine.vectors, services.ledger.memories, services.embedder, buckets=1
         )
         built.engine.services = replace(services, model=Tagged(), index=index)
-        built.app.state.api = replace(built.api, stores=replace(stores, index=index))
+        settings = built.api.settings.model_copy(update=REMOTE)
+        built.app.state.api = replace(
+            built.api, settings=settings, stores=replace(stores, index=index)
+        )
         yield built
 
 
@@ -406,12 +418,6 @@ async def test_a_replay_is_not_half_discarded_while_the_index_is_down(service: S
     assert (await service.client.delete(f"{REPLAYS}{found['id']}/")).status_code == 200
 
 
-REMOTE = {
-    "llm": ModelSettings(model="openai/small"),
-    "embedder": ModelSettings(model="openai/words"),
-}
-
-
 class OtherHash(HashEmbedder):
     """Other vectors, of another length."""
 
@@ -436,9 +442,6 @@ async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Serv
 
     workshop = Workshop.of(build, lambda name: OtherHash())
     engine.services = replace(engine.services, workshop=workshop)
-    service.app.state.api = replace(
-        service.api, settings=service.api.settings.model_copy(update=REMOTE)
-    )
     await service.add("I live in Berlin.")
     await service.add("I like tea.")
     mine = await engine.vectors.list_cols()
@@ -459,9 +462,10 @@ async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Serv
 
 BAD: dict[str, tuple[object, str]] = {
     "nobody": ({}, "at least one of user_id"),
-    "another provider's model": (MAYA | {"llm_model": "azure/big"}, "local/rules"),
-    "a model that is no model": (MAYA | {"llm_model": "local/gpt"}, "local/rules"),
-    "another provider's embedder": (MAYA | {"embedder_model": "openai/x"}, "local/minilm"),
+    "another provider's model": (MAYA | {"llm_model": "azure/big"}, "openai/small"),
+    "a model that is not listed": (MAYA | {"llm_model": "openai/gold"}, "MEMLANE_REPLAY_MODELS"),
+    "the built-in model": (MAYA | {"llm_model": "local/rules"}, "openai/small"),
+    "an embedder that is not listed": (MAYA | {"embedder_model": "openai/x"}, "openai/words"),
     "a recorded answer to a new question": (
         MAYA | {"answers": "recorded", "custom_instructions": "New"},
         "leave out custom_instructions",
@@ -507,3 +511,77 @@ async def test_only_exactly_these_ids_are_replayed(service: Service) -> None:
     assert found["accepted"] == 1
     assert (await switch(service, found["id"])).status_code == 200
     assert await texts(service) == ["Likes rum.", "She Likes tea."]
+
+
+async def test_instructions_that_no_model_reads_are_refused(service: Service) -> None:
+    rules = service.api.settings.model_copy(update={"llm": ModelSettings(model="local/rules")})
+    service.app.state.api = replace(service.api, settings=rules)
+    await service.add("Likes tea.")
+    body = MAYA | {"custom_instructions": "Keep only what she eats."}
+    answer = await service.client.post(REPLAYS, json=body)
+    assert (answer.status_code, "does not read custom_instructions" in said(answer)) == (400, True)
+    assert (await service.client.post(REPLAYS, json=MAYA)).status_code == 200
+
+
+async def test_a_project_has_so_many_open_replays_and_no_more(service: Service) -> None:
+    await service.add("Likes tea.")
+    begun = [service.client.post(REPLAYS, json=MAYA) for _ in range(5)]
+    answers = await asyncio.gather(*begun)
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 409, 409]
+    refused = next(answer for answer in answers if answer.status_code == 409)
+    assert "neither switched on nor discarded; at most 3" in said(refused)
+    await service.engine.drain()
+    done, other, _ = [answer.json()["id"] for answer in answers if answer.status_code == 200]
+    assert (await switch(service, done)).status_code == 200
+    await begun_again(service)
+    assert (await service.client.delete(f"{REPLAYS}{other}/")).status_code == 200
+    await begun_again(service)
+    assert (await service.client.post(REPLAYS, json=MAYA)).status_code == 409
+
+
+async def begun_again(service: Service) -> None:
+    answer = await service.client.post(REPLAYS, json=MAYA)
+    assert answer.status_code == 200, answer.text
+
+
+async def test_the_events_of_all_replays_together_have_a_limit(service: Service) -> None:
+    few = service.api.settings.model_copy(update={"max_project_events": 3})
+    service.app.state.api = replace(service.api, settings=few)
+    for text in ("Likes tea.", "Likes rum."):
+        await service.add(text)
+    await begun(service)
+    refused = await service.client.post(REPLAYS, json=MAYA)
+    assert (refused.status_code, "at most 3 may wait" in said(refused)) == (409, True)
+    await service.engine.drain()
+    await begun(service)
+
+
+async def test_the_lanes_of_replays_count_as_their_projects(service: Service) -> None:
+    """In the look of the API, and in the sweeper's, which knows a lane by the replay it is in."""
+    engine, view = service.engine, LoadView(service.engine.ledger.engine)
+    await service.add("Likes tea.")
+    first, second = await begun(service), await begun(service)
+    project = engine.project.id
+    load = await view.look(scope_events=1)
+    assert (load.lanes, load.projects, load.deep) == ({project: 2}, {}, {})
+    assert await view.lanes() == {UUID(first["id"]): 2, UUID(second["id"]): 2}
+    await engine.add("Likes rum.")
+    assert (await view.look(scope_events=9)).lanes == {project: 3}
+    assert set((await view.lanes()).values()) == {3}
+
+
+async def test_a_replay_is_kicked_in_its_projects_name(service: Service) -> None:
+    kicked: list[UUID] = []
+
+    class Kicks:
+        def kick(self, wake: Wake, project_id: UUID) -> None:
+            kicked.append(project_id)
+            service.engine.hints.kick(wake, project_id)
+
+    await service.add("Likes tea.")
+    service.app.state.api = replace(service.api, dispatcher=Kicks())
+    found = await replayed(service)
+    await service.engine.add("Likes rum.")
+    await service.engine.drain()
+    assert (await switch(service, found["id"])).status_code == 409
+    assert kicked == [service.engine.project.id] * 2

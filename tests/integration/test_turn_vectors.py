@@ -29,7 +29,7 @@ from pipeline.ports import Vector, VectorHit, VectorRecord
 from pipeline.search import Found, Query, search
 from pipeline.settings import Settings
 from pipeline.vectors import Projector, VectorIndex
-from tests.support.engine import Engine
+from tests.support.engine import LIMITS, Engine
 from tests.support.stack import wait_until
 
 # Nothing of it is worth remembering, and no word of the question is in it.
@@ -250,7 +250,7 @@ async def test_of_a_turn_without_end_the_beginning_is_embedded(engine: Engine) -
 async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
     await engine.add(SAID)
     await engine.drain()
-    _, wake = await engine.ledger.shadows.cast(engine.scope(), Wish(), most=10)
+    _, wake = await engine.ledger.shadows.cast(engine.scope(), Wish(), LIMITS)
     assert wake is not None
     await engine.run(wake)
     await engine.drain()

@@ -23,12 +23,14 @@ from pipeline.ledger.lanes import Lanes, session_name
 from pipeline.ledger.projects import Project
 from pipeline.ledger.retention import Retention
 from pipeline.ledger.schema import cooldowns, events, lanes, memories, memory_history
+from pipeline.ledger.shadows import ReplayLimits
 from pipeline.ports import MemoryModel
 from pipeline.vectors import Projector, VectorIndex
 
 LEASE_S, GRACE_S = 5.0, 30.0
 # A worker that lives, as the ledger sees it: its sessions are there.
 WORKER = uuid4()
+LIMITS = ReplayLimits(log=1_000, open=10, waiting=1_000)
 NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 
 

@@ -191,10 +191,17 @@ def test_settings_cannot_be_changed_after_they_are_read() -> None:
         load().port = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("name", ["openai/small", "openai/large", RULES])
-def test_a_model_may_stand_in_for_another_of_its_provider_or_be_the_built_in(name: str) -> None:
+@pytest.mark.parametrize("name", ["openai/small", "openai/large"])
+def test_a_listed_model_may_stand_in_for_the_configured_one(name: str) -> None:
     configured = ModelSettings(model="openai/small", api_base="http://127.0.0.1:9", timeout_s=7)
-    assert configured.named(name, RULES) == configured.model_copy(update={"model": name})
+    allowed = ("openai/large",)
+    assert configured.named(name, allowed) == configured.model_copy(update={"model": name})
+
+
+def test_models_of_replays_are_names_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load().replay_models == ()
+    monkeypatch.setenv("MEMLANE_REPLAY_MODELS", "openai/large, openai/other,")
+    assert load().replay_models == ("openai/large", "openai/other")
 
 
 @pytest.mark.parametrize(
@@ -204,12 +211,20 @@ def test_a_model_may_stand_in_for_another_of_its_provider_or_be_the_built_in(nam
         ("openai/small", "openai-like/small"),
         ("openai/small", "small"),
         ("openai/small", "openai/http://elsewhere"),
+        ("openai/small", "openai/small/../x"),
+        ("openai/small", "openai/small "),
+        ("openai/small", "OpenAI/large"),
         ("openai/small", "local/other"),
+        ("openai/small", RULES),
+        ("openai/small", "azure/listed"),
+        ("bedrock/small", "bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example#:1:runtime/x"),
         ("small", "large"),
         (RULES, "openai/small"),
         (RULES, "local/other"),
     ],
 )
 def test_a_key_goes_to_nobody_but_its_provider(configured: str, name: str) -> None:
-    with pytest.raises(InvalidInput, match="local/rules"):
-        ModelSettings(model=configured, api_key=SecretStr("k")).named(name, RULES)
+    """Not even to a listed model, where it is another provider's."""
+    allowed = ("openai/large", "azure/listed", RULES)
+    with pytest.raises(InvalidInput, match=f"name .*{configured}.*MEMLANE_REPLAY_MODELS"):
+        ModelSettings(model=configured, api_key=SecretStr("k")).named(name, allowed)

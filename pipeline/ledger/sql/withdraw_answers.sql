@@ -1,6 +1,7 @@
 -- Exports and summaries over more than one scope may hold what is being erased, or name it in their
--- filters. Those of other scopes cannot; what is answered is withdrawn, what is being answered is
--- answered anew by whoever claims it next, and a question that names the erased is not asked any more.
+-- filters. Those of other scopes cannot; what is answered is withdrawn, what is being answered, or has
+-- a saved answer that was not settled, is answered anew by the worker that claims it next, and a
+-- question that names the erased is not asked any more.
 WITH asked AS (
     SELECT e.id, e.batch_id, e.lane_id, e.status IN ('PENDING', 'RUNNING') AS open,
            jsonb_path_exists(e.options, '$.** ? (@ == $id)',
@@ -12,6 +13,8 @@ WITH asked AS (
 ), withdrawn AS (
     UPDATE stage_runs SET output = NULL
     WHERE batch_id IN (SELECT batch_id FROM asked WHERE NOT open)
+), unsaved AS (
+    DELETE FROM stage_runs WHERE batch_id IN (SELECT batch_id FROM asked WHERE open)
 ), unasked AS (
     UPDATE events SET
         options = '{}', note = CAST(:note AS text), erased_at = now(),
