@@ -71,6 +71,20 @@ def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
     return {name: storable(value[name]) for name in names}
 
 
+def nullable(shape: Mapping[str, Any]) -> dict[str, Any]:
+    """The shape with null allowed for each scalar: the answer where nothing is known."""
+    match shape["type"]:
+        case "object":
+            parts = {name: nullable(part) for name, part in shape["properties"].items()}
+            return {**shape, "properties": parts}
+        case "array":
+            items = shape["items"]
+            return {**shape, "items": nullable(items) if items["type"] == "object" else items}
+        case kind:
+            words = {"enum": [*shape["enum"], None]} if "enum" in shape else {}
+            return {**shape, "type": [kind, "null"], **words}
+
+
 def storable(value: Any) -> Any:
     """Without what PostgreSQL refuses: NUL, and half an emoji."""
     match value:

@@ -38,7 +38,14 @@ from pipeline.domain import (
     StoredRelation,
 )
 from pipeline.errors import MalformedAnswer, paid
-from pipeline.json_answers import SHOWN_ERRORS, answer_schema, check_number, filled, parsed
+from pipeline.json_answers import (
+    SHOWN_ERRORS,
+    answer_schema,
+    check_number,
+    filled,
+    nullable,
+    parsed,
+)
 from pipeline.lexical.marks import bounded
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
@@ -116,13 +123,14 @@ class PromptedModel:
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
+        shape = nullable(question.shape)
         prompt = prompts.render(
             "distil",
             wishes=prompts.wishes(Instructions(question.instructions)),
-            form=prompts.form(question.shape),
+            form=prompts.form(shape),
             memories=prompts.numbered(memories),
         )
-        return await self._ask(prompt, question.shape, partial(filled, shape=question.shape))
+        return await self._ask(prompt, shape, partial(filled, shape=shape))
 
     async def _ask(
         self,

@@ -456,6 +456,26 @@ async def test_an_object_is_asked_for_in_its_form_and_kept_to_it():
     assert '1: "Ann lives in Rome."' in user.content
 
 
+async def test_what_the_memories_do_not_state_may_be_null():
+    schema = outline(
+        {
+            "properties": {
+                "age": {"type": "integer"},
+                "mood": {"enum": ["good", "bad"], "type": "string"},
+                "pets": {"items": {"properties": {"age": {"type": "number"}}}, "type": "array"},
+            }
+        }
+    )
+    llm = ScriptedLLM('{"age": null, "mood": null, "pets": [{"age": null}]}')
+    answer = await PromptedModel(llm).distil(Question(EventType.EXPORT, {}, schema), [])
+    assert answer.value == {"age": None, "mood": None, "pets": [{"age": None}]}
+    [(system, user)] = llm.asked
+    assert "null" in system.content
+    assert '"type": ["integer", "null"]' in user.content
+    assert '"enum": ["good", "bad", null]' in user.content
+    assert '"type": ["number", "null"]' in user.content
+
+
 async def test_a_property_left_out_is_asked_for_once_more():
     llm = ScriptedLLM("{}", '{"home": "ROME"}')
     answer = await PromptedModel(llm).distil(ASKED, [])

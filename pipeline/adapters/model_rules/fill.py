@@ -14,7 +14,10 @@ WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
 
 
 def fill(question: Question, memories: Sequence[str]) -> dict[str, Any]:
-    """Every property from the memories that fit its name and description, the later first."""
+    """Every property from the memories that fit its name and description, the later first.
+
+    A property no memory fits is null, or an empty list: nothing is known about it.
+    """
     return _object(question.shape, list(memories))
 
 
@@ -49,12 +52,12 @@ def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
     said = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
     match part["type"]:
         case "boolean":
-            return bool(texts)
+            return True if texts else None
         case "integer" | "number":
             found = re.search(r"\d+", said)
-            return int(found[0]) if found else 0
+            return int(found[0]) if found else None
         case "object":
             return _object(part, texts)
         case _:
             words = [word for word in part.get("enum", ()) if word.casefold() in said.casefold()]
-            return (words or [""])[0] if "enum" in part else said
+            return next(iter(words), None) if "enum" in part else said or None
