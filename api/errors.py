@@ -26,6 +26,7 @@ from pipeline.errors import (
     MemlaneError,
     NotFound,
     Overloaded,
+    ProjectGone,
     TransientError,
 )
 
@@ -116,6 +117,7 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
 HANDLERS: dict[int | type[Exception], Handler] = {
     Unauthorized: unauthorized,
+    ProjectGone: unauthorized,
     InvalidInput: invalid,
     RequestValidationError: unreadable,
     Forbidden: forbidden,

@@ -22,7 +22,7 @@ from pipeline.choice import Workshop
 from pipeline.errors import InvalidInput
 from pipeline.guarded import GuardedModel
 from pipeline.ingest import Services
-from pipeline.ledger import Ledger, connect
+from pipeline.ledger import INBOX, LONG, Ledger, connect
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
@@ -36,6 +36,8 @@ from pipeline.webhooks import Courier
 # How long a worker gathers what the index owes before it writes: seconds in which each collection
 # gets one request instead of one an event. Well below the time after which the sweeper helps.
 GATHER_S = 8.0
+# Beside MEMLANE_DATABASE_POOL, opened when they are needed.
+INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
 # How many new objects make a garbage collection: some 10 MB.
 YOUNG = 50_000
 
@@ -118,7 +120,9 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
         batch_tokens=settings.batch_tokens,
         context_messages=settings.context_messages,
     )
-    return Ledger.of(engine, lanes)
+    inbox = connect(url, pool_size=INBOX_CONNECTIONS, name=name, limits=INBOX)
+    long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
+    return Ledger.of(engine, lanes, inbox=inbox, long=long)
 
 
 def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
@@ -135,7 +139,7 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
 def build_retention(settings: Settings, ledger: Ledger) -> Retention:
     days = settings.retention_days
     return Retention(
-        ledger.engine,
+        ledger.long,
         keys_for=timedelta(hours=settings.idempotency_hours),
         outputs_for=None if days is None else timedelta(days=days),
     )

@@ -16,6 +16,7 @@
     ├── LaneLost                  another activation holds the lane: drop the work, change nothing
     ├── MovedOn                   a person changed what a stage had read: work it out once more
     │   └── Outdated                  … or what the saved decisions are about: decide once more
+    ├── ProjectGone               deleted while a process still knew its key
     ├── Forbidden                 the key is good, and may not do this
     ├── Undeliverable             a webhook's receiver gives no answer, or may not be asked
     ├── NotFound                  no such memory, event or project for this key
@@ -123,6 +124,10 @@ class Overloaded(MemlaneError):
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.everybody = everybody
+
+
+class ProjectGone(MemlaneError):
+    """The project that a key opened is deleted."""
 
 
 class Forbidden(MemlaneError):

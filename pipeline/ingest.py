@@ -45,6 +45,7 @@ from pipeline.errors import (
     Outdated,
     PermanentError,
     PoisonCrash,
+    ProjectGone,
     StageError,
     StoreUnavailable,
     TransientError,
@@ -121,10 +122,12 @@ async def accept(
     costs time, never the event.
 
     An add sent again under its idempotency `key` gives the first one's id and adds nothing.
-    Errors: Conflict where the key was used for another add.
+    Errors: Conflict where the key was used for another add; ProjectGone; Overloaded.
     """
     add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
     accepted = await ledger.inbox.accept(add)
+    if not accepted.known:
+        raise ProjectGone("This API key is not valid: its project is deleted.")
     if not accepted.same:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
     telemetry.events_accepted.inc(int(accepted.fresh))

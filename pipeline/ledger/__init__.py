@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
-from sqlalchemy import func, make_url, select, text
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.ledger.answers import Answers
 from pipeline.ledger.books import Books
 from pipeline.ledger.clearing import Clearing
+from pipeline.ledger.connections import INBOX as INBOX
+from pipeline.ledger.connections import LONG as LONG
+from pipeline.ledger.connections import connect as connect
 from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.costs import Costs
 from pipeline.ledger.editing import Editing
@@ -42,6 +44,8 @@ from pipeline.ledger.webhooks import Webhooks
 @dataclass(frozen=True, slots=True)
 class Ledger:
     engine: AsyncEngine
+    long: AsyncEngine
+    inbox_engine: AsyncEngine
     lanes: Lanes
     inbox: GroupCommit
     events: Events
@@ -72,34 +76,47 @@ class Ledger:
     books: Books
 
     @classmethod
-    def of(cls, engine: AsyncEngine, lanes: Lanes) -> Ledger:
-        shadows = Shadows(engine, grace=lanes.grace)
+    def of(
+        cls,
+        engine: AsyncEngine,
+        lanes: Lanes,
+        *,
+        inbox: AsyncEngine | None = None,
+        long: AsyncEngine | None = None,
+    ) -> Ledger:
+        """`inbox`: connections for adds alone, so that no read keeps one waiting. `long`: those of
+        operations whose statements take longer the more they change.
+        """
+        inbox, long = inbox or engine, long or engine
+        shadows = Shadows(long, grace=lanes.grace)
         return cls(
             engine,
+            long,
+            inbox,
             lanes,
-            GroupCommit(lanes),
+            GroupCommit(lanes.on(inbox)),
             Events(engine),
             Memories(engine),
             TurnVectors(engine),
             Histories(engine),
             Editing(engine),
-            Clearing(engine, grace=lanes.grace),
+            Clearing(long, grace=lanes.grace),
             Feedback(engine),
             Answers(engine),
             Owners(engine),
             Passages(engine),
-            Indexes(engine),
+            Indexes(long),
             Graph(engine),
             Projects(engine),
             ApiKeys(engine),
             Members(engine),
-            Removal(engine),
-            Recourse(engine, grace=lanes.grace),
-            Undo(engine),
+            Removal(long),
+            Recourse(long, grace=lanes.grace),
+            Undo(long),
             shadows,
-            Switch(engine, shadows),
-            Recordings(engine),
-            Erasures(engine),
+            Switch(long, shadows),
+            Recordings(long),
+            Erasures(long),
             Webhooks(engine),
             Cooldowns(engine),
             Costs(engine),
@@ -116,38 +133,5 @@ class Ledger:
             return now
 
     async def close(self) -> None:
-        await self.engine.dispose()
-
-
-SESSION = {
-    # A worker that freezes inside a transaction holds its lane's row: nobody could take the lane
-    # over, nor accept into it. No transaction of ours is idle between its statements.
-    "idle_in_transaction_session_timeout": "5000",
-    # A plan is kept from when it was made, and of a table that was small then it reads all rows for
-    # ever after, until the table is analyzed. All that is asked often has an index to go by.
-    "enable_seqscan": "off",
-    # Or a statement whose plan for any values looks dearer than that for these is planned each time
-    # it is asked: BM25 took longer to plan than to compute.
-    "plan_cache_mode": "force_generic_plan",
-    # Whose compiling of a statement costs more than any statement of ours takes.
-    "jit": "off",
-}
-
-
-def connect(url: str, *, pool_size: int, name: str = "memlane") -> AsyncEngine:
-    """An engine for any `postgresql://` URL, whichever driver it names. `name`: what the server
-    calls its connections.
-    """
-    return create_async_engine(
-        make_url(url).set(drivername="postgresql+asyncpg"),
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=30,
-        # The same few again and again: a backend that was just asked has all it needs in the caches
-        # of its core. Taken in turn, they answer 6 % fewer searches (measured, 2 cores).
-        pool_use_lifo=True,
-        connect_args={"server_settings": {**SESSION, "application_name": name}},
-        # Errors would repeat what users said.
-        hide_parameters=True,
-        json_deserializer=orjson.loads,
-    )
+        for engine in {self.engine, self.long, self.inbox_engine}:
+            await engine.dispose()

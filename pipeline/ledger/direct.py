@@ -21,6 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from pipeline.ledger.connections import is_stale, suspect_all
+
 # What a server says that goes down or starts up, before it closes the connection.
 GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotConnectNowError)
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
@@ -40,7 +42,7 @@ class Direct:
     """Each statement is a transaction of its own, and its values are by name as for SQLAlchemy.
 
     Errors are SQLAlchemy's too: IntegrityError, DataError, else DBAPIError; OSError where nobody
-    listens.
+    listens, TimeoutError where nobody answers.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -52,14 +54,22 @@ class Direct:
         """`keep`: cache the compiled statement; not for one that is built for a single use."""
         words, names, constants = (_numbered if keep else _numbered.__wrapped__)(query)
         given = [values[name] if name in values else constants[name] for name in names]
-        pooled, driver = await self._alive()
+        pooled = await self._pooled()
+        driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
         try:
             return await driver.fetch(words, *given, record_class=Record)
         except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
             pooled.invalidate()
             raise
+        except TimeoutError:  # the server did not even say that the time is up
+            suspect_all(self._engine.dialect)
+            pooled.invalidate()
+            raise
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as said:
             error = _as_sqlalchemys(said, gone=driver.is_closed() or isinstance(said, GOING))
+            if is_stale(said):
+                suspect_all(self._engine.dialect)
+                error.connection_invalidated = True
             if error.connection_invalidated:  # or it would be given to the next who asks
                 pooled.invalidate()
             raise error from said
@@ -70,17 +80,6 @@ class Direct:
         """The only row, if there is one."""
         rows = await self.rows(query, values)
         return rows[0] if rows else None
-
-    async def _alive(self) -> tuple[PoolProxiedConnection, asyncpg.Connection[Record]]:
-        """A connection of the pool, and the driver's own inside it."""
-        while True:
-            pooled = await self._pooled()
-            driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
-            if not driver.is_closed():
-                return pooled, driver
-            # The server went away meanwhile; SQLAlchemy would only learn of it from an error.
-            pooled.invalidate()
-            pooled.close()
 
     async def _pooled(self) -> PoolProxiedConnection:
         try:

@@ -93,13 +93,13 @@ class Indexes:
     async def alone(self) -> AsyncIterator[None]:
         """One reindex at a time. Errors: Conflict while another runs."""
         key = {"key": REINDEX_LOCK}
-        async with self._single.connect() as connection:
-            if not await connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), key):
+        # A lock of a transaction, for behind a connection pooler a session is not ours to keep. It
+        # holds no row and no snapshot, so it may be idle for as long as the reindex takes.
+        async with self._engine.begin() as connection:
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+            if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), key):
                 raise Conflict("Another reindex is running.")
-            try:
-                yield
-            finally:
-                await connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+            yield
 
     async def known(self, name: str) -> bool:
         """Whether this index is being built, is whole or is served."""

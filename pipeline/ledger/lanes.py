@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,6 +43,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import LaneLost, MovedOn
 from pipeline.ledger.batches import OPTIONS, batch_of, omission_rows
+from pipeline.ledger.connections import behind_pooler
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
@@ -84,13 +86,14 @@ class Accepted:
     """What an add came to: its event, and whom to wake where it found its lane idle.
 
     Not `fresh`: its key was used before, for `event_id`, and nothing was added. Not `same`: that
-    was another body.
+    was another body. Not `known`: the project is gone, and nothing was added.
     """
 
     event_id: UUID
     wake: Wake | None = None
     fresh: bool = True
     same: bool = True
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +125,23 @@ class Lanes:
         batch_tokens: int,
         context_messages: int,
     ) -> None:
-        # One statement is one transaction: no round trips for BEGIN and COMMIT.
-        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
-        self._direct = Direct(engine)
+        self._use(engine)
         self._lease = timedelta(seconds=lease_s)
         self.grace = timedelta(seconds=queued_grace_s)
         self._batch_events = batch_events
         self._batch_tokens = batch_tokens
         self._context_messages = context_messages
+
+    def on(self, engine: AsyncEngine) -> Lanes:
+        """The same over other connections."""
+        lanes = copy(self)
+        lanes._use(engine)  # noqa: SLF001  its own
+        return lanes
+
+    def _use(self, engine: AsyncEngine) -> None:
+        # One statement is one transaction: no round trips for BEGIN and COMMIT.
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
         """Keep the adds durably, each at the tail of its scope's lane and under its key, in one
@@ -165,15 +177,13 @@ class Lanes:
             "grace": self.grace,
         }
         rows = await self._direct.rows(statement("accept"), values)
-        return [
-            Accepted(
-                row.event_id,
-                Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None,
-                row.fresh,
-                row.same,
-            )
-            for add, row in zip(adds, rows, strict=True)
-        ]
+        by_place = {row.place: row for row in rows}
+        return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
+
+    async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
+        """Which of these lanes another transaction holds at the moment."""
+        rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
+        return {row.id for row in rows}
 
     async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
         """Take the lane for one stage, with its batch; None where the hint is stale, which is no
@@ -413,7 +423,8 @@ class Lanes:
         are so much overdue.
 
         A worker's lanes are due when their leases have run out, or earlier where it is seen to be
-        dead: see `session_name`. Safe from any number of processes at once.
+        dead (see `session_name`; not through a connection pooler, which has sessions of its own).
+        Safe from any number of processes at once.
         """
         async with self._engine.connect() as connection:
             rows = await connection.execute(
@@ -427,6 +438,7 @@ class Lanes:
                     # More than this is left of each lease whose heartbeat is not late.
                     "late": self._lease * (1 - 1.2 / BEATS),
                     "stages": list(StageName),
+                    "sessions": not behind_pooler(self._engine),
                 },
             )
             return [
@@ -445,6 +457,13 @@ def _held(activation: Activation) -> dict[str, Any]:
         "fence": activation.fence,
         "owner": activation.owner,
     }
+
+
+def _accepted(add: Add, row: Any | None) -> Accepted:
+    if row is None:
+        return Accepted(add.event_id, fresh=False, known=False)
+    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+    return Accepted(row.event_id, wake, row.fresh, row.same)
 
 
 def _anew(activation: Activation, state: str) -> Wake | None:

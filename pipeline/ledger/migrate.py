@@ -23,7 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline import settings
 from pipeline.errors import InvalidInput
-from pipeline.ledger import connect
+from pipeline.ledger.connections import UNLIMITED, SettingsMissing, connect
 from pipeline.ledger.indexes import Indexes, index_name
 from pipeline.ledger.projects import Projects
 
@@ -112,7 +112,7 @@ async def _main(arguments: argparse.Namespace) -> None:
     url = configured.database_url
     if url is None:
         raise InvalidInput("MEMLANE_DATABASE_URL is not set: there is no database to migrate.")
-    engine = connect(url.get_secret_value(), pool_size=2)
+    engine = connect(url.get_secret_value(), pool_size=2, limits=UNLIMITED)
     try:
         if arguments.revise:
             await revise(engine, arguments.revise)
@@ -132,5 +132,5 @@ if __name__ == "__main__":
     parser.add_argument("--revise", metavar="MESSAGE")
     try:
         asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry of its own
-    except InvalidInput as error:
+    except (InvalidInput, SettingsMissing) as error:
         sys.exit(str(error))

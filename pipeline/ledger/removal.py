@@ -63,6 +63,9 @@ class Removal:
         """The project and its replays, locked; unless it has to stay."""
         await hold(connection, project.organization_id)
         shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
+        # Nothing is accepted until the end of this, nor afterwards if the project is gone by then.
+        mine = select(projects.c.id).where(projects.c.id == project.id)
+        await connection.execute(mine.with_for_update())
         ids = [project.id, *(await connection.scalars(shadowed)).all()]
         await _refuse_unless_empty(connection, ids)
         await keep_one_admin(

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 from sqlalchemy import select
-from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.ledger.schema import lanes
-from tests.support.engine import Engine
+from pipeline.ledger.schema import events
+from tests.support.engine import Engine, locked
 
-ACCEPTED_WITHIN_S = 15.0
+# Each lane is locked until the test lets it go, or until the server ends the idle transaction.
+WITHIN_S = 30.0
 
 
 async def test_processes_frozen_while_they_undo_keep_nobody_from_being_accepted(
     engine: Engine,
 ) -> None:
-    """As many frozen lanes as the API has writers: a third scope's add must not wait for them."""
-    frozen = ("one", "two")
-    for user in frozen:
+    """As many frozen lanes as the API has writers: another scope's adds do not wait for them."""
+    for user in ("one", "two"):
         await engine.add("I live in Berlin.", user_id=user)
-    held = []
-    for hint in list(engine.hints.waiting):
-        connection = await engine.ledger.engine.connect()
-        await connection.begin()
-        lane = select(lanes.c.id).where(lanes.c.id == hint.lane_id)
-        await connection.execute(lane.with_for_update())  # and here it stops
-        held.append(connection)
-    adds = [
-        asyncio.create_task(engine.add("I moved to Oslo.", user_id=user))
-        for user in (*frozen, "bystander")
-    ]
-    done, _ = await asyncio.wait(adds, timeout=ACCEPTED_WITHIN_S)
-    for connection in held:
-        with contextlib.suppress(SQLAlchemyError):  # cut off meanwhile
-            await connection.close()
-    await asyncio.gather(*adds)
-    assert len(done) == len(adds)
+    async with asyncio.timeout(WITHIN_S), locked(engine, "one"), locked(engine, "two"):
+        mine = [
+            asyncio.create_task(engine.add("I moved to Oslo.", user_id=user))
+            for user in ("one", "two", "one", "two")
+        ]
+        for _ in range(5):
+            await engine.add("I like jazz.", user_id="bystander")
+        assert not any(add.done() for add in mine)
+    await asyncio.gather(*mine)
+
+
+async def test_the_adds_of_a_scope_keep_their_order_behind_a_lock(engine: Engine) -> None:
+    said = [f"I like dish number {n}." for n in range(6)]
+    await engine.add("I live in Berlin.", user_id="one")
+    async with asyncio.timeout(WITHIN_S):
+        async with locked(engine, "one"):
+            adds = [asyncio.create_task(engine.add(text, user_id="one")) for text in said]
+            await engine.add("I like jazz.", user_id="bystander")
+            assert not any(add.done() for add in adds)
+        ids = await asyncio.gather(*adds)
+    query = select(events.c.id).where(events.c.id.in_(ids)).order_by(events.c.seq)
+    async with engine.ledger.engine.connect() as connection:
+        assert (await connection.scalars(query)).all() == ids

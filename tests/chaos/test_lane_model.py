@@ -117,7 +117,8 @@ class LaneMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        project = uuid4()
+        made, _ = self.run(self.ledger.projects.create("test"))
+        project = made.id
         self.projects = [project]
         self.lanes = [ModelLane(Scope(project, user_id=f"u{n}")) for n in range(LANES)]
         self.batches = 0

@@ -10,7 +10,7 @@ from typing import cast
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, func, select, text
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import (
@@ -26,9 +26,12 @@ from pipeline.domain import (
     Usage,
     Wake,
 )
-from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable
+from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable, ProjectGone
 from pipeline.ledger import connect
+from pipeline.ledger import lanes as machine
 from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
+from pipeline.ledger.schema import lanes as lane_rows
+from pipeline.ledger.schema import projects
 from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
@@ -259,6 +262,20 @@ async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
     await wait_until(taken_over, within_s=LEASE_S * 0.2, what="the lane's next worker")
     await engine.drain()
     assert await engine.texts() == ["User lives in Berlin"]
+
+
+async def test_behind_a_pooler_a_worker_without_sessions_is_not_taken_for_dead(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await wait_until(partial(_up_for_a_lease, engine), within_s=30, what="the server's age")
+    await engine.add("I live in Berlin.")
+    engine.worker = uuid4()
+    await engine.claim(engine.hints.waiting.popleft())
+    await engine.pass_time(LEASE_S * 0.7)
+    with monkeypatch.context() as patched:
+        patched.setattr(machine, "behind_pooler", lambda _: True)
+        assert await engine.sweep() == 0
+    assert await engine.sweep() == 1
 
 
 async def _up_for_a_lease(engine: Engine) -> bool:
@@ -581,3 +598,36 @@ async def test_a_lane_in_a_stage_of_a_later_release_is_left_to_that_release(
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1
     assert engine.hints.waiting[0].lane_id == engine.scope("now").lane_id
+
+
+async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) -> None:
+    """Its key may be known to an API process for seconds yet."""
+    ledger = engine.ledger
+    gone = await ledger.projects.add(engine.project.organization_id, "gone")
+    late = replace(engine, project=gone)
+    await ledger.removal.remove(gone)
+    bystander = asyncio.create_task(engine.add("I live in Oslo."))
+    with pytest.raises(ProjectGone):
+        await late.add("I live in Zanzibar.")
+    await bystander
+    assert not await rows_of(late)
+
+
+async def test_an_add_waits_for_a_project_that_is_being_deleted(engine: Engine) -> None:
+    ledger = engine.ledger
+    gone = await ledger.projects.add(engine.project.organization_id, "gone")
+    late = replace(engine, project=gone)
+    async with ledger.engine.begin() as connection:
+        await connection.execute(delete(projects).where(projects.c.id == gone.id))
+        adding = asyncio.create_task(late.add("I live in Zanzibar."))
+        await engine.add("I live in Oslo.")
+        assert not adding.done()
+    with pytest.raises(ProjectGone):
+        await adding
+    assert not await rows_of(late)
+
+
+async def rows_of(engine: Engine) -> int:
+    query = select(func.count()).where(lane_rows.c.project_id == engine.project.id)
+    async with engine.ledger.engine.connect() as connection:
+        return int((await connection.execute(query)).scalar_one())

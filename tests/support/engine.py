@@ -16,7 +16,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain import Activation, AddOptions, Batch, Message, Role, Scope, StageName, Wake
 from pipeline.ingest import Services, accept, run_stage
-from pipeline.ledger import Ledger, connect
+from pipeline.ledger import INBOX, Ledger, connect
 from pipeline.ledger.effects import MemoryEffects
 from pipeline.ledger.events import EventView
 from pipeline.ledger.lanes import Lanes, session_name
@@ -44,7 +44,8 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
         batch_tokens=6000,
         context_messages=10,
     )
-    return Ledger.of(engine, machine)
+    inbox = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=INBOX)
+    return Ledger.of(engine, machine, inbox=inbox)
 
 
 @dataclass(slots=True)

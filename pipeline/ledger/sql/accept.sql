@@ -4,9 +4,15 @@
 -- An add with an idempotency key is accepted only by whoever brings the key first, in this group or
 -- in any process; to all others its row tells which event it was. The conflict's empty update is
 -- what makes a row readable that another commit wrote a moment ago.
+-- A project that is being deleted is waited for, and then accepts nothing: its adds have no row.
 -- What is said is owed a vector, unless it is stored word for word and has that of its memory.
-WITH adds AS (
-    SELECT * FROM unnest(
+WITH project AS MATERIALIZED (
+    SELECT id FROM projects
+    WHERE id = ANY (CAST(:project_ids AS uuid[]))
+    ORDER BY id
+    FOR KEY SHARE
+), adds AS (
+    SELECT a.* FROM unnest(
         CAST(:event_ids AS uuid[]), CAST(:lane_ids AS uuid[]), CAST(:project_ids AS uuid[]),
         CAST(:user_ids AS text[]), CAST(:agent_ids AS text[]), CAST(:app_ids AS text[]),
         CAST(:run_ids AS text[]), CAST(:options AS jsonb[]), CAST(:tokens AS integer[]),
@@ -15,6 +21,7 @@ WITH adds AS (
         event_id, lane_id, project_id, user_id, agent_id, app_id, run_id, options, tokens, said_at,
         key, digest, place
     )
+    JOIN project ON project.id = a.project_id
 ), kept AS (
     INSERT INTO idempotency_keys (project_id, key, digest, event_id)
     SELECT DISTINCT ON (project_id, key) project_id, key, digest, event_id
@@ -68,7 +75,7 @@ WITH adds AS (
     WHERE s.role NOT IN ('system', 'tool') AND s.content ~ '[^[:space:]]'
       AND n.options ->> 'infer' IS DISTINCT FROM 'false' AND n.options #>> '{question,kind}' IS NULL
 )
-SELECT coalesce(k.event_id, a.event_id) AS event_id,
+SELECT a.place, coalesce(k.event_id, a.event_id) AS event_id,
        n.event_id IS NOT NULL AS fresh,
        k.digest IS NULL OR k.digest = a.digest AS same,
        n.fence, n.seq = n.settled_seq + 1 AS woken

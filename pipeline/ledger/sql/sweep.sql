@@ -3,7 +3,7 @@
 -- Only a dead worker's fence is raised: a hint that is merely late stays good, and its double does
 -- no harm. Raising it then would void every hint of a backlog faster than workers reach them.
 -- Of a worker that died no session is left, so its lanes need not wait for their leases to run out:
--- a late heartbeat is enough. A server that has just started has nobody's sessions yet.
+-- a late heartbeat is enough, where `sessions` are the workers' own and not a pooler's. A server that has just started has nobody's sessions yet.
 WITH present AS MATERIALIZED (
     SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity
     WHERE application_name LIKE 'memlane %'
@@ -16,7 +16,7 @@ WITH present AS MATERIALIZED (
       AND CASE
           WHEN due_at < now() THEN state <> 'QUEUED' OR project_id <> ALL (CAST(:patient AS uuid[]))
                                    OR due_at < now() - CAST(:patience AS interval)
-          ELSE state = 'RUNNING' AND owner::text NOT IN (SELECT owner FROM present)
+          ELSE CAST(:sessions AS boolean) AND state = 'RUNNING' AND owner::text NOT IN (SELECT owner FROM present)
                AND pg_postmaster_start_time() < now() - CAST(:lease AS interval)
           END
     ORDER BY due_at

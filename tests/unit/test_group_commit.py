@@ -1,0 +1,147 @@
+"""Which adds share a commit, which wait, and which are refused."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import cast
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+from sqlalchemy.exc import DataError, DBAPIError
+
+from pipeline.domain import AddOptions, Message, Role, Scope
+from pipeline.errors import Overloaded
+from pipeline.ledger.group_commit import GroupCommit
+from pipeline.ledger.lanes import Accepted, Add, Lanes
+
+PROJECT = uuid4()
+WITHIN_S = 30.0
+
+
+def add(user_id: str, said: str = "hello") -> Add:
+    scope = Scope(PROJECT, user_id=user_id)
+    return Add(uuid4(), scope, [Message(Role.USER, said)], AddOptions(), tokens=1)
+
+
+def refusal() -> DBAPIError:
+    return DataError(None, None, asyncpg.DataError("a value"))
+
+
+class Slow:
+    """Lanes whose commits take until the test ends them, and whose rows may be locked."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[str]] = []
+        self.ends: dict[str, asyncio.Event] = {}
+        self.held: set[UUID] = set()
+        self.begun = asyncio.Condition()
+
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        said = [one.messages[0].content for one in adds]
+        self.groups.append(said)
+        async with self.begun:
+            self.begun.notify_all()
+        for word in said:
+            if word in self.ends:
+                await self.ends[word].wait()
+        if any(one.scope.lane_id in self.held for one in adds):
+            raise DBAPIError(None, None, asyncpg.LockNotAvailableError("locked"))
+        if "refused" in said:
+            raise refusal()
+        return [Accepted(one.event_id) for one in adds]
+
+    async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
+        return self.held & set(lane_ids)
+
+    async def until(self, *said: str) -> None:
+        """Return once each of these is in a group."""
+        async with asyncio.timeout(WITHIN_S), self.begun:
+            await self.begun.wait_for(
+                lambda: set(said) <= {word for g in self.groups for word in g}
+            )
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+def inbox_of(slow: Slow, **options: float) -> GroupCommit:
+    return GroupCommit(cast("Lanes", slow), **options)  # type: ignore[arg-type]
+
+
+async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow: Slow) -> None:
+    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event()}
+    first = asyncio.create_task(inbox.accept(add("maya", "first")))
+    await slow.until("first")
+    later = [asyncio.create_task(inbox.accept(add("maya", said))) for said in ("second", "third")]
+    await inbox.accept(add("noor", "other"))  # by the second writer
+    assert slow.groups == [["first"], ["other"]]
+    slow.ends["first"].set()
+    await asyncio.gather(first, *later)
+    assert slow.groups == [["first"], ["other"], ["second", "third"]]
+
+
+async def test_a_locked_lane_holds_up_no_other(slow: Slow) -> None:
+    inbox = inbox_of(slow)
+    locked = add("locked", "mine")
+    slow.held = {locked.scope.lane_id}
+    waiting = [asyncio.create_task(inbox.accept(locked)) for _ in range(3)]
+    async with asyncio.timeout(WITHIN_S):
+        await asyncio.gather(*(inbox.accept(add(f"user-{n}")) for n in range(100)))
+    assert not any(one.done() for one in waiting)
+    slow.held = set()
+    await asyncio.gather(*waiting)
+
+
+async def test_a_lane_that_stays_locked_is_refused_and_open_again_afterwards(slow: Slow) -> None:
+    inbox = inbox_of(slow, locked_for_s=0.0)
+    locked = add("locked")
+    slow.held = {locked.scope.lane_id}
+    with pytest.raises(Overloaded, match="undo") as refused:
+        await inbox.accept(locked)
+    assert refused.value.everybody
+    slow.held = set()
+    await inbox.accept(add("locked"))
+
+
+async def test_one_bad_add_fails_alone(slow: Slow) -> None:
+    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event(), "second": asyncio.Event()}
+    busy = [asyncio.create_task(inbox.accept(add(word, word))) for word in slow.ends]
+    await slow.until(*slow.ends)
+    together = [
+        asyncio.create_task(inbox.accept(add(said, said))) for said in ("a", "refused", "b")
+    ]
+    await asyncio.sleep(0)
+    for end in slow.ends.values():
+        end.set()
+    results = await asyncio.gather(*together, return_exceptions=True)
+    assert [isinstance(one, DataError) for one in results] == [False, True, False]
+    assert ["a", "refused", "b"] in slow.groups
+    await asyncio.gather(*busy)
+
+
+async def test_what_a_caller_no_longer_waits_for_is_not_written(slow: Slow) -> None:
+    inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event()}
+    first = asyncio.create_task(inbox.accept(add("maya", "first")))
+    await slow.until("first")
+    given_up = asyncio.create_task(inbox.accept(add("maya", "given up")))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    slow.ends["first"].set()
+    await first
+    await inbox.accept(add("maya", "last"))
+    assert slow.groups == [["first"], ["last"]]
+
+
+async def test_the_queue_is_bounded(slow: Slow) -> None:
+    inbox, slow.ends = inbox_of(slow, most_waiting=3), {"hello": asyncio.Event()}
+    waiting = [asyncio.create_task(inbox.accept(add("maya"))) for _ in range(3)]
+    await slow.until("hello")
+    with pytest.raises(Overloaded):
+        await inbox.accept(add("noor"))
+    slow.ends["hello"].set()
+    await asyncio.gather(*waiting)
+    await inbox.accept(add("noor"))
