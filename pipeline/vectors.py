@@ -356,3 +356,5 @@ class Projector:
                         await self._index.catch_up(piece)
             except (StageError, SQLAlchemyError, OSError) as error:
                 log.warning("projections_owed", error=type(error).__name__)
+            except Exception as error:
+                log.error("projector_crashed", exc_info=error)

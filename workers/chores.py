@@ -13,6 +13,7 @@ from pipeline import bootstrap, erasure, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.errors import StageError
 from pipeline.settings import Settings
+from workers.watchdog import end_with
 
 log = structlog.get_logger()
 
@@ -22,6 +23,8 @@ Chore = Callable[[], Awaitable[object]]
 # may wait a while.
 OWED_FOR_S, TURNS_OWED_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
+# Far beyond what one run takes: an erasure goes on where it was cut off.
+CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
 
 
 @asynccontextmanager
@@ -45,10 +48,19 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
             await stores.turns.refit(limit=TURNS_AT_ONCE)
             await stores.turns.catch_up(owed_for_s=TURNS_OWED_FOR_S, limit=TURNS_AT_ONCE)
 
-    tasks = [
-        asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s))
-        for chore in (erase, repair, embed, stores.ledger.books.fold, courier.deliver)
+    courses = [
+        (erase, LONG_CHORE_S),
+        (repair, CHORE_S),
+        (embed, CHORE_S),
+        (stores.ledger.books.fold, CHORE_S),
+        (courier.deliver, CHORE_S),
     ]
+    tasks = [
+        asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
+        for chore, limit_s in courses
+    ]
+    for task in tasks:
+        task.add_done_callback(end_with)
     yield
     for task in tasks:
         task.cancel()
@@ -56,10 +68,19 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     await sender.close()
 
 
-async def _again_and_again(chore: Chore, *, pause_s: float) -> None:
-    while True:
-        try:
+async def attempt(chore: Chore, *, limit_s: float) -> None:
+    """Do it once, within the time given. What it raises is logged: the next try may go better."""
+    name = getattr(chore, "__name__", type(chore).__name__)
+    try:
+        async with asyncio.timeout(limit_s):
             await chore()
-        except (StageError, SQLAlchemyError, OSError) as error:
-            log.warning("chore_waits", error=type(error).__name__)
+    except (StageError, SQLAlchemyError, OSError) as error:
+        log.warning("chore_waits", chore=name, error=type(error).__name__)
+    except Exception as error:
+        log.error("chore_crashed", chore=name, exc_info=error)
+
+
+async def _again_and_again(chore: Chore, *, pause_s: float, limit_s: float) -> None:
+    while True:
+        await attempt(chore, limit_s=limit_s)
         await asyncio.sleep(pause_s)

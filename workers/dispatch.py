@@ -36,7 +36,9 @@ class CeleryDispatcher:
 
     def __init__(self, app: Celery) -> None:
         self._app = app
-        errors = app.connection_for_write().connection_errors
+        connection = app.connection_for_write()
+        # Out of reach, or there and refusing to write: Redis without memory, or a replica.
+        errors = (*connection.connection_errors, *connection.channel_errors)
         self._away: tuple[type[Exception], ...] = (OperationalError, OSError, *errors)
 
     def publish(self, wake: Wake, queue: str) -> bool:
@@ -44,7 +46,7 @@ class CeleryDispatcher:
         try:
             hint = (str(wake.lane_id), wake.fence)
             self._app.send_task(task_name(wake.stage), args=hint, queue=queue, **BARE)
-        except (OperationalError, OSError) as error:
+        except self._away as error:
             telemetry.kicks_failed.inc()
             log.warning("kick_failed", lane_id=str(wake.lane_id), error=type(error).__name__)
             return False
@@ -111,9 +113,16 @@ class BackgroundDispatcher:
 
     def _run(self) -> None:
         while (hint := self._waiting.get()) is not None:
-            pause_s = FIRST_PAUSE_S
-            while not self._dispatcher.publish(*hint) and not self._closed.wait(pause_s):
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            try:
+                self._publish(hint)
+            except Exception as error:
+                telemetry.kicks_failed.inc()
+                log.error("kick_crashed", exc_info=error)
+
+    def _publish(self, hint: Hint) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._dispatcher.publish(*hint) and not self._closed.wait(pause_s):
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
 class FairDispatcher:

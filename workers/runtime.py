@@ -25,6 +25,7 @@ from pipeline.ingest import Services, run_stage
 from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
 from workers.quarantine import Quarantine
+from workers.watchdog import end_with
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -154,6 +155,8 @@ class Runtime:
             self._loop.start(self._leases.beat()),
             *(self._loop.start(projector.run()) for projector in projectors if projector),
         ]
+        for task in self._background:
+            task.add_done_callback(end_with)
 
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         """Begin a stage and return as soon as there is room for another, so that no hint is taken

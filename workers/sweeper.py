@@ -12,13 +12,13 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 import structlog
 import uvloop
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.ledger import Ledger
@@ -29,6 +29,7 @@ from workers import chores
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import queue_of
+from workers.watchdog import Watchdog
 
 log = structlog.get_logger()
 
@@ -37,6 +38,8 @@ LANES_A_TICK = 1_000
 # So many hints in a queue explain why one of it is late; then it is given up only after a minute.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
+# One part of a tick at most: more than a statement's limit and the broker's.
+PART_S = 20.0
 
 
 class Sweeper:
@@ -53,11 +56,13 @@ class Sweeper:
         self._back_at: datetime | None = None
         # How many parked lanes the next tick resumes; 0 while no outage is being got over.
         self._ramp = 0
+        self.ticks = 0
 
     async def tick(self) -> None:
-        await self.resume()
-        await self.requeue()
-        await self.let_go()
+        """Each part by itself: trouble with the broker stops only what needs the broker."""
+        for part in (self.resume, self.requeue, self.let_go):
+            await chores.attempt(part, limit_s=PART_S)
+        self.ticks += 1
 
     async def resume(self) -> None:
         """Lanes parked by a provider's outage: one at a time to probe it, and once it is back more
@@ -115,12 +120,33 @@ class Sweeper:
             log.info("retention_over", keys=keys, outputs=outputs)
 
 
+@dataclass(slots=True)
+class Ticks:
+    """The sweeper as the watchdog sees it: it has to tick, and takes no hints."""
+
+    sweeper: Sweeper
+    taken: int = 0
+    done: int = 0
+    _seen: int = -1
+
+    def turned(self) -> bool:
+        before, self._seen = self._seen, self.sweeper.ticks
+        return self._seen != before
+
+    def running(self) -> str | None:
+        """No stage of a lane."""
+        return None
+
+
+def watchdog_of(sweeper: Sweeper, *, stuck_s: float) -> Watchdog:
+    """Ends the process once no tick has come to an end for longer than one can take."""
+    longest = max(stuck_s, 4 * PART_S)
+    return Watchdog(Ticks(sweeper), lambda: None, most=1, stuck_s=longest)
+
+
 async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: float) -> None:
     while not stopped.is_set():
-        try:
-            await sweeper.tick()
-        except (SQLAlchemyError, OSError) as error:
-            log.warning("ledger_unreachable", error=type(error).__name__)
+        await sweeper.tick()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(every_s):
                 await stopped.wait()
@@ -140,8 +166,11 @@ async def run(ready_file: Path | None) -> None:
         asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     if ready_file:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
+    watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
+    watchdog.start()
     async with chores.under_way(configured, stores):
         await sweep_until(stopped, sweeper, every_s=configured.sweep_s)
+    watchdog.close()
     await stores.close()
 
 

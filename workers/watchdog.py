@@ -60,6 +60,21 @@ class Suspicion:
         return "nothing_taken" if self._starving >= self._looks else None
 
 
+class Background(Protocol):
+    """A task, of asyncio or of a thread pool."""
+
+    def cancelled(self) -> bool: ...
+
+    def exception(self) -> BaseException | None: ...
+
+
+def end_with(task: Background) -> None:
+    """A callback of a task without end: where it raises, the process ends, to be started anew."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("background_task_died", exc_info=error)
+        os._exit(EXIT_CODE)
+
+
 class Watched(Protocol):
     """What is asked of the worker's runtime."""
 

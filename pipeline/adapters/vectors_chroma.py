@@ -188,7 +188,10 @@ class Chroma:
             raise CollectionMissing("Chroma knows no such collection.")
         if not response.ok:
             raise StoreUnavailable(f"Chroma answered {response.status}.")
-        return orjson.loads(content) if content else None
+        try:
+            return orjson.loads(content) if content else None
+        except orjson.JSONDecodeError as error:  # a proxy's page, with status 200
+            raise StoreUnavailable("Chroma's answer is not JSON.") from error
 
 
 def _stored(payload: Mapping[str, str | int]) -> dict[str, str | int]:

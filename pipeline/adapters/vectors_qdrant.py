@@ -151,7 +151,10 @@ class Qdrant:
             raise CollectionMissing("Qdrant knows no such collection.")
         if response.is_error and response.status_code != fine:
             raise StoreUnavailable(f"Qdrant answered {response.status_code}.")
-        return orjson.loads(response.content).get("result")
+        try:
+            return orjson.loads(response.content).get("result")
+        except (orjson.JSONDecodeError, AttributeError) as error:  # a proxy's page, with status 200
+            raise StoreUnavailable("Qdrant's answer is not a JSON object.") from error
 
 
 def _of(name: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pipeline.errors import Overloaded
 from pipeline.ledger.connections import is_locked
@@ -139,10 +139,10 @@ class GroupCommit:
         """Write a group and answer its callers; or return why it was not written."""
         if not group:
             return None
-        try:
-            accepted = await self.lanes.accept([waiting.add for waiting in group])
-        except BaseException as error:  # noqa: BLE001  each caller is told
-            return error
+        adds = [waiting.add for waiting in group]
+        [accepted] = await asyncio.gather(self.lanes.accept(adds), return_exceptions=True)
+        if isinstance(accepted, BaseException):
+            return accepted
         for waiting, one in zip(group, accepted, strict=True):
             if not waiting.kept.done():  # its caller went away; the add is kept all the same
                 waiting.kept.set_result(one)
@@ -152,7 +152,7 @@ class GroupCommit:
         """Try the adds of locked lanes beside the writers; the others are returned."""
         try:
             locked = await self.lanes.locked({waiting.lane_id for waiting in group})
-        except Exception:  # noqa: BLE001  then they are all tried again, and raise it themselves
+        except (SQLAlchemyError, OSError):  # then all are tried again, and meet the same
             locked = set()
         for lane_id in locked:
             self._retry([waiting for waiting in group if waiting.lane_id == lane_id])

@@ -20,8 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("api", "workers", "pipeline", "deploy")
 LONGEST_FILE = 600
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
-# The stage boundary, and the API's last resort.
-BLIND_CATCHES = {"pipeline/ingest.py", "api/errors.py"}
+# The stage boundary, the API's last resort, and three loops that have to go on whatever one round
+# raises: the sweeper's work, the projector, and the thread that publishes hints.
+BLIND_CATCHES = {
+    "pipeline/ingest.py",
+    "api/errors.py",
+    "workers/chores.py",
+    "pipeline/vectors.py",
+    "workers/dispatch.py",
+}
 
 
 def _lines(*command: str) -> list[str]:
@@ -143,7 +150,7 @@ def _is_blind(node: ast.AST) -> bool:
     )
 
 
-def test_exceptions_are_caught_by_name_but_in_the_two_places_that_are_boundaries() -> None:
+def test_exceptions_are_caught_by_name_but_in_the_places_that_are_boundaries() -> None:
     blind = [
         place
         for path in sources()

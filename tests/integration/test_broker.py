@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ from deploy.stack.servers import Redis
 from pipeline.domain import AddOptions, Message, Role, StageName, Wake
 from pipeline.ledger.lanes import Add
 from pipeline.settings import Settings
-from tests.support.engine import Engine
+from tests.support.engine import GRACE_S, Engine
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import MOST_LANES, QUEUES
@@ -92,3 +93,26 @@ async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
     await queue_up(engine, MOST_LANES[0] + 1)
     await sweeper.tick()  # a blank broker
     assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}
+
+
+async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
+    engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
+) -> None:
+    """Redis at maxmemory answers, and refuses every write."""
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
+    await sweeper.tick()
+    await queue_up(engine, 1)
+    await engine.pass_time(GRACE_S + 1)
+    before = await broker.config_get("maxmemory")
+    await broker.config_set("maxmemory", 1)
+    try:
+        assert not await asyncio.to_thread(
+            dispatcher.publish, Wake(uuid4(), 0, StageName.EXTRACT), QUEUES[0]
+        )
+        assert not await asyncio.to_thread(dispatcher.forgot)
+        await sweeper.requeue()
+        assert await depths(broker) == {}
+    finally:
+        await broker.config_set("maxmemory", before["maxmemory"] or 0)
+    await sweeper.requeue()
+    assert await depths(broker) == {QUEUES[0]: 1}

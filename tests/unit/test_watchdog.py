@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import cast
 
 import pytest
 
+from workers.sweeper import Sweeper, Ticks
 from workers.watchdog import EXIT_CODE, Look, Suspicion, Watchdog
 
 FINE = Look(turned=True, moved=True, full=False, backlog=5)
@@ -79,3 +81,15 @@ def test_a_look_compares_with_the_one_before() -> None:
     assert not watchdog.look().moved
     runtime.done += 1
     assert watchdog.look() == Look(turned=False, moved=True, full=False, backlog=7)
+
+
+class Sweeping:
+    ticks = 0
+
+
+def test_a_sweeper_turns_as_long_as_it_ticks() -> None:
+    sweeping = Sweeping()
+    ticks = Ticks(cast("Sweeper", sweeping))
+    assert [ticks.turned(), ticks.turned()] == [True, False]
+    sweeping.ticks += 1
+    assert ticks.turned()

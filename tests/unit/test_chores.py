@@ -1,0 +1,97 @@
+"""Background work that meets an error nobody expected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from pipeline.domain import Scope
+from pipeline.vectors import Projector, VectorIndex
+from tests.support.stack import wait_until
+from workers import chores
+from workers.dispatch import CeleryDispatcher
+from workers.sweeper import Sweeper
+
+WITHIN_S = 10.0
+
+
+class Broken(Exception):
+    """Not among the errors that stores and the ledger are known to raise."""
+
+
+async def test_a_chore_that_raises_is_tried_again() -> None:
+    tries = 0
+
+    async def chore() -> None:
+        nonlocal tries
+        tries += 1
+        raise Broken
+
+    async def tried_again() -> bool:
+        return tries >= 2
+
+    task = asyncio.create_task(chores._again_and_again(chore, pause_s=0.0, limit_s=1.0))
+    await wait_until(tried_again, within_s=WITHIN_S, what="a second try")
+    assert not task.done()
+    task.cancel()
+
+
+async def test_a_chore_that_hangs_is_given_up() -> None:
+    async with asyncio.timeout(WITHIN_S):
+        await chores.attempt(asyncio.Event().wait, limit_s=0.0)
+
+
+async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
+    seen: list[UUID] = []
+
+    class Index:
+        def collection(self, _: Scope) -> str:
+            return "one"
+
+        async def catch_up(self, ids: Iterable[UUID]) -> int:
+            seen.extend(ids)
+            raise Broken
+
+    projector = Projector(cast("VectorIndex", Index()))
+    running = asyncio.create_task(projector.run())
+    scope, ids = Scope(uuid4(), user_id="maya"), [uuid4(), uuid4()]
+    for one in ids:
+        projector.owe(scope, [one])
+
+        async def tried(wanted: UUID = one) -> bool:
+            return wanted in seen
+
+        await wait_until(tried, within_s=WITHIN_S, what="the projector's try")
+    assert not running.done()
+    running.cancel()
+
+
+@pytest.mark.parametrize("broken", ["resume", "requeue", "let_go"])
+async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    done: list[str] = []
+
+    def part(name: str) -> Callable[..., Any]:
+        async def run(_: Sweeper) -> None:
+            done.append(name)
+            if name == broken:
+                raise Broken
+
+        return run
+
+    parts = ["resume", "requeue", "let_go"]
+    for name in parts:
+        monkeypatch.setattr(Sweeper, name, part(name))
+    nothing: Any = SimpleNamespace(now=None, lanes=None, cooldowns=None)
+    nothing.engine = SimpleNamespace()
+    nothing.engine.execution_options = lambda **_: None
+    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing)
+    await sweeper.tick()
+    assert done == parts
+    assert sweeper.ticks == 1
