@@ -319,11 +319,15 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """What a hint says: this lane, as of this fence, has this stage to do."""
+    """What a hint says: this lane, as of this fence, has this stage to do.
+
+    `at_once`: a caller waits for the event, so the worker goes on without a message in between.
+    """
 
     lane_id: UUID
     fence: int
     stage: StageName
+    at_once: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

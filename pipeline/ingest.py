@@ -280,7 +280,7 @@ async def _advance(activation: Activation, batch: Batch, services: Services) -> 
             log.info("decisions_outdated")
             return await services.ledger.lanes.reconsider(activation)
         if wake is not None:
-            return wake
+            return replace(wake, at_once=not batch.options.infer)
     return await _settle(activation, batch, _success(batch), services)
 
 

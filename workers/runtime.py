@@ -172,11 +172,16 @@ class Runtime:
         stage.add_done_callback(self._over)
 
     async def _stage(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        following = await run_stage(
-            wake, owner=self.owner, services=self._services, leases=self._leases
-        )
+        following = await self._run(wake)
+        # Between two stages the lane is queued as after any stage: a worker that dies here loses
+        # nothing, the sweeper sends the hint.
+        while following is not None and following.at_once:
+            following = await self._run(following)
         if following is not None:
             then(following)
+
+    async def _run(self, wake: Wake) -> Wake | None:
+        return await run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
 
     def _over(self, stage: asyncio.Task[None]) -> None:
         self._stages.remove(stage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -48,6 +49,28 @@ def runtime(stages: Stages) -> Iterator[Runtime]:
     made = Runtime(Settings(database_url=NOWHERE, vectors="pgvector", worker_concurrency=2), "w")
     yield made
     made.close()
+
+
+def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stages: list[StageName] = []
+
+    async def run(wake: Wake, **_: Any) -> Wake | None:
+        stages.append(wake.stage)
+        return {
+            StageName.EXTRACT: replace(NEXT, at_once=True),
+            StageName.RETRIEVE: Wake(HINT.lane_id, 1, StageName.APPLY),
+        }[wake.stage]
+
+    monkeypatch.setattr(runtimes, "run_stage", run)
+    runtime = Runtime(Settings(database_url=NOWHERE, vectors="pgvector"), "w")
+    published: list[Wake] = []
+    runtime.begin(HINT, published.append)
+    runtime.finish()
+    runtime.close()
+    assert stages == [StageName.EXTRACT, StageName.RETRIEVE]
+    assert [wake.stage for wake in published] == [StageName.APPLY]
 
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
