@@ -10,12 +10,28 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
+# What Python's `is_global` of some releases lets pass: providers' own services, relays that were
+# given up, site-local and documentation addresses.
+CLOSED = tuple(
+    ipaddress.ip_network(network)
+    for network in (
+        "168.63.129.16/32",
+        "192.0.0.0/24",
+        "192.88.99.0/24",
+        "fec0::/10",
+        "3fff::/20",
+    )
+)
+
+
 def is_public(address: Address) -> bool:
     """False for private, loopback, link-local, shared, reserved and multicast ones, and for IPv6
     addresses that lead to such an IPv4 one.
     """
     if isinstance(address, ipaddress.IPv6Address) and (inner := _inside(address)) is not None:
         return is_public(inner)
+    if any(address in network for network in CLOSED):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 

@@ -18,7 +18,8 @@
     │   └── Outdated                  … or what the saved decisions are about: decide once more
     ├── ProjectGone               deleted while a process still knew its key
     ├── Forbidden                 the key is good, and may not do this
-    ├── Undeliverable             a webhook's receiver gives no answer, or may not be asked
+    ├── Undeliverable             a webhook's receiver cannot be reached, or may not be asked
+    │   └── Unanswered                it does not answer within the time
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  a good request that comes too late, or contradicts what is kept
 
@@ -136,6 +137,10 @@ class Forbidden(MemlaneError):
 
 class Undeliverable(MemlaneError):
     """A webhook's receiver gave no answer, or is not to be asked; the text goes to its log."""
+
+
+class Unanswered(Undeliverable):
+    """A webhook's receiver took longer than a try may take."""
 
 
 class NotFound(MemlaneError):

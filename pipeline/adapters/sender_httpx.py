@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipeline.addresses import Address, is_public
-from pipeline.errors import Undeliverable
+from pipeline.errors import Unanswered, Undeliverable
 
-CONNECTIONS = 32
+# As many as a courier has tries under way.
+CONNECTIONS = 64
 
 
 class HttpSender:
@@ -39,7 +40,9 @@ class HttpSender:
             async with asyncio.timeout(self._timeout_s):
                 return await self._post(url, body, headers)
         except TimeoutError:
-            raise Undeliverable(f"No answer within {self._timeout_s:g} s.") from None
+            raise Unanswered(f"No answer within {self._timeout_s:g} s.") from None
+        except httpx.TimeoutException:
+            raise Unanswered(f"No answer within {self._timeout_s:g} s.") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
             raise Undeliverable(f"Not reached: {type(error).__name__}.") from error
 

@@ -40,6 +40,8 @@ webhooks = Table(
     Column("is_active", Boolean, nullable=False, server_default="true"),
     # Deliveries given up since one arrived; too many of them and the webhook is switched off.
     Column("dead_in_a_row", SmallInteger, nullable=False, server_default="0"),
+    # Tries without any answer since it was made or switched on; NULL once it has answered.
+    Column("silent_tries", SmallInteger, server_default="0"),
     Column("disabled_reason", Text),
     Column("created_at", TIME, nullable=False, server_default=func.now()),
     Column("updated_at", TIME, nullable=False, server_default=func.now()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,6 +22,10 @@ NO_SUCH_DELIVERY = "Delivery not found: the log keeps them for a week."
 MOST_WEBHOOKS = 100
 KEPT_FOR = timedelta(days=7)
 FORGOTTEN_AT_ONCE = 1_000
+# What a webhook may owe.
+MOST_OWED = 10_000
+# A webhook that has never answered is tried for at least so long.
+SILENT_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Try:
     """A delivery in a courier's hands: `sent_at` is the ledger's time in unix seconds."""
 
     id: UUID
+    webhook_id: UUID
     attempt: int
     url: str
     secret: str
@@ -73,6 +78,11 @@ class Verdict:
     status_code: int | None = None
     error: str | None = None
     gone: bool = False
+    timed_out: bool = False
+
+    @property
+    def answered(self) -> bool:
+        return self.status_code is not None
 
 
 class Webhooks:
@@ -105,13 +115,17 @@ class Webhooks:
         """Errors: NotFound."""
         changed = dict(values) | {"updated_at": func.now()}
         if values.get("is_active"):
-            changed |= {"dead_in_a_row": 0, "disabled_reason": None}
+            changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
         query = update(webhooks).where(_one(project_id, webhook_id)).values(changed)
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
     async def remove(self, project_id: UUID, webhook_id: UUID) -> None:
         """With all it still owes. Errors: NotFound."""
+        # Deliveries first, then their webhook, as a courier locks them when a try ends.
+        mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
+        owed = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
+        await self._rows(owed.returning(webhook_deliveries.c.id))
         query = delete(webhooks).where(_one(project_id, webhook_id))
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
@@ -149,15 +163,35 @@ class Webhooks:
 
     # What a courier asks
 
-    async def claim(self, *, limit: int, each: int, lease: timedelta) -> list[Try]:
-        """Deliveries that are due, at most so many and so many of each webhook; they are the
-        caller's until the lease ends.
-        """
-        values = {"limit": limit, "each": each, "lease": lease}
-        rows = await self._rows(statement("claim_deliveries"), values)
-        return [Try(r.id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows]
+    async def claim(
+        self,
+        *,
+        limit: int,
+        each: int,
+        each_project: int,
+        lease: timedelta,
+        under_way: Sequence[UUID] = (),
+        slow: Collection[UUID] = (),
+    ) -> list[Try]:
+        """Deliveries that are due, project by project in turn; the caller's until the lease ends.
 
-    async def end(self, done: Try, verdict: Verdict, *, most_dead: int) -> None:
+        `each` and `each_project` are how many a webhook and a project may have under way, with
+        those of the caller (`under_way`: their webhooks) counted; a `slow` webhook may have one.
+        """
+        values = {
+            "limit": limit,
+            "each": each,
+            "each_project": each_project,
+            "lease": lease,
+            "under_way": list(under_way),
+            "slow": list(slow),
+        }
+        rows = await self._rows(statement("claim_deliveries"), values)
+        return [
+            Try(r.id, r.webhook_id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows
+        ]
+
+    async def end(self, done: Try, verdict: Verdict, *, most_dead: int, most_silent: int) -> None:
         """Write down what a try came to, unless a newer one has begun."""
         values = {
             "id": done.id,
@@ -168,15 +202,27 @@ class Webhooks:
             "error": verdict.error,
             "gone": verdict.gone,
             "most_dead": most_dead,
+            "most_silent": most_silent,
+            "silent_for": SILENT_FOR,
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("end_try"), values)
 
     async def forget(self) -> None:
-        """Let go of what has been over for longer than the log is kept."""
+        """Delete what is older than the log is kept: what is over, and what is still owed to
+        webhooks that are switched off.
+        """
         values = {"age": KEPT_FOR, "limit": FORGOTTEN_AT_ONCE}
         async with self._engine.connect() as connection:
-            await connection.execute(statement("forget_deliveries"), values)
+            while (await connection.execute(statement("forget_deliveries"), values)).rowcount:
+                pass
+
+    async def give_up_excess(self, most: int = MOST_OWED) -> int:
+        """Give up the first deliveries of each webhook that owes more. Returns how many."""
+        why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
+        values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("give_up_deliveries"), values)).rowcount
 
     async def _rows(
         self, query: Executable, values: Mapping[str, Any] | None = None

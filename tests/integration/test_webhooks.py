@@ -159,8 +159,61 @@ async def test_a_failed_event_is_told_by_its_id_and_code(
     event_id = await engine.add("I live in Bern.")
     await engine.drain()
     await deliver(engine)
-    told = {"event": "FAILED", "event_id": str(event_id), "code": "LLM_BAD_OUTPUT"}
-    assert details(receiver) == [told]
+    assert details(receiver) == [
+        {
+            "event": "FAILED",
+            "event_id": str(event_id),
+            "event_type": "ADD",
+            "code": "LLM_BAD_OUTPUT",
+            "user_id": "maya",
+        }
+    ]
+
+
+async def test_an_event_that_succeeded_is_told_with_whose_it_was(
+    engine: Engine, receiver: Receiver
+) -> None:
+    await hook(engine, receiver, ["event_succeeded"])
+    event_id = await engine.add("I live in Bern.")
+    await engine.drain()
+    await deliver(engine)
+    told = {"event": "SUCCEEDED", "event_type": "ADD", "user_id": "maya"}
+    assert details(receiver) == [told | {"event_id": str(event_id)}]
+
+
+async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_before(
+    engine: Engine, receiver: Receiver
+) -> None:
+    await hook(engine, receiver)
+    first = await engine.add("I live in Bern.")
+    await engine.drain()
+    second = await engine.add("I moved to Porto.")
+    await engine.drain()
+    memory_id = (await engine.event(first)).receipt[0].memory_id
+    assert memory_id is not None
+    edit = Edit(memory_id, {"text": "User lives in Lisbon"})
+    services = engine.services
+    await memories.edit(
+        engine.project.id,
+        [edit],
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+    await deliver(engine)
+    whose = {"id": str(memory_id), "user_id": "maya"}
+    bern, porto, lisbon = (f"User lives in {where}" for where in ("Bern", "Porto", "Lisbon"))
+    told = sorted(details(receiver), key=lambda one: str(one["data"]["memory"]))
+    assert told == [
+        whose | {"event": "ADD", "event_id": str(first), "data": {"memory": bern}},
+        whose | {"event": "UPDATE", "data": {"memory": lisbon, "old_memory": porto}},
+        whose
+        | {
+            "event": "UPDATE",
+            "event_id": str(second),
+            "data": {"memory": porto, "old_memory": bern},
+        },
+    ]
 
 
 async def test_only_what_was_asked_for_is_told_and_only_to_the_projects_own(
@@ -249,10 +302,10 @@ async def test_a_courier_that_dies_in_a_try_loses_nothing(
     await engine.add("I live in Bern.")
     await engine.drain()
     webhooks = engine.ledger.webhooks
-    [lost] = await webhooks.claim(limit=10, each=10, lease=timedelta(seconds=0))
+    [lost] = await webhooks.claim(limit=10, each=10, each_project=10, lease=timedelta(seconds=0))
     await deliver(engine)  # its lease is over
     assert len(receiver.arrived) == 1
-    await webhooks.end(lost, Verdict("DEAD"), most_dead=1)  # it wakes up again
+    await webhooks.end(lost, Verdict("DEAD"), most_dead=1, most_silent=1)  # it wakes up again
     assert (await outbox(engine))[0].state == "DELIVERED"
 
 

@@ -35,6 +35,12 @@ from pipeline.addresses import is_public
         ("64:ff9b::5db8:d822", True),
         ("2002:7f00:1::1", False),
         ("2002:a00:1::", False),
+        ("168.63.129.16", False),
+        ("192.0.0.192", False),
+        ("192.88.99.1", False),
+        ("fec0::1", False),
+        ("3fff::1", False),
+        ("::ffff:168.63.129.16", False),
     ],
 )
 def test_only_addresses_that_anybody_can_reach_are_public(address: str, public: bool) -> None:

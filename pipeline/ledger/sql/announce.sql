@@ -2,9 +2,13 @@
 -- Says the same as finish_apply does of what a model did.
 INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
 SELECT gen_random_uuid(), w.id, h.project_id, m.lane_id, 'memory_' || lower(h.event),
-       jsonb_build_object('event_details', jsonb_build_object(
+       jsonb_strip_nulls(jsonb_build_object('event_details', jsonb_build_object(
            'id', h.memory_id, 'event', h.event,
-           'data', jsonb_build_object('memory', coalesce(h.new_text, h.old_text))))::text
+           'data', jsonb_build_object(
+               'memory', coalesce(h.new_text, h.old_text),
+               'old_memory', CASE h.event WHEN 'UPDATE' THEN h.old_text END),
+           'event_id', h.event_id, 'user_id', m.user_id, 'agent_id', m.agent_id,
+           'app_id', m.app_id, 'run_id', m.run_id)))::text
 FROM memories m
 JOIN memory_history h ON h.memory_id = m.id AND h.version = m.version
 JOIN webhooks w ON w.project_id = h.project_id AND w.is_active

@@ -1,23 +1,54 @@
--- Deliveries that are due, each for one courier at a time; a few of each webhook, so that nobody has
--- to wait behind a slow receiver's backlog. The try is counted before it is made: a courier that dies
--- in it has made one.
-WITH due AS (
-    SELECT first.id
-    FROM webhooks w CROSS JOIN LATERAL (
-        SELECT d.id, d.due_at FROM webhook_deliveries d
-        WHERE d.webhook_id = w.id AND d.due_at <= now()
-        ORDER BY d.due_at
-        LIMIT CAST(:each AS integer)
-    ) first
+-- Deliveries that are due, each for one courier at a time, in turn: the first of each project before
+-- the second of any, and inside a project the first of each webhook. What the courier has under way
+-- counts as a turn taken, so that a slow receiver holds up its own deliveries and no others.
+-- The try is counted before it is made: a courier that dies in it has made one.
+-- Webhooks that owe nothing are not looked at: the next one that does is an index entry away.
+WITH RECURSIVE owing (webhook_id) AS (
+    (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT d.webhook_id FROM webhook_deliveries d
+        WHERE d.due_at IS NOT NULL AND d.webhook_id > owing.webhook_id
+        ORDER BY d.webhook_id LIMIT 1
+    )
+    FROM owing WHERE owing.webhook_id IS NOT NULL
+), busy AS (
+    SELECT w.id, w.project_id, count(*) AS tries
+    FROM unnest(CAST(:under_way AS uuid[])) AS one (id) JOIN webhooks w USING (id)
+    GROUP BY w.id, w.project_id
+), hook AS (
+    SELECT w.id, w.project_id, coalesce(busy.tries, 0) AS tries,
+           CASE WHEN w.id = ANY (CAST(:slow AS uuid[])) THEN 1 ELSE CAST(:each AS integer) END AS most
+    FROM owing JOIN webhooks w ON w.id = owing.webhook_id LEFT JOIN busy ON busy.id = w.id
     WHERE w.is_active
-    ORDER BY first.due_at
+), due AS (
+    SELECT next.id, next.due_at, hook.project_id,
+           hook.tries + row_number() OVER (PARTITION BY hook.id ORDER BY next.due_at) AS turn
+    FROM hook CROSS JOIN LATERAL (
+        SELECT d.id, d.due_at FROM webhook_deliveries d
+        WHERE d.webhook_id = hook.id AND d.due_at <= now()
+        ORDER BY d.due_at
+        LIMIT greatest(hook.most - hook.tries, 0)
+    ) next
+), ranked AS (
+    SELECT due.id, due.due_at, row_number() OVER (
+        PARTITION BY due.project_id ORDER BY due.turn, due.due_at
+    ) + (
+        SELECT coalesce(sum(busy.tries), 0) FROM busy WHERE busy.project_id = due.project_id
+    ) AS turn
+    FROM due
+), share AS (
+    SELECT id FROM ranked
+    WHERE turn <= CAST(:each_project AS integer)
+    ORDER BY turn, due_at
     LIMIT CAST(:limit AS integer)
 ), taken AS (
     SELECT id FROM webhook_deliveries
-    WHERE id IN (SELECT id FROM due) AND due_at <= now()
+    WHERE id IN (SELECT id FROM share) AND due_at <= now()
     FOR UPDATE SKIP LOCKED
 )
 UPDATE webhook_deliveries d SET due_at = now() + CAST(:lease AS interval), attempts = attempts + 1
 FROM taken, webhooks w
 WHERE d.id = taken.id AND w.id = d.webhook_id
-RETURNING d.id, d.body, d.attempts, w.url, w.secret, extract(epoch FROM now())::bigint AS sent_at
+RETURNING d.id, d.webhook_id, d.body, d.attempts, w.url, w.secret,
+          extract(epoch FROM now())::bigint AS sent_at

@@ -1,5 +1,6 @@
 -- What a try came to. Only the newest try of a delivery may say so. A webhook whose deliveries are
--- given up one after the other is switched off, and says why; one that is gone, at once.
+-- given up one after the other is switched off, and says why; one that is gone, at once; one that has
+-- never answered anything, after a while of tries without an answer.
 WITH done AS (
     UPDATE webhook_deliveries SET
         state = CAST(:state AS text),
@@ -8,20 +9,31 @@ WITH done AS (
         error = CAST(:error AS text),
         ended_at = CASE WHEN CAST(:state AS text) <> 'PENDING' THEN now() END
     WHERE id = CAST(:id AS uuid) AND attempts = CAST(:attempt AS smallint) AND state = 'PENDING'
-    RETURNING webhook_id, state
-), told AS (
-    SELECT w.id, CASE done.state WHEN 'DEAD' THEN w.dead_in_a_row + 1 ELSE 0 END AS dead_in_a_row
+    RETURNING webhook_id, state, status_code IS NOT NULL AS answered
+), counted AS (
+    SELECT w.id,
+           CASE done.state WHEN 'DEAD' THEN w.dead_in_a_row + 1
+                           WHEN 'DELIVERED' THEN 0 ELSE w.dead_in_a_row END AS dead_in_a_row,
+           -- NULL once it has answered anything.
+           CASE WHEN NOT done.answered AND w.silent_tries IS NOT NULL
+                THEN least(w.silent_tries + 1, 1000) END AS silent_tries
     FROM done JOIN webhooks w ON w.id = done.webhook_id
     WHERE done.state = 'DEAD' OR (done.state = 'DELIVERED' AND w.dead_in_a_row > 0)
+       OR w.silent_tries IS NOT NULL
     FOR UPDATE OF w
+), judged AS (
+    SELECT counted.*, CASE
+        WHEN CAST(:gone AS boolean) THEN 'The receiver answered 410 Gone.'
+        WHEN counted.dead_in_a_row >= CAST(:most_dead AS integer)
+        THEN counted.dead_in_a_row || ' deliveries in a row were given up.'
+        WHEN counted.silent_tries >= CAST(:most_silent AS integer)
+         AND webhooks.updated_at < now() - CAST(:silent_for AS interval)
+        THEN 'It has never answered: ' || counted.silent_tries || ' tries.' END AS verdict
+    FROM counted JOIN webhooks ON webhooks.id = counted.id
 )
 UPDATE webhooks SET
-    dead_in_a_row = told.dead_in_a_row,
-    is_active = is_active AND told.dead_in_a_row < CAST(:most_dead AS integer)
-                AND NOT CAST(:gone AS boolean),
-    disabled_reason = CASE
-        WHEN NOT is_active THEN disabled_reason
-        WHEN CAST(:gone AS boolean) THEN 'The receiver answered 410 Gone.'
-        WHEN told.dead_in_a_row >= CAST(:most_dead AS integer)
-        THEN told.dead_in_a_row || ' deliveries in a row were given up.' END
-FROM told WHERE webhooks.id = told.id
+    dead_in_a_row = judged.dead_in_a_row,
+    silent_tries = judged.silent_tries,
+    is_active = is_active AND judged.verdict IS NULL,
+    disabled_reason = CASE WHEN is_active THEN judged.verdict ELSE disabled_reason END
+FROM judged WHERE webhooks.id = judged.id

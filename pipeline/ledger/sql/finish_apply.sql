@@ -80,16 +80,21 @@ WITH lane AS MATERIALIZED (
 ), news AS (
     SELECT 'memory_' || lower(outcome) AS event_type, jsonb_build_object(
         'id', memory_id, 'event', outcome,
-        'data', jsonb_build_object('memory', coalesce(new_text, old_text))) AS details
+        'data', jsonb_build_object(
+            'memory', coalesce(new_text, old_text),
+            'old_memory', CASE outcome WHEN 'UPDATE' THEN old_text END),
+        'event_id', event_id) AS details
     FROM entry
     UNION ALL
     SELECT 'memory_categorize', jsonb_build_object(
-        'memory_id', id, 'event', 'CATEGORIZE', 'categories', categories)
+        'memory_id', id, 'event', 'CATEGORIZE', 'categories', categories, 'event_id', event_id)
     FROM state WHERE state = 'ACTIVE' AND cardinality(categories) > 0
 ), announced AS (
     INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
     SELECT gen_random_uuid(), w.id, h.project_id, h.lane_id, news.event_type,
-           jsonb_build_object('event_details', news.details)::text
+           jsonb_strip_nulls(jsonb_build_object('event_details', news.details || jsonb_build_object(
+               'user_id', h.user_id, 'agent_id', h.agent_id, 'app_id', h.app_id,
+               'run_id', h.run_id)))::text
     FROM held h
     JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
     JOIN news ON news.event_type = ANY (w.event_types)

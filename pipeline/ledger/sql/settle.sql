@@ -1,6 +1,6 @@
 -- End a batch: its events get their last status, the lane its next batch or its rest.
 -- accepted_seq is read under the row's lock, so an event accepted meanwhile is never left behind.
--- A failure is told to the project's webhooks.
+-- How they ended is told to the project's webhooks.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),
@@ -25,14 +25,18 @@ WITH held AS (
         completed_at = now()
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
-    RETURNING events.id, events.project_id, events.lane_id,
+    RETURNING events.id, events.project_id, events.lane_id, events.event_type,
               extract(epoch FROM now() - coalesce(events.replayed_at, events.created_at))::float8 AS age_s
 ), announced AS (
     INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
-    SELECT gen_random_uuid(), w.id, e.project_id, e.lane_id, 'event_failed',
-           jsonb_build_object('event_details', jsonb_build_object(
-               'event_id', e.id, 'event', 'FAILED', 'code', CAST(:failure_code AS text)))::text
-    FROM ended e JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
-    WHERE CAST(:status AS text) = 'FAILED' AND 'event_failed' = ANY (w.event_types)
+    SELECT gen_random_uuid(), w.id, e.project_id, e.lane_id, 'event_' || lower(CAST(:status AS text)),
+           jsonb_strip_nulls(jsonb_build_object('event_details', jsonb_build_object(
+               'event_id', e.id, 'event', CAST(:status AS text), 'event_type', e.event_type,
+               'code', CAST(:failure_code AS text), 'user_id', l.user_id, 'agent_id', l.agent_id,
+               'app_id', l.app_id, 'run_id', l.run_id)))::text
+    FROM ended e
+    JOIN lanes l ON l.id = e.lane_id
+    JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
+    WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
 )
 SELECT state, (SELECT array_agg(age_s) FROM ended) AS ages_s FROM held
