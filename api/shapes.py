@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -21,6 +23,8 @@ from pipeline.ledger.turns import Turn
 from pipeline.ledger.undo import Undone
 from pipeline.search import Found, Hit
 
+# Characters of text in the results of a search.
+LONGEST_ANSWER = 4_000_000
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -134,14 +138,17 @@ def hit(found: Hit) -> dict[str, Any]:
 def search(
     found: Found, *, max_tokens: int | None = None, fields: list[str] | None = None
 ) -> dict[str, Any]:
+    hits = _within(found.hits)
     answer: dict[str, Any] = {
-        "results": [only(hit(one), fields) for one in found.hits],
+        "results": [only(hit(one), fields) for one in hits],
         "relations": [relation(one) for one in found.relations],
         "degraded": found.degraded,
         "incomplete": found.incomplete,
         "pending": found.pending,
         "reranked": found.reranked,
     }
+    if len(hits) < len(found.hits):
+        answer["truncated"] = True
     if found.not_reranked:
         answer["not_reranked"] = found.not_reranked
     if found.explained:
@@ -154,6 +161,13 @@ def search(
             "context_tokens": told.tokens,
         }
     return answer
+
+
+def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """The first hits whose texts, with the turns around them, fit an answer; at least one."""
+    sizes = ((len(hit.found.text) + sum(len(turn.text) for turn in hit.around)) for hit in hits)
+    fitting = sum(1 for size in accumulate(sizes) if size <= LONGEST_ANSWER)
+    return hits[: max(fitting, 1)]
 
 
 def explained(found: Explained) -> dict[str, Any]:
@@ -230,6 +244,7 @@ def event(found: EventView) -> dict[str, Any]:
         "waiting": waiting(found.wait_code, found.wait_until),
         "usage": usage(found),
         "stages": [stage(run) for run in found.stages],
+        "truncated": found.truncated,
         "payload": {"messages": found.messages, **scope_ids(found.scope), "options": found.options},
         "metadata": found.options.get("metadata") or None,
         "created_at": found.created_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +15,10 @@ from sqlalchemy import (
     CompoundSelect,
     Row,
     Select,
+    Text,
     and_,
     case,
+    cast,
     func,
     null,
     select,
@@ -27,6 +30,7 @@ from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.direct import Direct
+from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
 from pipeline.ledger.filtering import among, lanes_with
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
 
@@ -98,6 +102,8 @@ class EventView:
     omitted: Sequence[dict[str, Any]]
     receipt: Sequence[ReceiptLine]
     stages: Sequence[StageRun]
+    # On a page: texts were cut, or messages, receipt lines or options left out.
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,10 @@ class Events:
     async def get(self, project_id: UUID, event_id: UUID) -> EventView:
         """Errors: NotFound, also for another project's event."""
         views = await self._views(
-            and_(events.c.project_id == project_id, events.c.id == event_id), limit=1, offset=0
+            and_(events.c.project_id == project_id, events.c.id == event_id),
+            limit=1,
+            offset=0,
+            whole=True,
         )
         if not views:
             raise NotFound(NO_SUCH_EVENT)
@@ -131,10 +140,10 @@ class Events:
     async def page(
         self, where: ColumnElement[bool], *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
-        """Newest first, and how many match: see count_near."""
+        """Newest first, in excerpts, and how many match: see count_near."""
         matching = select(events.c.id).join(lanes).where(where)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
-        return await self._views(where, limit=limit, offset=offset), count
+        return await self._views(where, limit=limit, offset=offset, whole=False), count
 
     async def status(self, project_id: UUID, event_id: UUID) -> Status:
         """Errors: NotFound, also for another project's event."""
@@ -173,7 +182,7 @@ class Events:
         return int(row.events)
 
     async def _views(
-        self, where: ColumnElement[bool], *, limit: int, offset: int
+        self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
     ) -> list[EventView]:
         siblings = events.alias("siblings")
         batch_events = (
@@ -182,9 +191,12 @@ class Events:
             .scalar_subquery()
             .label("batch_events")
         )
-        query = (
+        options_bytes = func.octet_length(cast(events.c.options, Text))
+        light = options_bytes <= SHOWN_OPTIONS_BYTES
+        query: Select[Any] = (
             select(
-                events,
+                *(column for column in events.c if column.key != "options"),
+                (events.c.options if whole else case((light, events.c.options))).label("options"),
                 batch_events,
                 lanes.c.user_id,
                 lanes.c.agent_id,
@@ -208,28 +220,42 @@ class Events:
             if not rows:
                 return []
             ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
-            lines = (
-                await connection.execute(
-                    select(receipts)
-                    .where(among(receipts.c.event_id, ids))
-                    .order_by(receipts.c.event_id, receipts.c.ordinal)
-                )
-            ).all()
+            lines = (await connection.execute(_receipts_of(ids, whole=whole))).all()
             runs = (await connection.execute(_runs_of(batches))).all()
-            said = (
-                await connection.execute(
-                    select(messages, events.c.id.label("event_id"))
-                    .join(
-                        events,
-                        and_(
-                            events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq
-                        ),
-                    )
-                    .where(among(events.c.id, ids))
-                    .order_by(messages.c.ordinal)
-                )
-            ).all()
-        return [_view(row, lines, runs, said) for row in rows]
+            said = (await connection.execute(_messages_of(ids, whole=whole))).all()
+        lines_of, said_of = _grouped(lines, "event_id"), _grouped(said, "event_id")
+        runs_of = _grouped(runs, "batch_id")
+        return [
+            _view(row, lines_of[row.id], runs_of[row.batch_id], said_of[row.id]) for row in rows
+        ]
+
+
+def _grouped(rows: Sequence[Row[Any]], name: str) -> dict[UUID, list[Row[Any]]]:
+    groups = defaultdict[UUID, list[Row[Any]]](list)
+    for row in rows:
+        groups[getattr(row, name)].append(row)
+    return groups
+
+
+def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
+    lines = select(receipts).where(among(receipts.c.event_id, ids))
+    if whole:
+        return lines.order_by(receipts.c.event_id, receipts.c.ordinal)
+    texts = ("text", "previous_text", "reason")
+    return first_rows(lines, of="event_id", order="ordinal", texts=texts)
+
+
+def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
+    this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
+    columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
+    said = (
+        select(events.c.id.label("event_id"), *columns)
+        .join(events, this)
+        .where(among(events.c.id, ids))
+    )
+    if whole:
+        return said.order_by(messages.c.ordinal)
+    return first_rows(said, of="event_id", order="ordinal", texts=("content",))
 
 
 def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
@@ -251,7 +277,7 @@ def _view(
         scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
         event_type=row.event_type,
         status=Status(row.status),
-        options=row.options,
+        options=row.options or {},
         failure_code=row.failure_code,
         failure_detail=row.failure_detail,
         graph_status=row.graph_status,
@@ -271,14 +297,8 @@ def _view(
         messages=[
             {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
             for m in said
-            if m.event_id == row.id
         ],
-        omitted=[
-            {"message": m.ordinal} | left_out
-            for m in said
-            if m.event_id == row.id
-            for left_out in m.omitted or ()
-        ],
+        omitted=[{"message": m.ordinal} | left_out for m in said for left_out in m.omitted or ()],
         receipt=[
             ReceiptLine(
                 Outcome(line.outcome),
@@ -289,7 +309,6 @@ def _view(
                 line.message_ordinal,
             )
             for line in lines
-            if line.event_id == row.id
         ],
         stages=[
             StageRun(
@@ -304,8 +323,9 @@ def _view(
                 run.code,
             )
             for run in runs
-            if run.batch_id == row.batch_id
         ],
+        truncated=row.options is None
+        or any("truncated" in one._fields and one.truncated for one in (*lines, *said)),
     )
 
 

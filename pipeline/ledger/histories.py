@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
 from pipeline.ledger.counting import count_near
+from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.schema import events, memories, memory_history, messages
+
+# Texts of one memory's history that are answered at once.
+LARGEST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,25 @@ class Histories:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def of(self, project_id: UUID, memory_id: UUID) -> list[HistoryEntry]:
-        """Every state the memory had, oldest first; none for an id never given."""
+        """Every state the memory had, oldest first; none for an id never given.
+
+        Of a history larger than LARGEST_BYTES the newest states.
+        """
         this = and_(_mine(project_id), memory_history.c.memory_id == memory_id)
-        return await self._entries(_told(this).order_by(memory_history.c.version))
+        texts = (memory_history.c.old_text, memory_history.c.new_text)
+        size = sum(func.coalesce(func.octet_length(text), 0) for text in texts)
+        newer = func.sum(size).over(order_by=memory_history.c.version.desc())
+        sizes = select(memory_history.c.version, newer.label("newer")).where(this).subquery()
+        light = select(sizes.c.version).where(sizes.c.newer <= LARGEST_BYTES)
+        told = _told(this).where(memory_history.c.version.in_(light))
+        return await self._entries(told.order_by(memory_history.c.version))
 
     async def feed(
         self, project_id: UUID, *, limit: int, offset: int
     ) -> tuple[list[HistoryEntry], int]:
-        """The changes of all the project's memories, newest first, and how many: see count_near."""
+        """The changes of all the project's memories, newest first, texts cut, and how many: see
+        count_near.
+        """
         table = memory_history.c
         mine = select(table.memory_id, table.version).where(_mine(project_id))
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
@@ -54,7 +69,8 @@ class Histories:
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
         this = tuple_(table.memory_id, table.version).in_(select(page))
         count = await count_near(self._engine, mine, limit=limit, offset=offset)
-        return await self._entries(_told(this).order_by(*order)), count
+        entries = await self._entries(_told(this).order_by(*order))
+        return [_excerpt(entry) for entry in entries], count
 
     async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
         async with self._engine.connect() as connection:
@@ -79,6 +95,16 @@ def _told(where: ColumnElement[bool]) -> Select[Any]:
         .outerjoin(events, events.c.id == memory_history.c.event_id)
         .outerjoin(messages, message)
         .where(where)
+    )
+
+
+def _excerpt(entry: HistoryEntry) -> HistoryEntry:
+    said = entry.said and entry.said | {"content": entry.said["content"][:SHOWN_CHARACTERS]}
+    return replace(
+        entry,
+        old_text=entry.old_text and entry.old_text[:SHOWN_CHARACTERS],
+        new_text=entry.new_text and entry.new_text[:SHOWN_CHARACTERS],
+        said=said,
     )
 
 

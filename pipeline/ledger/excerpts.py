@@ -1,0 +1,47 @@
+"""Excerpts for pages of many rows: texts cut, and rows only as long as their bytes fit a budget."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, or_, select
+
+# A text on a page of events or changes; the event, or the memory's history, has it whole.
+SHOWN_CHARACTERS = 1_000
+# Bytes of messages, and bytes of receipt lines, that a page shows of each event.
+SHOWN_BYTES = 20_000
+# Options of an event that are larger are left out of a page.
+SHOWN_OPTIONS_BYTES = 8_000
+
+_LARGEST_CUT_BYTES = 4 * SHOWN_CHARACTERS
+
+
+def cut(text: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.left(text, SHOWN_CHARACTERS)
+
+
+def first_rows(rows: Select[Any], *, of: str, order: str, texts: tuple[str, ...]) -> Select[Any]:
+    """The first rows of each `of`, by `order`, until their cut texts exceed SHOWN_BYTES.
+
+    `truncated` is true where a text of the row was cut or rows behind it are left out.
+    """
+    every = rows.subquery("every")
+    sizes = [func.coalesce(func.octet_length(every.c[name]), 0) for name in texts]
+    size = reduce(add, (func.least(one, _LARGEST_CUT_BYTES) for one in sizes))
+    counted = select(
+        every,
+        func.sum(size).over(partition_by=every.c[of], order_by=every.c[order]).label("so_far"),
+        func.sum(size).over(partition_by=every.c[of]).label("in_all"),
+    ).subquery("counted")
+    longer = [func.coalesce(func.length(counted.c[name]), 0) > SHOWN_CHARACTERS for name in texts]
+    return (
+        select(
+            *(column for column in counted.c if column.key not in (*texts, "so_far", "in_all")),
+            *(cut(counted.c[name]).label(name) for name in texts),
+            or_(*longer, counted.c.in_all > SHOWN_BYTES).label("truncated"),
+        )
+        .where(counted.c.so_far <= SHOWN_BYTES)
+        .order_by(counted.c[of], counted.c[order])
+    )
