@@ -1,26 +1,43 @@
 """Undo of an event: what it added goes, what it changed or deleted returns, as new states.
 
-Nothing is destroyed by it: the history keeps what the event did and that it was taken back.
+Nothing is destroyed by it: the history keeps what the event did and that it was taken back. An undo
+is worked out without a lock and written with a version for each memory, in a handful of statements:
+its lanes are locked for no longer than that, however many memories there are.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, exists, func, or_, select, update
+import orjson
+from sqlalchemy import (
+    LargeBinary,
+    Row,
+    and_,
+    any_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline import lexical
 from pipeline.domain import Outcome, Status
 from pipeline.errors import Conflict, NotFound
-from pipeline.ledger.changes import Memory, text_hash
+from pipeline.ledger.changes import text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
 from pipeline.ledger.filtering import among
-from pipeline.ledger.memory_rows import as_memory, bump, remember, states_of, text_columns
+from pipeline.ledger.memory_rows import as_memory, states_of
 from pipeline.ledger.reversal import Place, Step, way_back, with_free_texts
 from pipeline.ledger.schema import (
     cleared_lanes,
@@ -37,6 +54,9 @@ from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
 
 CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
+# How often an undo is worked out again where its memories change in between.
+TRIES = 3
+WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedding", "terms")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +73,26 @@ class Undone:
     relations_back: int
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an undo would do, worked out without a lock; each step says from which version."""
+
+    event: Row[Any]
+    steps: Sequence[Step]
+
+    @property
+    def free(self) -> list[Step]:
+        return [step for step in self.steps if step.obstacle is None]
+
+
 class Undo:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def texts(self, project_id: UUID, event_id: UUID) -> list[str]:
         """The texts that an undo would bring back and that no stored vector belongs to."""
-        async with self._engine.begin() as connection:
-            steps = await _steps(connection, project_id, event_id)
-        return [s.text for s in steps if s.text is not None and s.text != s.memory.text]
+        plan = await self._plan(project_id, event_id)
+        return [s.text for s in plan.steps if s.text is not None and s.text != s.memory.text]
 
     async def undo(
         self,
@@ -77,45 +108,69 @@ class Undo:
         `vectors`: one for each of `texts`. `force` leaves out what cannot be undone instead of
         refusing it all. Errors: NotFound; Conflict, which names every memory in the way.
         """
+        for _ in range(TRIES):
+            plan = await self._plan(project_id, event_id)
+            _refuse(plan.event, plan.steps, force=force)
+            states = _states(event_id, plan.free, vectors, embedder)
+            if undone := await self._carry_out(plan, states, force=force):
+                return undone
+        raise Conflict(CHANGED_MEANWHILE)
+
+    async def _plan(self, project_id: UUID, event_id: UUID) -> Plan:
+        mine = and_(events.c.project_id == project_id, events.c.id == event_id)
+        async with self._engine.begin() as connection:
+            event = (await connection.execute(select(events).where(mine))).one_or_none()
+            if event is None:
+                raise NotFound(NO_SUCH_EVENT)
+            return Plan(event, await _steps(connection, project_id, event_id))
+
+    async def _carry_out(
+        self, plan: Plan, states: Mapping[str, Any], *, force: bool
+    ) -> Undone | None:
+        """None where a memory or the event has changed since the plan."""
+        event_id, free = plan.event.id, plan.free
         try:
-            async with self._engine.begin() as connection:
-                event = await _held(connection, project_id, event_id)
-                steps = await _steps(connection, project_id, event_id)
-                _refuse(event, steps, force=force)
-                free = [step for step in steps if step.obstacle is None]
-                await _go(connection, event_id, free, vectors, embedder)
+            async with self._engine.connect() as connection:
+                event = await _locked(connection, plan.event)
+                _refuse(event, plan.steps, force=force)
+                changed = (await connection.scalars(statement("undo_memories"), states)).all()
+                if len(changed) < len(free) or event.replays != plan.event.replays:
+                    return None
+                await connection.execute(statement("announce"), {"memory_ids": changed})
                 gone, back = await _relations(connection, event_id)
-                at = await connection.scalar(
-                    update(events)
-                    .where(events.c.id == event_id)
-                    .values(undone_at=func.now())
-                    .returning(events.c.undone_at)
-                )
+                at = await _mark(connection, event_id)
                 await owe_again(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
+                await connection.commit()
         except IntegrityError:  # a person took one of the texts in between
-            raise Conflict(CHANGED_MEANWHILE) from None
+            return None
         return Undone(
             at=at,
             gone=[step.memory.id for step in free if step.text is None],
             back=[step.memory.id for step in free if step.text is not None],
-            skipped={step.memory.id: step.obstacle for step in steps if step.obstacle},
+            skipped={step.memory.id: step.obstacle for step in plan.steps if step.obstacle},
             relations_gone=gone,
             relations_back=back,
         )
 
 
-async def _held(connection: AsyncConnection, project_id: UUID, event_id: UUID) -> Row[Any]:
+async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
     """The event under the locks of its lane and of those it cleared: no stage writes there."""
-    mine = and_(events.c.project_id == project_id, events.c.id == event_id)
-    own = select(events.c.lane_id).where(mine)
-    cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event_id)
-    both = or_(lanes.c.id.in_(own), and_(lanes.c.project_id == project_id, lanes.c.id.in_(cleared)))
+    cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
+    both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))
     await connection.execute(select(lanes.c.id).where(both).order_by(lanes.c.id).with_for_update())
-    found: Row[Any] | None = (await connection.execute(select(events).where(mine))).one_or_none()
-    if found is None:
+    row: Row[Any] | None = (
+        await connection.execute(select(events).where(events.c.id == event.id))
+    ).one_or_none()
+    if row is None:
         raise NotFound(NO_SUCH_EVENT)
-    return found
+    return row
+
+
+async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
+    undone = update(events).where(events.c.id == event_id).values(undone_at=func.now())
+    at: datetime = (await connection.scalars(undone.returning(events.c.undone_at))).one()
+    return at
 
 
 def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
@@ -132,72 +187,84 @@ def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
 
 
 async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) -> list[Step]:
-    """The ways back of all memories the event has touched, each locked."""
+    """The ways back of all memories the event has touched."""
     table = memory_history.c
     touched = select(table.memory_id).where(
         table.project_id == project_id, table.event_id == event_id
     )
     # What a replay put others in place of is out of the event's reach.
     standing = and_(memories.c.id.in_(touched), memories.c.replaced_by.is_(None))
-    locked = select(memories).where(standing).order_by(memories.c.id)
-    current = (await connection.execute(locked.with_for_update())).all()
+    query = select(*WITHOUT_VECTOR).where(standing).order_by(memories.c.id)
+    current = (await connection.execute(query)).all()
     states = await states_of(connection, [row.id for row in current])
     ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
-    copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
-    steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
+    steps = [step for step in ways if step is not None]
     return with_free_texts(steps, await _holders(connection, steps))
 
 
 async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[Place, UUID]:
-    """Who holds the texts that are to come back, in the lanes they come back to."""
+    """Memories that hold the texts that are to come back, in the lanes they come back to."""
+    back = [step for step in steps if step.text is not None]
+    hashes = [text_hash(step.text) for step in back if step.text is not None]
     query = select(memories.c.lane_id, memories.c.text_hash, memories.c.id).where(
-        memories.c.lane_id.in_({step.memory.lane_id for step in steps}),
-        memories.c.text_hash.in_({text_hash(s.text) for s in steps if s.text is not None}),
+        among(memories.c.lane_id, {step.memory.lane_id for step in back}),
+        memories.c.text_hash == any_(literal(hashes, ARRAY(LargeBinary))),
         memories.c.state == "ACTIVE",
     )
     return {(row.lane_id, row.text_hash): row.id for row in await connection.execute(query)}
 
 
-async def _go(
-    connection: AsyncConnection,
-    event_id: UUID,
-    steps: Sequence[Step],
-    vectors: Mapping[str, Vector],
-    embedder: str,
-) -> None:
+def _states(
+    event_id: UUID, steps: Sequence[Step], vectors: Mapping[str, Vector], embedder: str
+) -> dict[str, Any]:
+    """The parameters of undo_memories. Errors: Conflict where a vector is missing."""
+    rows = []
     for step in steps:
-        before = step.memory
-        values = _values(step)
-        if step.text is not None and step.text != before.text:
-            if step.text not in vectors:
-                raise Conflict(CHANGED_MEANWHILE)
-            values |= {"embedding": to_bytes(vectors[step.text]), "embedder": embedder}
-        after = as_memory(await bump(connection, before, values))
-        visible = before if before.state == "ACTIVE" else None
-        reason = f"Undone: event {event_id}."
-        await remember(
-            connection, visible, after, _outcome(visible, after), reason, undoes=event_id
-        )
-
-
-def _outcome(before: Memory | None, after: Memory) -> Outcome:
-    if after.state != "ACTIVE":
-        return Outcome.DELETE
-    return Outcome.UPDATE if before else Outcome.ADD
-
-
-def _values(step: Step) -> dict[str, Any]:
-    """The columns of a memory after its step."""
-    if step.to is None or step.to.text is None:
-        return {"state": "RETIRED", "text_hash": text_hash(step.memory.text)}
+        new = step.text is not None and step.text != step.memory.text
+        if new and step.text not in vectors:
+            raise Conflict(CHANGED_MEANWHILE)
+        vector = vectors[step.text] if new and step.text is not None else None
+        rows.append(_state(step) | _new_text(step.text, vector))
     return {
-        "state": "ACTIVE",
-        **({} if step.is_same_copy else text_columns(step.to.text)),
-        "metadata": step.to.metadata,
-        "expiration_date": step.to.expiration_date,
-        "event_id": step.to.event_id,
-        "message_ordinal": step.to.message_ordinal,
-        "valid_from": step.to.valid_from,
+        "states": orjson.dumps(rows, default=str).decode(),
+        "embedder": embedder,
+        "reason": f"Undone: event {event_id}.",
+        "undoes": event_id,
+    }
+
+
+def _state(step: Step) -> dict[str, Any]:
+    """A memory's columns after its step; where it is retired, all but its state stay."""
+    before, to = step.memory, step.to
+    visible = to is not None and to.text is not None
+    after = to if to is not None and visible else before
+    if visible:
+        outcome = Outcome.UPDATE if before.state == "ACTIVE" else Outcome.ADD
+    else:
+        outcome = Outcome.DELETE
+    return {
+        "id": before.id,
+        "version": before.version + 1,
+        "outcome": outcome,
+        "old_text": before.text if before.state == "ACTIVE" else None,
+        "state": "ACTIVE" if visible else "RETIRED",
+        "text": after.text,
+        "text_hash": text_hash(after.text or "").hex(),
+        "metadata": after.metadata,
+        "expiration_date": after.expiration_date,
+        "event_id": after.event_id,
+        "message_ordinal": after.message_ordinal,
+        "valid_from": after.valid_from,
+    }
+
+
+def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
+    """What is derived from a text that changes."""
+    if text is None or vector is None:
+        return {}
+    return {
+        "terms": lexical.terms(text),
+        "embedding": base64.b64encode(to_bytes(vector)).decode(),
     }
 
 

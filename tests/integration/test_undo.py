@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import event
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import (
@@ -25,7 +26,7 @@ from pipeline.domain import (
 from pipeline.errors import Conflict, NotFound
 from pipeline.events import undo
 from pipeline.ledger.editing import Edit
-from pipeline.ledger.undo import Undone
+from pipeline.ledger.undo import Undone, _states
 from pipeline.memories import edit
 from tests.integration.test_api import Service, assert_vectors_fit, said, serving
 from tests.support.engine import Engine
@@ -297,6 +298,48 @@ async def test_the_same_may_be_said_again_after_an_undo(engine: Engine) -> None:
         assert len(await relations(engine)) == 1
         await take_back(engine, event_id)
         assert (await stored(engine), await relations(engine)) == ([], set())
+
+
+async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
+    scripted: Engine,
+) -> None:
+    few = await does(scripted, "Tea.")
+    many = await does(scripted, *(f"Dish {n}." for n in range(30)))
+    await does(scripted, *(f"Dish {n}. > Meal {n}." for n in range(30)))
+    engine = scripted.ledger.engine.sync_engine
+    counts = []
+    for event_id in (few, many):
+        statements: list[str] = []
+
+        def note(_c: object, _d: object, said: str, *_: object, to: list[str] = statements) -> None:
+            to.append(said)
+
+        event.listen(engine, "before_cursor_execute", note)
+        await take_back(scripted, event_id, force=True)
+        event.remove(engine, "before_cursor_execute", note)
+        counts.append(len(statements))
+    assert counts[0] == counts[1] < 30
+
+
+async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
+    scripted: Engine,
+) -> None:
+    event_id = await does(scripted, "Tea.", "Rum.")
+    changed = await memory_of(scripted, event_id)
+    ledger = scripted.ledger
+    plan = await ledger.undo._plan(scripted.project.id, event_id)
+    await edit(
+        scripted.project.id,
+        [Edit(changed, {"metadata": {"n": 1}})],
+        ledger=ledger,
+        embedder=scripted.services.embedder,
+        index=scripted.services.index,
+    )
+    states = _states(event_id, plan.free, {}, "fake/hash")
+    assert await ledger.undo._carry_out(plan, states, force=False) is None
+    assert (await scripted.event(event_id)).undone_at is None
+    with pytest.raises(Conflict, match=str(changed)):
+        await take_back(scripted, event_id)
 
 
 async def test_only_the_project_of_an_event_can_undo_it(scripted: Engine) -> None:

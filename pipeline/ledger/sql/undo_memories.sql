@@ -1,0 +1,34 @@
+-- New states of memories, and their history. A memory that has another version by now is left as it is:
+-- the caller counts. Rows are taken in the order of their ids, as by all that lock several.
+WITH state AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS s (
+        id uuid, version integer, outcome text, old_text text, state text, text text,
+        text_hash text, terms text[], metadata jsonb, expiration_date date, event_id uuid,
+        message_ordinal smallint, valid_from timestamptz, embedding text
+    )
+), held AS MATERIALIZED (
+    SELECT m.id FROM memories m JOIN state s ON s.id = m.id AND m.version = s.version - 1
+    ORDER BY m.id
+    FOR UPDATE OF m
+), changed AS (
+    UPDATE memories SET
+        state = s.state, text = s.text, text_hash = decode(s.text_hash, 'hex'),
+        terms = coalesce(s.terms, memories.terms), metadata = s.metadata,
+        expiration_date = s.expiration_date, version = s.version, updated_at = now(),
+        event_id = s.event_id, message_ordinal = s.message_ordinal, valid_from = s.valid_from,
+        embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
+        embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
+                        ELSE CAST(:embedder AS text) END
+    FROM held JOIN state s USING (id)
+    WHERE memories.id = held.id
+    RETURNING memories.id, memories.project_id
+)
+INSERT INTO memory_history (
+    memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date, reason,
+    undoes, valid_from
+)
+SELECT s.id, s.version, c.project_id, s.outcome, s.old_text,
+       CASE WHEN s.state = 'ACTIVE' THEN s.text END, s.metadata, s.expiration_date,
+       CAST(:reason AS text), CAST(:undoes AS uuid), s.valid_from
+FROM changed c JOIN state s USING (id)
+RETURNING memory_id
