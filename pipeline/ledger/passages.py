@@ -72,6 +72,8 @@ from pipeline.ledger.turns import (
     uuids,
 )
 
+# Messages looked at for each turn around a hit that is asked for: some are no turns.
+REACH = 8
 # Statements kept of each kind: more shapes than any one client has. One of 20 conditions holds
 # 0.4 MB, so a larger one is compiled for each search: a client that varies its shape must not fill
 # the memory.
@@ -223,6 +225,7 @@ class Passages:
             return {}
         facts = [key.id for key in keys if not key.is_turn]
         values = {**listed("turns", keys), "facts": facts, "count": turns}
+        values["reach"] = REACH * turns
         found: dict[PassageKey, list[Turn]] = defaultdict(list)
         for row in await self._direct.rows(beside(), values):
             found[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))

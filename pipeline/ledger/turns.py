@@ -205,10 +205,8 @@ def beside() -> Select[Any]:
     of = _sources()
     anchor = heard.alias("anchor")
     order = [heard.c.said_at, heard.c.seq, heard.c.ordinal]
-    here = tuple_(anchor.c.said_at, anchor.c.seq, anchor.c.ordinal)
-    nearby = select(heard).where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
-    before = nearby.where(tuple_(*order) < here).order_by(*(one.desc() for one in order))
-    after = nearby.where(tuple_(*order) > here).order_by(*order)
+    before = _nearby(anchor, before=True).order_by(*(one.desc() for one in order))
+    after = _nearby(anchor, before=False).order_by(*order)
     count = bindparam("count", type_=Integer)
     around = union_all(
         select(before.limit(count).correlate(anchor).subquery()),
@@ -221,6 +219,36 @@ def beside() -> Select[Any]:
         .join(anchor, source)
         .join(around, true())
         .order_by(around.c.said_at, around.c.seq, around.c.ordinal)
+    )
+
+
+def _nearby(anchor: FromClause, *, before: bool) -> Select[Any]:
+    """The turns among the messages nearest to the anchor, before or after it.
+
+    The messages are picked first, by their index alone: the planner would else read and test the
+    whole lane for each anchor. Of a longer run of messages that are no turns (cancelled, deleted)
+    nothing beyond is seen.
+    """
+    near = messages.alias()
+    order = [near.c.said_at, near.c.seq, near.c.ordinal]
+    here = tuple_(anchor.c.said_at, anchor.c.seq, anchor.c.ordinal)
+    picked = (
+        select(near.c.seq, near.c.ordinal)
+        .where(
+            near.c.lane_id == anchor.c.lane_id,
+            tuple_(*order) < here if before else tuple_(*order) > here,
+        )
+        .order_by(*(one.desc() if before else one for one in order))
+        .limit(bindparam("reach", type_=Integer))
+        .correlate(anchor)
+        .subquery()
+    )
+    place = and_(heard.c.seq == picked.c.seq, heard.c.ordinal == picked.c.ordinal)
+    return (
+        select(heard)
+        .join(picked, place)
+        .where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
+        .correlate(anchor)
     )
 
 
