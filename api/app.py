@@ -14,6 +14,7 @@ from starlette.types import ASGIApp
 from api import errors, pages
 from api.deps import Api
 from api.description import describe
+from api.disconnect import EndWithClient
 from api.figures import Figures
 from api.gate import Gate
 from api.keyring import KeyRing
@@ -21,7 +22,7 @@ from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
 from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash, cross_origin
 from api.rate import RateLimit
-from api.routes import ROUTERS
+from api.routes import ROUTERS, adds
 from api.watch import EventWatch
 from pipeline import bootstrap
 from pipeline.admission import Limits
@@ -104,6 +105,7 @@ def create_app(settings: Settings) -> FastAPI:
     mcp = McpEndpoint(app)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp
+    app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)
     app.add_middleware(OneSlash)

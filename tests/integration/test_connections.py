@@ -14,6 +14,7 @@ from pipeline.ledger import connect
 from pipeline.ledger.connections import SESSION, Limits, SettingsMissing, behind_pooler
 from pipeline.ledger.direct import Direct
 from tests.support.proxy import proxied
+from tests.support.stack import wait_until
 
 SHORT = Limits(0.3)
 # Far more than all limits together, far less than a connection that nobody gives up.
@@ -121,3 +122,39 @@ async def test_behind_a_pooler_the_role_has_to_have_the_settings(database_url: s
         assert behind_pooler(engine)
         for opened in (engine, direct):
             await opened.dispose()
+
+
+async def slow_directly(engine: AsyncEngine) -> None:
+    await Direct(engine).rows(SLOW, {})
+
+
+async def slow_through_sqlalchemy(engine: AsyncEngine) -> None:
+    async with engine.connect() as connection:
+        await connection.execute(SLOW)
+
+
+@pytest.mark.parametrize("ask", [slow_directly, slow_through_sqlalchemy])
+async def test_a_statement_ends_with_the_task_that_asked(
+    database_url: str, ask: Callable[[AsyncEngine], Awaitable[None]]
+) -> None:
+    """As does a read whose client hangs up."""
+    engine, other = connect(database_url, pool_size=1), connect(database_url, pool_size=1)
+    running = text(
+        "SELECT count(*) AS running FROM pg_stat_activity"
+        " WHERE datname = current_database() AND query = :query AND state = 'active'"
+    )
+
+    async def begun() -> bool:
+        return bool((await Direct(other).rows(running, {"query": SLOW.text}))[0].running)
+
+    async def ended() -> bool:
+        return not await begun()
+
+    asking = asyncio.ensure_future(ask(engine))
+    await wait_until(begun, within_s=WITHIN_S, what="the statement under way")
+    asking.cancel()
+    await wait_until(ended, within_s=WITHIN_S, what="its end in the server")
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    for opened in (engine, other):
+        await opened.dispose()
