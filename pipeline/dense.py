@@ -91,7 +91,7 @@ async def nearest(asked: Asked, near: Near, *, limit: int) -> Meaning:
 
 def is_short(meaning: Meaning, candidates: Sequence[Placed], asked: Asked) -> bool:
     """Whether the look ended before enough of the passages it found matched the filter."""
-    if meaning.exact or meaning.cut < asked.least:
+    if meaning.degraded or meaning.exact or meaning.cut < asked.least:
         return False
     matching = sum(meaning.cosines.get(one.key, -1.0) >= asked.least for one in candidates)
     return matching < asked.enough
