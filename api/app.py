@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,6 +23,7 @@ from api.mcp.endpoint import McpEndpoint
 from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash, cross_origin
 from api.rate import RateLimit
 from api.routes import ROUTERS, adds
+from api.unknown import refuse_not_built
 from api.watch import EventWatch
 from pipeline import bootstrap
 from pipeline.admission import Limits
@@ -99,7 +100,7 @@ def create_app(settings: Settings) -> FastAPI:
         exception_handlers=errors.HANDLERS,
     )
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(refuse_not_built)])
     if described:
         pages.add_to(app)
     mcp = McpEndpoint(app)

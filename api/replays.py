@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from api.schemas import EntityId, Request
+from api.schemas import EntityId, OwnRequest
 from api.schemas.limits import LONGEST_NAME, InstructionText
 from api.shapes import scope_ids
 from pipeline.domain import Scope, Status
@@ -20,7 +20,7 @@ from pipeline.replays import MOST_EVENTS
 from pipeline.settings import RULES, Settings
 
 
-class BeginRequest(Request):
+class BeginRequest(OwnRequest):
     """Whose log to replay, exactly as it was added, and what to do otherwise this time."""
 
     model_config = ConfigDict(
@@ -78,7 +78,7 @@ class BeginRequest(Request):
         return Wish(self.custom_instructions, self.llm_model, self.embedder_model, recorded)
 
 
-class SwitchRequest(Request):
+class SwitchRequest(OwnRequest):
     """`force` switches although edits of people, or events that failed this time, are lost."""
 
     force: bool = False

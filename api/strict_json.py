@@ -16,6 +16,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from api import unknown
 from pipeline.errors import InvalidInput
 
 # A batch of 1,000 memories with ten keys of metadata each has 15,000.
@@ -46,7 +47,11 @@ class StrictJson(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            return await handle(StrictRequest(request.scope, request.receive))
+            ignored = unknown.begin()
+            response = await handle(StrictRequest(request.scope, request.receive))
+            if ignored:
+                response.headers[unknown.HEADER] = unknown.shown(ignored)
+            return response
 
         return strict
 

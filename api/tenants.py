@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_validator
 
-from api.schemas import Request
+from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
 from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain import Access
@@ -20,6 +20,17 @@ from pipeline.ledger.projects import Organization, ProjectView
 
 # Stored and read back; nothing acts on them.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
+
+
+# Fields of the Mem0 Platform's project that have no meaning here.
+NOT_HERE = {
+    "update_custom_instructions": None,
+    "summary_custom_instructions": None,
+    "summary_batch_size": 0,
+    "summary_max_tokens": None,
+    "expiration_date": None,
+    "active_prompt_profile": None,
+}
 
 
 def _plain(name: str) -> str:
@@ -104,6 +115,10 @@ class ProjectUpdateRequest(Request):
             raise InvalidInput(f"Give at least one of {', '.join(type(self).model_fields)}.")
 
 
+class MemberName(Request):
+    email: Email
+
+
 class MemberRequest(Request):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"email": "noor@example.org", "role": "READER"}]}
@@ -113,7 +128,7 @@ class MemberRequest(Request):
     role: Role = Role.READER
 
 
-class KeyRequest(Request):
+class KeyRequest(OwnRequest):
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "chat backend", "scope": "write"}]}
     )
@@ -135,34 +150,64 @@ class KeyRequest(Request):
         return value if value is None else moment("expires_at", value)
 
 
-def organization(found: Organization) -> dict[str, Any]:
+def role_of(access: Access) -> Role:
+    """What a key may do, in the two words the Mem0 Platform has for it."""
+    return Role.OWNER if access.allows(Access.ADMIN) else Role.READER
+
+
+def organization(found: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
+    """A key opens one organization, so it is the default one; there are no plans or invitations."""
     return {
         "org_id": str(found.id),
         "name": found.name,
+        "members": distinct(people),
+        "is_default": True,
+        "is_owner": role is Role.OWNER,
+        "user_role": role,
+        "byok_enabled": True,
+        "invitations": [],
+        "owner_pricing_plan": "self-hosted",
         "created_at": found.created_at,
+        "updated_at": found.created_at,
     }
 
 
+def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
+    """Members of several projects, each once: an owner of any of them is shown as an owner."""
+    by_email: dict[str, Member] = {}
+    for person in people:
+        if person.email not in by_email or person.role is Role.OWNER:
+            by_email[person.email] = person
+    return [member(person) for person in by_email.values()]
+
+
 def project(
-    found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool
+    found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
 ) -> dict[str, Any]:
-    """The whole object, always; `is_default` says that it is the one the key opens."""
+    """The whole object, always; `is_default` says that it is the one the key opens.
+
+    Texts and lists that are not set are empty where the Mem0 Platform documents no null.
+    """
     return {
         "project_id": str(found.id),
         "org_id": str(found.organization_id),
         "name": found.name,
-        "description": found.description,
-        "custom_instructions": found.custom_instructions,
+        "description": found.description or "",
+        "custom_instructions": found.custom_instructions or "",
         "agent_custom_instructions": found.agent_custom_instructions,
-        "custom_categories": found.custom_categories
-        and [{name: said} for name, said in found.custom_categories.items()],
+        "custom_categories": [
+            {name: about} for name, about in (found.custom_categories or {}).items()
+        ],
         "inclusion_prompt": found.includes,
         "exclusion_prompt": found.excludes,
         "multilingual": False,
         "decay": False,
-        "memory_depth": None,
         "usecase_setting": None,
         **found.settings,
+        "memory_depth": str(found.settings.get("memory_depth") or ""),
+        "usecase": found.settings.get("usecase_setting"),
+        **NOT_HERE,
+        "user_role": role,
         "enable_graph": graph,
         "version": "v3",
         "is_default": own,
@@ -174,6 +219,7 @@ def project(
 
 def member(found: Member) -> dict[str, Any]:
     return {
+        "user_id": found.email,
         "username": found.email.partition("@")[0],
         "email": found.email,
         "role": found.role,

@@ -41,6 +41,17 @@ async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> N
     await removal.remove(project)
 
 
+async def remove_organization(
+    organization_id: UUID, *, removal: Removal, index: VectorIndex
+) -> None:
+    """Take away an organization whose projects are all empty. Safe to be begun again at any point.
+
+    Errors: as `remove`.
+    """
+    await index.drop(await index.holding(await removal.forget_organization(organization_id)))
+    await removal.remove_organization(organization_id)
+
+
 async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
     """Rid the index of what is erased. Returns how many erasures were looked after.
 

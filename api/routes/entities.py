@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from api import shapes
 from api.deps import Api, Caller, Given
 from api.paging import page_of
+from api.routes.events import UNRECORDED
 from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
 from api.strict_json import StrictJson
@@ -46,12 +47,12 @@ async def list_entities(
 @router.get("/v1/entities/filters/")
 async def filters(api: Given, project: Caller) -> dict[str, Any]:
     """What lists and searches can be narrowed by."""
-    census = await api.stores.ledger.owners.census(project.id, limit=PAGE_SIZE)
+    users = await api.stores.ledger.owners.census(project.id, kind="user", limit=PAGE_SIZE)
     return {
-        "event_type": [kind.value for kind in EventType],
+        "event_type": [*EventType, *UNRECORDED],
         "categories": await api.stores.ledger.memories.categories(project.id),
-        "users": [{"type": one.kind, "name": one.id} for one in census.owners],
-        "parameters": list(ENTITY_IDS),
+        "users": [user.id for user in users.owners],
+        "parameters": [shapes.parameter(name) for name in ENTITY_IDS],
     }
 
 
@@ -63,8 +64,21 @@ async def get(
     return [shapes.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
 
 
-@router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
+async def delete_by_number(
+    entity_type: str, entity_id: str, api: Given, project: Caller
+) -> dict[str, Any]:
+    """As version 2; the id may also be the number that registering the entity answered with."""
+    kind = kind_of(entity_type)
+    owners = api.stores.ledger.owners
+    if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
+        census = await owners.census(project.id, kind=kind, limit=PAGE_SIZE)
+        numbers = {str(shapes.number(project.id, kind, one.id)): one.id for one in census.owners}
+        entity_id = numbers.get(entity_id, entity_id)
+    return await delete(entity_type, entity_id, api, project)
+
+
+@router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
 async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """Erase all that carries the id: memories, history, what was said. There is no undo.
 
@@ -88,7 +102,7 @@ def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
             name=request.name or owner_id,
             metadata=request.metadata,
         )
-        return shapes.owner(await _one(kind, owner_id, api, project), project)
+        return shapes.registered(await _one(kind, owner_id, api, project), project)
 
     register.__doc__ = f"Write down what is known of {kind}s before they say anything."
     return register

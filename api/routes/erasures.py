@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import ConfigDict
 
 from api.deps import Caller, Given
-from api.schemas import EntityId, Request
+from api.schemas import EntityId, OwnRequest
 from api.strict_json import StrictJson
 from pipeline import erasure
 from pipeline.errors import InvalidInput
@@ -20,7 +20,7 @@ router = APIRouter(tags=["erasure"], route_class=StrictJson)
 KINDS = ("user", "agent", "app", "run")
 
 
-class ErasureRequest(Request):
+class ErasureRequest(OwnRequest):
     """Whom to forget: exactly one id."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"user_id": "maya"}})

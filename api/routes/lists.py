@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -128,6 +129,10 @@ async def list_of(
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
     rows, count = await _rows(request, request.tree(), page, api, project)
+    inputs = await api.stores.ledger.histories.inputs([UUID(row["id"]) for row in rows])
+    for row in rows:
+        source = inputs.get(UUID(row["id"]))
+        row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}
     return page.envelope(rows, count, http)
 
 

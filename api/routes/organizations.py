@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
@@ -12,6 +13,7 @@ from api.deps import Admin, Administration, Api, Given
 from api.strict_json import StrictJson
 from api.tenants import (
     Email,
+    MemberName,
     MemberRequest,
     OrganizationRequest,
     ProjectRequest,
@@ -19,7 +21,7 @@ from api.tenants import (
 )
 from pipeline import erasure
 from pipeline.domain import Access
-from pipeline.errors import Forbidden
+from pipeline.errors import Forbidden, InvalidInput
 from pipeline.ledger.projects import ProjectView
 
 ORGANIZATIONS = "/api/v1/orgs/organizations/"
@@ -27,6 +29,7 @@ ORGANIZATION = ORGANIZATIONS + "{org_id}/"
 PROJECTS = ORGANIZATION + "projects/"
 PROJECT = PROJECTS + "{project_id}/"
 MEMBERS = PROJECT + "members/"
+ORGANIZATION_MEMBERS = ORGANIZATION + "members/"
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
 
@@ -49,7 +52,7 @@ async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
     return [await organization(api, admin)]
 
 
-@router.post(ORGANIZATIONS)
+@router.post(ORGANIZATIONS, status_code=201)
 async def found_organization(
     request: OrganizationRequest, api: Given, admin: Admin
 ) -> dict[str, str]:
@@ -67,16 +70,81 @@ async def found_organization(
 
 @router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
 async def organization(api: Given, admin: Admin) -> dict[str, Any]:
-    found = await api.stores.ledger.projects.organization(admin.project.organization_id)
-    return tenants.organization(found)
+    ledger = api.stores.ledger
+    found = await ledger.projects.organization(admin.project.organization_id)
+    people = await ledger.members.of(await _visible(api, admin))
+    return tenants.organization(found, people, role=tenants.role_of(admin.grant.access))
+
+
+@router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
+async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
+    """Take away an organization whose projects are all empty, with its projects, keys and members.
+
+    403 for the organization the server was started with; 409 while a project of it holds memories
+    or events that have not ended.
+    """
+    stores, organization_id = api.stores, admin.project.organization_id
+    if (await stores.ledger.projects.organization(organization_id)).operator:
+        raise Forbidden("The organization this server was started with cannot be deleted.")
+    await erasure.remove_organization(
+        organization_id, removal=stores.ledger.removal, index=stores.index
+    )
+    api.keys.forget()
+    return {"message": "Organization deleted successfully."}
+
+
+@router.get(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+    """The members of the organization's projects, each once; of the key's own project only, for a
+    key that does not administer.
+    """
+    people = await api.stores.ledger.members.of(await _visible(api, admin))
+    return {"members": tenants.distinct(people)}
+
+
+@router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
+async def add_organization_member(
+    request: MemberRequest, api: Given, admin: Admin
+) -> dict[str, str]:
+    """Make a person a member of every project the organization has now."""
+    ids = await _visible(api, admin)
+    await api.stores.ledger.members.add(ids, request.email, request.role)
+    return {"message": "Member added successfully."}
+
+
+@router.put(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def update_organization_member(
+    request: MemberRequest, api: Given, admin: Admin
+) -> dict[str, str]:
+    """Another role in every project the person is a member of; their keys follow it."""
+    ids = await _visible(api, admin)
+    await api.stores.ledger.members.change(ids, request.email, request.role)
+    api.keys.forget()
+    return {"message": "Member updated successfully."}
+
+
+@router.delete(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
+async def remove_organization_member(
+    api: Given,
+    admin: Admin,
+    request: MemberName | None = None,
+    email: Annotated[Email | None, Query()] = None,
+) -> dict[str, str]:
+    """End the memberships in all projects, and the person's keys with them. The email is in the
+    body, or in the query.
+    """
+    named = request.email if request else email
+    if named is None:
+        raise InvalidInput("Give the email of the member.")
+    await api.stores.ledger.members.remove(await _visible(api, admin), named)
+    api.keys.forget()
+    return {"message": "Member removed successfully."}
 
 
 @router.get(PROJECTS, dependencies=OF_ORGANIZATION)
 async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
     """The organization's projects, oldest first; a key that does not administer sees its own."""
-    only = None if admin.grant.access.allows(Access.ADMIN) else admin.grant.project.id
-    views = await api.stores.ledger.projects.views(admin.project.organization_id, only)
-    return await _shown(api, admin, views)
+    return await _shown(api, admin, await _views(api, admin))
 
 
 @router.post(PROJECTS, dependencies=OF_ORGANIZATION)
@@ -126,14 +194,14 @@ async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
 async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
-    await api.stores.ledger.members.add(admin.project.id, request.email, request.role)
+    await api.stores.ledger.members.add([admin.project.id], request.email, request.role)
     return {"message": "Member added successfully."}
 
 
 @router.put(MEMBERS, dependencies=OF_PROJECT)
 async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
     """Another role; the member's keys follow it."""
-    await api.stores.ledger.members.change(admin.project.id, request.email, request.role)
+    await api.stores.ledger.members.change([admin.project.id], request.email, request.role)
     api.keys.forget()
     return {"message": "Member updated successfully."}
 
@@ -143,9 +211,19 @@ async def remove_member(
     api: Given, admin: Admin, email: Annotated[Email, Query()]
 ) -> dict[str, str]:
     """The member's keys end with the membership."""
-    await api.stores.ledger.members.remove(admin.project.id, email)
+    await api.stores.ledger.members.remove([admin.project.id], email)
     api.keys.forget()
     return {"message": "Member removed successfully."}
+
+
+async def _views(api: Api, admin: Administration) -> Sequence[ProjectView]:
+    """The organization's projects, oldest first; a key that does not administer sees its own."""
+    only = None if admin.grant.access.allows(Access.ADMIN) else admin.grant.project.id
+    return await api.stores.ledger.projects.views(admin.project.organization_id, only)
+
+
+async def _visible(api: Api, admin: Administration) -> list[UUID]:
+    return [view.id for view in await _views(api, admin)]
 
 
 async def _shown(
@@ -154,6 +232,12 @@ async def _shown(
     people = await api.stores.ledger.members.of([view.id for view in views])
     graph = api.settings.graph == "on"
     return [
-        tenants.project(view, people, graph=graph, own=view.id == admin.grant.project.id)
+        tenants.project(
+            view,
+            people,
+            graph=graph,
+            own=view.id == admin.grant.project.id,
+            role=tenants.role_of(admin.grant.access),
+        )
         for view in views
     ]

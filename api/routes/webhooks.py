@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ConfigDict, Field
 
 from api import schemas
@@ -13,13 +13,25 @@ from api.deps import Caller, Given
 from api.paging import page_of
 from api.strict_json import StrictJson
 from pipeline import webhooks
-from pipeline.ledger.webhooks import Delivery, Webhook
+from pipeline.errors import NotFound
+from pipeline.ledger.webhooks import NO_SUCH_WEBHOOK, Delivery, Webhook
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=StrictJson)
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Url = Annotated[str, Field(min_length=1, max_length=2000)]
 State = Literal["PENDING", "DELIVERED", "DEAD"]
+
+
+def as_uuid(webhook_id: str) -> UUID:
+    """Errors: NotFound, also for an invalid UUID."""
+    try:
+        return UUID(webhook_id)
+    except ValueError:
+        raise NotFound(NO_SUCH_WEBHOOK) from None
+
+
+WebhookId = Annotated[UUID, Depends(as_uuid)]
 
 
 class CreateRequest(schemas.Request):
@@ -70,7 +82,7 @@ async def create(
 
 @router.put("/{webhook_id}/")
 async def change(
-    webhook_id: UUID, request: ChangeRequest, api: Given, project: Caller
+    webhook_id: WebhookId, request: ChangeRequest, api: Given, project: Caller
 ) -> dict[str, str]:
     values = request.model_dump(exclude_none=True)
     if "url" in values:
@@ -82,7 +94,7 @@ async def change(
 
 
 @router.delete("/{webhook_id}/")
-async def remove(webhook_id: UUID, api: Given, project: Caller) -> dict[str, str]:
+async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> dict[str, str]:
     """With its log, and with what it is still owed."""
     await api.stores.ledger.webhooks.remove(project.id, webhook_id)
     return {"message": "Webhook deleted successfully"}
@@ -90,7 +102,7 @@ async def remove(webhook_id: UUID, api: Given, project: Caller) -> dict[str, str
 
 @router.get("/{webhook_id}/deliveries/")
 async def log(
-    webhook_id: UUID,
+    webhook_id: WebhookId,
     api: Given,
     project: Caller,
     http: Request,
@@ -108,7 +120,7 @@ async def log(
 
 @router.post("/{webhook_id}/deliveries/{delivery_id}/redeliver/")
 async def redeliver(
-    webhook_id: UUID, delivery_id: UUID, api: Given, project: Caller
+    webhook_id: WebhookId, delivery_id: UUID, api: Given, project: Caller
 ) -> dict[str, str]:
     """Send it once more, under the same webhook-id."""
     await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)

@@ -4,7 +4,7 @@ Facts: the Mem0 Python, TypeScript and CLI clients.
 """
 
 from api.schemas.adds import MOST_MESSAGES, AddRequest
-from api.schemas.body import LONGEST_ID, EntityId, Request
+from api.schemas.body import LONGEST_ID, EntityId, OwnRequest, Request
 from api.schemas.edits import (
     NOTHING_TO_CHANGE,
     BatchDeleteRequest,
@@ -39,6 +39,7 @@ __all__ = [
     "ListRequest",
     "MessageIn",
     "OlderSearchRequest",
+    "OwnRequest",
     "QuestionRequest",
     "ReadRequest",
     "RegisterRequest",

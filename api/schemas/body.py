@@ -1,10 +1,20 @@
-"""What all bodies have in common: unknown keys are ignored."""
+"""What all bodies have in common."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from api import unknown
 
 LONGEST_ID = 512
 
@@ -24,4 +34,38 @@ EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, Before
 
 
 class Request(BaseModel):
+    """A body of a Mem0 route: unknown keys are ignored, and named in a header of the answer."""
+
     model_config = ConfigDict(extra="ignore")
+
+    # Older names of keys, which validators read.
+    also: ClassVar[frozenset[str]] = frozenset()
+    strict: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def unknown_keys(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            unknown.refuse_or_note(value, _names(cls) | cls.also, strict=cls.strict)
+        return value
+
+
+class OwnRequest(Request):
+    """A body of one of Memlane's own routes: unknown keys are refused."""
+
+    strict: ClassVar[bool] = True
+
+
+@cache
+def _names(model: type[BaseModel]) -> frozenset[str]:
+    """Every key that one of the model's fields is read from."""
+    names: set[str] = set()
+    for name, field in model.model_fields.items():
+        match field.validation_alias:
+            case AliasChoices(choices=choices):
+                names |= {choice for choice in choices if isinstance(choice, str)}
+            case str(alias):
+                names.add(alias)
+            case _:
+                names.add(name)
+    return frozenset(names)

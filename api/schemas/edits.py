@@ -20,6 +20,8 @@ NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_
 class UpdateRequest(Request):
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
 
+    also = frozenset({"message", "data", "memory"})
+
     text: MemoryText | None = None
     metadata: Metadata | None = None
     timestamp: datetime | None = None

@@ -7,13 +7,13 @@ from typing import Literal
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.adds import MOST_MESSAGES
-from api.schemas.body import EntityId, Request
+from api.schemas.body import EntityId, OwnRequest
 from api.schemas.limits import DateText, InstructionText
 from api.schemas.messages import MessageIn, as_list
 from pipeline.domain import FailureCode, Message
 
 
-class ReplayRequest(Request):
+class ReplayRequest(OwnRequest):
     """What to change before the event is tried again; nothing is a good answer. `stage` asks for
     the graph alone, of an event that SUCCEEDED with `graph_status` FAILED.
     """
@@ -51,13 +51,13 @@ class ReplayRequest(Request):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class UndoRequest(Request):
+class UndoRequest(OwnRequest):
     """`force` leaves memories as they are that were changed since, and lists them."""
 
     force: bool = False
 
 
-class ReplayManyRequest(Request):
+class ReplayManyRequest(OwnRequest):
     """Which FAILED events to try again: all that is given must hold. With `stage`, those that
     SUCCEEDED with `graph_status` FAILED, for their graph alone.
     """

@@ -72,6 +72,23 @@ class Histories:
         entries = await self._entries(_told(this).order_by(*order))
         return [_excerpt(entry) for entry in entries], count
 
+    async def inputs(self, memory_ids: Sequence[UUID]) -> dict[UUID, dict[str, str]]:
+        """The message that each of these memories was last read from, where there was one."""
+        said = and_(
+            messages.c.lane_id == events.c.lane_id,
+            messages.c.seq == events.c.seq,
+            messages.c.ordinal == memories.c.message_ordinal,
+        )
+        query = (
+            select(memories.c.id, messages.c.role, messages.c.content)
+            .join(events, events.c.id == memories.c.event_id)
+            .join(messages, said)
+            .where(memories.c.id.in_(memory_ids))
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return {row.id: {"role": row.role, "content": row.content} for row in rows}
+
     async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
         async with self._engine.connect() as connection:
             return [_entry(row) for row in (await connection.execute(query)).all()]

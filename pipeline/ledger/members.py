@@ -46,27 +46,38 @@ class Members:
             rows = await connection.execute(query)
         return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
 
-    async def add(self, project_id: UUID, email: str, role: Role) -> None:
-        """Errors: Conflict for a member."""
-        query = insert(members).values(project_id=project_id, email=email, role=role)
+    async def add(self, project_ids: Sequence[UUID], email: str, role: Role) -> None:
+        """Make a person a member of these projects, where they are not one yet.
+
+        Errors: Conflict for a member of all of them.
+        """
+        rows = [{"project_id": one, "email": email, "role": role} for one in project_ids]
+        query = insert(members).values(rows).on_conflict_do_nothing()
         async with self._engine.begin() as connection:
-            added = await connection.execute(query.on_conflict_do_nothing())
+            added = await connection.execute(query)
         if not added.rowcount:
             raise Conflict("This is a member's email already; change the role with PUT.")
 
-    async def change(self, project_id: UUID, email: str, role: Role) -> None:
-        """Errors: NotFound."""
-        query = update(members).where(members.c.project_id == project_id, members.c.email == email)
+    async def change(self, project_ids: Sequence[UUID], email: str, role: Role) -> None:
+        """Another role in all of these projects. Errors: NotFound for a member of none."""
+        query = update(members).where(
+            members.c.project_id.in_(project_ids), members.c.email == email
+        )
         async with self._engine.begin() as connection:
             changed = await connection.execute(query.values(role=role))
         if not changed.rowcount:
             raise NotFound(NO_SUCH_MEMBER)
 
-    async def remove(self, project_id: UUID, email: str) -> None:
-        """Take the member off the list and end their keys, for good. Errors: NotFound."""
-        gone = delete(members).where(members.c.project_id == project_id, members.c.email == email)
+    async def remove(self, project_ids: Sequence[UUID], email: str) -> None:
+        """Take the member off these projects, and end their keys there for good.
+
+        Errors: NotFound for a member of none.
+        """
+        gone = delete(members).where(
+            members.c.project_id.in_(project_ids), members.c.email == email
+        )
         keys = update(api_keys).where(
-            api_keys.c.project_id == project_id,
+            api_keys.c.project_id.in_(project_ids),
             api_keys.c.member == email,
             api_keys.c.revoked_at.is_(None),
         )

@@ -20,6 +20,7 @@ from pipeline.ledger.schema import (
     lanes,
     memories,
     metadata,
+    organizations,
     projects,
     shadows,
     turn_vectors,
@@ -58,6 +59,39 @@ class Removal:
             for gone in _deletes(await self._refuse(connection, project)):
                 await connection.execute(gone)
             await fold_all(connection)
+
+    async def forget_organization(self, organization_id: UUID) -> Sequence[UUID]:
+        """As `forget`, for all projects of an organization."""
+        async with self._engine.begin() as connection:
+            ids = await self._refuse_organization(connection, organization_id)
+            mine = lanes.c.project_id.in_(ids)
+            await connection.execute(
+                update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
+            )
+            said = select(events.c.id).where(events.c.project_id.in_(ids))
+            held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
+            return (await connection.scalars(held)).all()
+
+    async def remove_organization(self, organization_id: UUID) -> None:
+        """Take away an organization with its projects and keys. Errors: Conflict, as `remove`."""
+        async with self._engine.begin() as connection:
+            for gone in _deletes(await self._refuse_organization(connection, organization_id)):
+                await connection.execute(gone)
+            await connection.execute(
+                delete(organizations).where(organizations.c.id == organization_id)
+            )
+            await fold_all(connection)
+
+    async def _refuse_organization(
+        self, connection: AsyncConnection, organization_id: UUID
+    ) -> Sequence[UUID]:
+        """All its projects and their replays, locked; unless one of them has to stay."""
+        await hold(connection, organization_id)
+        mine = select(projects.c.id).where(projects.c.organization_id == organization_id)
+        shadowed = select(shadows.c.id).where(shadows.c.project_id.in_(mine))
+        ids = [*(await connection.scalars(mine)).all(), *(await connection.scalars(shadowed)).all()]
+        await _refuse_unless_empty(connection, ids)
+        return ids
 
     async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
         """The project and its replays, locked; unless it has to stay."""

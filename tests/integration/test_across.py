@@ -86,7 +86,6 @@ FOUND_BY = (
 CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/openapi.json"): [Case(None)],
     ("GET", "/docs"): [Case(None)],
-    ("GET", "/docs/oauth2-redirect"): [Case(None)],
     ("GET", "/redoc"): [Case(None)],
     ("GET", "/healthz"): [Case(None)],
     ("GET", "/readyz"): [Case(None)],
@@ -149,7 +148,10 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/events/{event_id}/"): [Case(READ)],
     ("GET", "/v1/event/{event_id}/stream/"): [Case(READ)],
     ("POST", "/v1/event/{event_id}/cancel/"): [Case(WRITE)],
-    ("POST", "/v1/event/{event_id}/replay/"): [Case(WRITE), Case(WRITE, lambda _: TURN)],
+    ("POST", "/v1/event/{event_id}/replay/"): [
+        Case(WRITE),
+        Case(WRITE, lambda _: {"messages": "I moved to Lima."}),
+    ],
     ("POST", "/v1/event/{event_id}/undo/"): [Case(WRITE, lambda _: {"force": True})],
     ("POST", "/v1/events/replay/"): [
         Case(WRITE, lambda _: MAYA),
@@ -178,6 +180,16 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", ORGS): [Case(READ)],
     ("POST", ORGS): [Case(ADMIN, lambda _: {"name": "mine"})],
     ("GET", ORGS + "{org_id}/"): [Case(READ)],
+    ("DELETE", ORGS + "{org_id}/"): [Case(ADMIN)],
+    ("GET", ORGS + "{org_id}/members/"): [Case(READ)],
+    ("POST", ORGS + "{org_id}/members/"): [Case(ADMIN, lambda _: {"email": "me@example.org"})],
+    ("PUT", ORGS + "{org_id}/members/"): [
+        Case(ADMIN, lambda it: {"email": it.email, "role": "OWNER"}),
+    ],
+    ("DELETE", ORGS + "{org_id}/members/"): [
+        Case(ADMIN, lambda it: {"email": it.email}),
+        Case(ADMIN, query=lambda it: {"email": it.email}),
+    ],
     ("GET", ORGS + "{org_id}/projects/"): [Case(READ)],
     ("POST", ORGS + "{org_id}/projects/"): [Case(ADMIN, lambda _: {"name": "mine"})],
     ("GET", PROJECT): [Case(READ)],
@@ -240,6 +252,7 @@ class Attack:
 
 
 async def rows(ledger: Ledger) -> dict[str, set[str]]:
+    await ledger.books.fold()  # an erasure by one tenant folds the entries of all of them
     async with ledger.engine.connect() as connection:
         return {
             name: {str(row) for row in await connection.execute(select(table))}

@@ -242,3 +242,81 @@ async def test_entries_of_a_history_have_uuids_and_texts(service: Service) -> No
     assert len({UUID(entry["id"]) for entry in entries}) == 2
     assert [entry["new_memory"] for entry in entries] == ["User likes tea", ""]
     assert (await service.client.get(path)).json() == entries
+
+
+# ── shapes that the Mem0 Platform documents ──────────────────────────────────────────────────────
+
+
+async def test_a_registered_entity_is_deleted_by_the_number_it_was_given(service: Service) -> None:
+    body = {"user_id": "ada", "name": "Ada"}
+    made = (await service.client.post("/v1/users/", json=body)).json()
+    assert isinstance(made["id"], int)
+    assert isinstance(made["project"], int)
+    assert (made["user_id"], made["name"], made["metadata"]) == ("ada", "Ada", {})
+    assert (made["is_deleted"], made["graph_entities"]) == (False, None)
+    await service.client.delete(f"/v1/entities/user/{made['id']}/")
+    assert (await service.client.get("/v1/entities/")).json()["count"] == 0
+
+
+async def test_a_user_called_by_a_number_is_deleted_by_name(service: Service) -> None:
+    await service.add("I like tea.", user_id="123")
+    await service.client.delete("/v1/entities/user/123/")
+    assert await service.listed(user_id="123") == []
+
+
+async def test_the_memories_of_an_entity_say_what_they_came_from(service: Service) -> None:
+    await service.add("I like tea.")
+    path = f"{MEMORIES}user/maya/"
+    [row] = (await service.client.get(path)).json()["results"]
+    assert row["input"] == [{"role": "user", "content": "I like tea."}]
+    assert row["is_updated"] is False
+    await service.client.put(f"{MEMORIES}{row['id']}/", json={"text": "Likes rum"})
+    [row] = (await service.client.get(path)).json()["results"]
+    assert row["is_updated"] is True
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_webhook_id_that_is_no_uuid_is_not_found(method: str, service: Service) -> None:
+    answer = await service.client.request(method, "/api/v1/webhooks/7/", json={"name": "x"})
+    assert (answer.status_code, answer.json()["error"]) == (404, "Webhook not found")
+
+
+# ── names that mean nothing here ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("option", ["dry_run", "as_of"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", ADD, LIVES),
+        ("PUT", "/v1/batch/", {"memories": []}),
+        ("POST", "/v3/memories/", {"filters": MAYA}),
+        ("POST", "/v3/memories/search/", {"filters": MAYA, "query": "x"}),
+        ("POST", "/v1/events/replay/", MAYA),
+        ("POST", "/v1/erasures/", MAYA),
+    ],
+)
+async def test_an_option_that_is_not_built_is_refused_on_every_route(
+    method: str, path: str, body: dict[str, Any], option: str, service: Service
+) -> None:
+    refused = await service.client.request(method, path, json=body | {option: "2026-01-01"})
+    assert (refused.status_code, option in refused.json()["error"]) == (400, True), refused.text
+    asked = await service.client.request(method, path, json=body, params={option: "true"})
+    assert (asked.status_code, option in asked.json()["error"]) == (400, True), asked.text
+    assert (await service.client.get("/v1/events/")).json()["count"] == 0
+    off = await service.client.request(method, path, json=body | {option: None})
+    assert off.status_code == 200, off.text
+
+
+async def test_a_key_that_mem0_routes_ignore_is_named_in_a_header(service: Service) -> None:
+    body = LIVES | {"enable_graph": True, "source": "cli", "org_id": "", "bad\r\nname": 1}
+    answer = await service.client.post(ADD, json=body)
+    assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "enable_graph")
+    answer = await service.client.post(ADD, json=LIVES)
+    assert "X-Memlane-Ignored" not in answer.headers
+
+
+async def test_an_unknown_key_on_our_own_routes_is_refused(service: Service) -> None:
+    answer = await service.client.post("/v1/events/replay/", json=MAYA | {"limit": 5})
+    assert answer.status_code == 400
+    assert "limit is not known here; use " in answer.json()["error"]

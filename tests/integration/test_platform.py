@@ -288,7 +288,10 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
     assert (ada["name"], ada["metadata"]) == ("ada", {"a": 1})
     filters = (await service.client.get("/v1/entities/filters/")).json()
     assert "food" in filters["categories"]
-    assert {"type": "agent", "name": "bot"} in filters["users"]
+    assert set(filters["users"]) == {"maya", "jon", "ada"}
+    assert [one["name"] for one in filters["parameters"]] == [
+        "user_id", "agent_id", "app_id", "run_id",
+    ]  # fmt: skip
     nobody = await service.client.post("/v1/agents/", json={"user_id": "ada"})
     assert (nobody.status_code, "agent_id is missing" in said(nobody)) == (400, True)
 

@@ -242,6 +242,72 @@ async def test_only_the_first_organization_founds_others(tenant: Tenant) -> None
     assert (await tenant.client.post(ORGS, json={"name": "x"}, headers=theirs)).status_code == 403
 
 
+async def another(tenant: Tenant) -> dict[str, str]:
+    """The headers of an admin of an organization that is not the operator's."""
+    _, key = await tenant.ledger.projects.create("operator", operator=True)
+    made = await tenant.client.post(
+        ORGS, json={"name": "Harbour"}, headers={"Authorization": f"Token {key}"}
+    )
+    assert made.status_code == 201
+    return {"Authorization": f"Token {made.json()['key']}"}
+
+
+async def test_a_member_of_an_organization_is_one_of_all_its_projects(tenant: Tenant) -> None:
+    headers = await another(tenant)
+    [own] = (await tenant.client.get(ORGS, headers=headers)).json()
+    here = f"{ORGS}{own['org_id']}/"
+    await tenant.client.post(f"{here}projects/", json={"name": "second"}, headers=headers)
+
+    async def ask(method: str, **body: str) -> int:
+        answer = await tenant.client.request(method, f"{here}members/", json=body, headers=headers)
+        return answer.status_code
+
+    async def roles() -> list[list[str]]:
+        listed = (await tenant.client.get(f"{here}projects/", headers=headers)).json()
+        return [[member["role"] for member in one["members"]] for one in listed]
+
+    assert await ask("POST", email=NOOR, role="READER") == 201
+    assert await ask("POST", email=NOOR, role="READER") == 409
+    assert await roles() == [["READER"], ["READER"]]
+    assert await ask("PUT", email=NOOR, role="OWNER") == 200
+    assert await roles() == [["OWNER"], ["OWNER"]]
+    [member] = (await tenant.client.get(f"{here}members/", headers=headers)).json()["members"]
+    assert (member["user_id"], member["role"]) == (NOOR, "OWNER")
+    assert await ask("DELETE", email=NOOR) == 200
+    assert await ask("DELETE", email=NOOR) == 404
+    assert await ask("DELETE") == 400
+    assert await roles() == [[], []]
+
+
+async def test_an_organization_is_deleted_once_it_is_empty(tenant: Tenant) -> None:
+    headers = await another(tenant)
+    before = await rows_of_all_tables(tenant.ledger)
+    headers = await another(tenant)
+    [own] = (await tenant.client.get(ORGS, headers=headers)).json()
+    path = f"{ORGS}{own['org_id']}/"
+    assert (await tenant.client.post(ADD, json=LIVES, headers=headers)).status_code == 200
+    await tenant.service.engine.drain()
+    assert (await tenant.client.delete(path, headers=headers)).status_code == 409
+    await tenant.client.delete("/v1/memories/?user_id=maya", headers=headers)
+    assert (await tenant.client.delete(path, headers=headers)).status_code == 200
+    assert (await tenant.client.get(ORGS, headers=headers)).status_code == 401
+    after = await rows_of_all_tables(tenant.ledger)
+    assert {name: count for name, count in after.items() if count != before[name]} == {
+        # The operator that `another` makes each time.
+        "organizations": before["organizations"] + 1,
+        "projects": before["projects"] + 1,
+        "api_keys": before["api_keys"] + 1,
+    }
+
+
+async def test_the_operators_organization_is_not_deleted(tenant: Tenant) -> None:
+    _, key = await tenant.ledger.projects.create("operator", operator=True)
+    headers = {"Authorization": f"Token {key}"}
+    [own] = (await tenant.client.get(ORGS, headers=headers)).json()
+    refused = await tenant.client.delete(f"{ORGS}{own['org_id']}/", headers=headers)
+    assert refused.status_code == 403
+
+
 # ── projects ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -286,7 +352,7 @@ async def test_an_empty_text_clears_and_leaves_the_rest(tenant: Tenant, empty: o
         tenant.project, json={"custom_instructions": empty, "custom_categories": [], "name": None}
     )
     found = (await tenant.client.get(tenant.project)).json()
-    assert (found["custom_instructions"], found["custom_categories"]) == (None, None)
+    assert (found["custom_instructions"], found["custom_categories"]) == ("", [])
     assert (found["description"], found["name"]) == ("y", "mine")
     async with tenant.ledger.engine.connect() as connection:
         assert await connection.scalar(select(projects.c.custom_categories.is_(None)))

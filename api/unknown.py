@@ -1,0 +1,65 @@
+"""Names in a request that mean nothing here: refused, or named in the answer.
+
+    dry_run, as_of       refused on every route: ignoring them would write, or read the present
+on our own routes    refused: a misspelt option would be left out in silence
+on the Mem0 routes   ignored, since its clients send keys of their own, and named in a header
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from fastapi import Request
+
+from pipeline.errors import InvalidInput
+
+HEADER = "X-Memlane-Ignored"
+NOT_BUILT = {
+    "dry_run": "There is no dry run: the request would be carried out. Leave dry_run out.",
+    "as_of": "There are no reads of an earlier time: the answer would be of now. Leave as_of out.",
+}
+# Read elsewhere, or sent by clients with every request.
+EVERYWHERE = frozenset({"org_id", "project_id", "source"})
+MOST_NAMED = 20
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+# The ignored keys of the request that is being read; None outside of one.
+_ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
+
+
+async def refuse_not_built(request: Request) -> None:
+    """Errors: InvalidInput for an option of the query string that is not built."""
+    for name in NOT_BUILT.keys() & request.query_params.keys():
+        if request.query_params[name].strip().lower() not in ("", "0", "false"):
+            raise InvalidInput(NOT_BUILT[name])
+
+
+def begin() -> list[str]:
+    """Start to collect the ignored keys of a request."""
+    keys: list[str] = []
+    _ignored.set(keys)
+    return keys
+
+
+def refuse_or_note(body: Mapping[str, Any], known: Iterable[str], *, strict: bool) -> None:
+    """Errors: ValueError for an option that is not built and, if `strict`, for any unknown key."""
+    for name in NOT_BUILT.keys() & body.keys():
+        if body[name] not in (None, False, ""):
+            raise ValueError(NOT_BUILT[name])
+    unknown = [str(name) for name in body.keys() - NOT_BUILT.keys() - EVERYWHERE - set(known)]
+    if not unknown:
+        return
+    if strict:
+        names = ", ".join(sorted(known))
+        raise ValueError(f"{shown(unknown)} is not known here; use {names}")
+    if (keys := _ignored.get()) is not None:
+        keys += unknown
+
+
+def shown(names: Iterable[str]) -> str:
+    """Names of keys as a header can hold them."""
+    plain = sorted({name for name in names if _PLAIN.fullmatch(name)})
+    return ", ".join(plain[:MOST_NAMED]) or "a key"
