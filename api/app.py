@@ -103,7 +103,7 @@ def create_app(settings: Settings) -> FastAPI:
         app.include_router(router, dependencies=[Depends(refuse_not_built)])
     if described:
         pages.add_to(app)
-    mcp = McpEndpoint(app)
+    mcp = McpEndpoint(app, app.version)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp
     app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))

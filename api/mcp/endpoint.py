@@ -24,7 +24,9 @@ CALLER: ContextVar[Any] = ContextVar("caller", default=None)
 
 
 class McpEndpoint:
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, version: str) -> None:
+        self._version = version
+
         async def for_caller(scope: Any, receive: Any, send: Any) -> None:
             await app(scope | {"client": CALLER.get()}, receive, send)
 
@@ -64,7 +66,7 @@ class McpEndpoint:
         async with self._starting:
             if self._manager is None:
                 server = await asyncio.to_thread(importlib.import_module, "api.mcp.server")
-                manager, ready = server.build(self.ask), asyncio.Event()
+                manager, ready = server.build(self.ask, self._version), asyncio.Event()
                 self._running = asyncio.create_task(self._run(manager, ready))
                 await ready.wait()
                 self._manager = manager

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
+import orjson
 from mcp import types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -13,7 +15,9 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
-from api.mcp.tools import TOOLS, Asked
+from api.mcp.compact import compact
+from api.mcp.tools import TOOLS, Asked, Tool
+from pipeline.errors import InvalidInput
 
 # How the API is asked from the inside, with the headers of the request that came from outside.
 Ask = Callable[[Asked, Request], Awaitable[httpx.Response]]
@@ -24,16 +28,24 @@ ABOUT = (
     "Both need to know whose: user_id, agent_id, app_id or run_id."
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}
-LISTED = [
-    types.Tool(name=tool.name, description=tool.about, input_schema=tool.schema) for tool in TOOLS
-]
+# The SDK logs the end of each request at info.
+logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
 
 
-def build(ask: Ask) -> StreamableHTTPSessionManager:
+def listed(tool: Tool) -> types.Tool:
+    hints = types.ToolAnnotations(
+        read_only_hint=tool.reads, destructive_hint=tool.destroys, open_world_hint=False
+    )
+    return types.Tool(
+        name=tool.name, description=tool.about, input_schema=tool.schema, annotations=hints
+    )
+
+
+def build(ask: Ask, version: str) -> StreamableHTTPSessionManager:
     """One a process. Stateless, and answers in plain JSON: there is no session to lose."""
 
     async def list_tools(_: Context, __: object) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=LISTED)
+        return types.ListToolsResult(tools=[listed(tool) for tool in TOOLS])
 
     async def call_tool(
         context: Context, asked: types.CallToolRequestParams
@@ -41,11 +53,23 @@ def build(ask: Ask) -> StreamableHTTPSessionManager:
         tool = BY_NAME.get(asked.name)
         if tool is None or context.request is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name}.")
-        answer = await ask(tool.asks(asked.arguments or {}), context.request)
-        said = types.TextContent(type="text", text=answer.text)
-        return types.CallToolResult(content=[said], is_error=answer.is_error)
+        try:
+            request = tool.asks(asked.arguments or {})
+        except InvalidInput as error:
+            return _result({"error": str(error)}, is_error=True)
+        answer = await ask(request, context.request)
+        return _result(compact(answer.json()), is_error=answer.is_error)
 
     server: Server[Any] = Server(
-        "memlane", instructions=ABOUT, on_list_tools=list_tools, on_call_tool=call_tool
+        "memlane",
+        version=version,
+        instructions=ABOUT,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
     )
     return StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+
+
+def _result(body: object, *, is_error: bool) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=orjson.dumps(body).decode())
+    return types.CallToolResult(content=[content], is_error=is_error)

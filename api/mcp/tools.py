@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from uuid import UUID
+
+from pipeline.errors import InvalidInput
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]
@@ -28,6 +30,8 @@ class Tool:
     properties: Mapping[str, Schema]
     required: tuple[str, ...]
     asks: Callable[[Arguments], Asked]
+    reads: bool = False
+    destroys: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -72,6 +76,14 @@ OPTIONS = {
     },
     "reference_date": _is("string", 'When the question is asked, for "last week"; default: now.'),
     "show_expired": _is("boolean", "Expired memories too."),
+    "include": {
+        "type": "array",
+        "items": {"type": "string", "enum": ["facts", "turns"]},
+        "description": "turns: also messages as they were said. Default: facts.",
+    },
+    "max_tokens": _is(
+        "integer", "Also a context of at most so many tokens: the best results as dated lines."
+    ),
 }
 MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
 
@@ -83,16 +95,21 @@ def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
 def _filters(arguments: Arguments) -> dict[str, Any]:
     """The filters, narrowed by the ids beside them."""
     ids, filters = _given(arguments, *IDS), arguments.get("filters") or {}
+    if not isinstance(filters, dict):
+        raise InvalidInput('filters is an object, such as {"user_id": "maya"}.')
     return {"AND": [filters, ids]} if ids and filters else {**filters, **ids}
 
 
 def _memory(arguments: Arguments) -> str:
-    return f"/v1/memories/{_quoted(arguments, 'memory_id')}/"
+    return f"/v1/memories/{_uuid(arguments, 'memory_id')}/"
 
 
-def _quoted(arguments: Arguments, name: str) -> str:
-    # Never another path: an agent passes on what it was told.
-    return quote(str(arguments.get(name) or "-"), safe="")
+def _uuid(arguments: Arguments, name: str) -> UUID:
+    """Never a part of another path: an agent passes on what it was told. Errors: InvalidInput."""
+    try:
+        return UUID(str(arguments.get(name)))
+    except ValueError:
+        raise InvalidInput(f"{name} should be a valid UUID") from None
 
 
 def _add(arguments: Arguments) -> Asked:
@@ -143,14 +160,23 @@ TOOLS = (
         | OPTIONS,
         ("query",),
         _search,
+        reads=True,
     ),
-    Tool("get_memories", "List memories, newest first.", WHOSE | FILTERS | PAGES, (), _list),
+    Tool(
+        "get_memories",
+        "List memories, newest first.",
+        WHOSE | FILTERS | PAGES,
+        (),
+        _list,
+        reads=True,
+    ),
     Tool(
         "get_memory",
         "Read one memory.",
         MEMORY,
         ("memory_id",),
         lambda given: Asked("GET", _memory(given)),
+        reads=True,
     ),
     Tool(
         "update_memory",
@@ -162,6 +188,7 @@ TOOLS = (
         },
         ("memory_id",),
         lambda given: Asked("PUT", _memory(given), body=_given(given, "text", "metadata")),
+        destroys=True,
     ),
     Tool(
         "delete_memory",
@@ -169,6 +196,7 @@ TOOLS = (
         MEMORY,
         ("memory_id",),
         lambda given: Asked("DELETE", _memory(given)),
+        destroys=True,
     ),
     Tool(
         "delete_all_memories",
@@ -176,6 +204,7 @@ TOOLS = (
         WHOSE,
         (),
         lambda given: Asked("DELETE", "/v1/memories/", _given(given, *IDS)),
+        destroys=True,
     ),
     Tool(
         "delete_entities",
@@ -184,6 +213,7 @@ TOOLS = (
         WHOSE,
         (),
         lambda given: Asked("POST", "/v1/erasures/", body=_given(given, *IDS)),
+        destroys=True,
     ),
     Tool(
         "list_entities",
@@ -191,6 +221,7 @@ TOOLS = (
         PAGES,
         (),
         lambda given: Asked("GET", "/v1/entities/", _given(given, "page", "page_size")),
+        reads=True,
     ),
     Tool(
         "list_events",
@@ -207,12 +238,14 @@ TOOLS = (
             "/v1/events/",
             _given(given, *IDS, "event_type", "status", "page", "page_size"),
         ),
+        reads=True,
     ),
     Tool(
         "get_event_status",
         "Tell what became of an event: its status, and each fact with what was done and why.",
         {"event_id": _is("string", "The event's UUID.")},
         ("event_id",),
-        lambda given: Asked("GET", f"/v1/event/{_quoted(given, 'event_id')}/"),
+        lambda given: Asked("GET", f"/v1/event/{_uuid(given, 'event_id')}/"),
+        reads=True,
     ),
 )

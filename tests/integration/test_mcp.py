@@ -47,6 +47,22 @@ async def session(service: Service, key: str | None = None) -> AsyncIterator[Cli
         yield opened
 
 
+async def test_the_server_tells_its_version(service: Service) -> None:
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    accept = {"Accept": "application/json, text/event-stream"}
+    answer = await service.client.post("/mcp", json=body, headers=accept)
+    assert answer.json()["result"]["serverInfo"]["version"] == service.app.version
+
+
 async def call(opened: ClientSession, tool: str, **arguments: Any) -> Any:
     result = await opened.call_tool(tool, arguments)
     assert not result.is_error, result
@@ -71,6 +87,38 @@ async def test_the_tools_are_the_eleven_that_agents_know(service: Service) -> No
     assert {tool.name for tool in listed} == NAMES
     assert len(listed) == len(TOOLS)
     assert all(tool.description and tool.input_schema["type"] == "object" for tool in listed)
+
+
+async def test_tools_that_only_read_and_tools_that_destroy_are_marked(service: Service) -> None:
+    async with session(service) as opened:
+        tools = {tool.name: tool.annotations for tool in (await opened.list_tools()).tools}
+    reading = {name for name, hints in tools.items() if hints and hints.read_only_hint}
+    destroying = {name for name, hints in tools.items() if hints and hints.destructive_hint}
+    assert reading == {
+        *("search_memories", "get_memories", "get_memory"),
+        *("list_entities", "list_events", "get_event_status"),
+    }
+    assert destroying == {
+        *("update_memory", "delete_memory", "delete_all_memories", "delete_entities"),
+    }
+
+
+async def test_rows_hold_what_an_agent_reads_and_pages_no_links(service: Service) -> None:
+    await service.add("I live in Bern. I like jazz.")
+    async with session(service) as opened:
+        page = await call(opened, "get_memories", page_size=1, **MAYA)
+        assert page["more_pages"]
+        assert not {"next", "previous"} & set(page)
+        [row] = page["results"]
+        assert {"id", "memory", "user_id"} <= set(row)
+        assert len(row) <= 9
+        assert None not in row.values()
+        events = await call(opened, "list_events", page_size=1)
+        assert "inside" not in json.dumps(events)
+        turns = {"include": ["facts", "turns"], "max_tokens": 100}
+        found = await call(opened, "search_memories", query="jazz", threshold=0, **turns, **MAYA)
+        assert {row["type"] for row in found["results"]} == {"fact", "turn"}
+        assert "jazz" in found["context"]
 
 
 async def test_an_agent_remembers_finds_changes_and_deletes(service: Service) -> None:
@@ -148,6 +196,10 @@ REFUSED = {
     "nothing said": ("add_memory", MAYA),
     "no id to search by": ("search_memories", {"query": "Bern"}),
     "no UUID": ("get_memory", {"memory_id": "../events"}),
+    "a dot": ("get_memory", {"memory_id": "."}),
+    "another route": ("get_event_status", {"event_id": "../stats"}),
+    "a dot to delete": ("delete_memory", {"memory_id": "./"}),
+    "filters as a string": ("search_memories", {"query": "x", "filters": "maya"}),
     "an unknown memory": ("delete_memory", {"memory_id": "6f1c0e57-6f0e-4f3f-8d0c-0a6d5f3b1c11"}),
     "no id at all": ("get_event_status", {}),
     "two to erase": ("delete_entities", {"user_id": "a", "agent_id": "b"}),

@@ -1,0 +1,46 @@
+"""Answers of the API in the few keys an agent reads: each key of each row costs it tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Keys of a memory, turn or event that say nothing to an agent.
+NOISE = frozenset(
+    (
+        *("session_id", "structured_attributes", "immutable", "version", "lifecycle_state"),
+        *("replaced_by", "synthesized", "score_breakdown", "updated_at", "data"),
+        *("payload", "usage", "stages", "stage", "graph_status", "replays", "latency", "owner"),
+    )
+)
+EMPTY: tuple[object, ...] = (None, [], {}, "")
+
+
+def compact(answer: Any) -> Any:
+    """An object or a page without keys that are noise or empty, and without links to other pages:
+    a link leads nowhere for an agent, which asks for a page by its number.
+    """
+    match answer:
+        case {"results": list(rows)}:
+            links = {"next", "previous"}
+            kept = {key: value for key, value in answer.items() if key not in links}
+            more = {"more_pages": True} if answer.get("next") else {}
+            return kept | more | {"results": [_row(row) for row in rows]}
+        case dict():
+            return _row(answer)
+        case _:
+            return answer
+
+
+def _row(row: Any) -> Any:
+    if not isinstance(row, dict):
+        return row
+    return {key: _value(value) for key, value in row.items() if _says(key, value)}
+
+
+def _says(key: str, value: object) -> bool:
+    return key not in NOISE and value is not False and value not in EMPTY
+
+
+def _value(value: Any) -> Any:
+    """Rows inside a row: receipt lines, turns around a hit."""
+    return [_row(one) for one in value] if isinstance(value, list) else value
