@@ -20,7 +20,7 @@ from api.gate import Gate
 from api.keyring import KeyRing
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
-from api.middleware import AnswerHeaders, BodyLimit, NoNul, OneSlash, cross_origin
+from api.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
 from api.rate import RateLimit
 from api.routes import ROUTERS, adds
 from api.unknown import refuse_not_built
@@ -107,6 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp
     app.add_middleware(EndWithClient, adds=(adds.add, adds.add_v1))
+    app.add_middleware(Measured)
     app.add_middleware(BodyLimit, limit_bytes=settings.max_body_bytes)
     app.add_middleware(NoNul)
     app.add_middleware(OneSlash)

@@ -26,7 +26,7 @@ from api.named import Named
 from api.watch import EventWatch
 from pipeline.bootstrap import Stores
 from pipeline.domain import Access
-from pipeline.errors import NotFound, TransientError
+from pipeline.errors import ModelUnavailable, NotFound, TransientError
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher, Reranker
@@ -58,9 +58,18 @@ class Api:
     turnstile: Turnstile = field(default_factory=Turnstile)
 
     async def health(self) -> dict[str, str]:
-        """Each store by name: ok, or what it raised."""
-        pings = {"ledger": self.stores.ledger.ping, "vectors": self.stores.vectors.ping}
+        """Each store and the model by name: ok, or what it raised."""
+        pings = {
+            "ledger": self.stores.ledger.ping,
+            "vectors": self.stores.vectors.ping,
+            "model": self._ask_after_the_model,
+        }
         return {name: await _state(ping) for name, ping in pings.items()}
+
+    async def _ask_after_the_model(self) -> None:
+        """What workers last saw of it: a probe would cost a call. Errors: ModelUnavailable."""
+        if await self.stores.ledger.cooldowns.is_down(self.settings.llm.model):
+            raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from pipeline.ledger.cooldowns import Cooldowns
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.retention import Retention
 from pipeline.ledger.webhooks import Webhooks
+from pipeline.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
 from pipeline.prompted import PromptedModel
 from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
@@ -69,7 +70,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     """`name`: what the ledger's server calls the connections."""
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
-    embedder = build_embedder(settings.embedder)
+    embedder = MeasuredEmbedder(build_embedder(settings.embedder))
     index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns)
@@ -159,7 +160,7 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
         api_key=_secret(settings.api_key),
         timeout_s=settings.timeout_s,
     )
-    return GuardedModel(PromptedModel(llm), cooldowns)
+    return GuardedModel(MeasuredModel(PromptedModel(llm)), cooldowns)
 
 
 def build_embedder(settings: ModelSettings) -> Embedder:

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import traceback
+from itertools import product
 from typing import Any
 
 import structlog
@@ -20,6 +21,8 @@ from prometheus_client import (
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 from structlog.typing import EventDict
+
+from pipeline.domain import FailureCode, StageName, Status
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -38,10 +41,34 @@ stage_errors = Counter(
 )
 model_calls = Counter("memlane_model_calls", "Calls to a model.", ["model", "stage"])
 model_tokens = Counter("memlane_model_tokens", "Tokens of model calls.", ["model", "kind"])
+model_seconds = Histogram(
+    "memlane_model_seconds",
+    "One question to a model, with its retries.",
+    ["model", "task"],
+    buckets=SECONDS,
+)
+model_errors = Counter("memlane_model_errors", "Questions no model answered.", ["model", "code"])
+embedder_seconds = Histogram(
+    "memlane_embedder_seconds", "One call of the embedder.", ["model"], buckets=SECONDS
+)
+embedder_errors = Counter(
+    "memlane_embedder_errors", "Calls the embedder failed.", ["model", "code"]
+)
+search_seconds = Histogram("memlane_search_seconds", "One search.", buckets=SECONDS)
+http_seconds = Histogram(
+    "memlane_http_seconds",
+    "From a request to the start of its answer, by route template.",
+    ["method", "route"],
+    buckets=SECONDS,
+)
+http_answers = Counter(
+    "memlane_http_answers", "Answers, by route template.", ["method", "route", "status"]
+)
 fenced = Counter(
     "memlane_fenced_writes", "Writes refused because the lane had moved on.", ["stage"]
 )
 stale_hints = Counter("memlane_stale_hints", "Celery messages that had nothing left to do.")
+webhook_seconds = Histogram("memlane_webhook_seconds", "One try of a delivery.", buckets=SECONDS)
 webhook_tries = Counter("memlane_webhook_tries", "Tries of webhook deliveries.", ["state"])
 kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be published.")
 swept = Counter("memlane_lanes_swept", "Lanes the sweeper queued again, by their state.", ["was"])
@@ -72,6 +99,30 @@ ledger_balanced = Gauge(
     "1 where accepted = succeeded + failed + cancelled + pending + running.",
     multiprocess_mode="mostrecent",
 )
+
+
+def declare() -> None:
+    """Make every series whose labels are known beforehand exist, at zero: an alert on one that
+    appears with its first error never sees it rise.
+    """
+    for stage in StageName:
+        fenced.labels(stage)
+        stage_seconds.labels(stage)
+    for was in ("QUEUED", "RUNNING", "WAITING"):
+        swept.labels(was)
+    for limit in ("server", "caller"):
+        adds_refused.labels(limit)
+    for state in ("DELIVERED", "PENDING", "DEAD", "DROPPED"):
+        webhook_tries.labels(state)
+    events_ended.labels(Status.SUCCEEDED, "")
+    for code in FailureCode:
+        ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
+        events_ended.labels(ended, code)
+        for stage, outcome in product(StageName, ("wait", "split", "fail")):
+            stage_errors.labels(stage, code, outcome)
+
+
+declare()
 
 # Chatty at INFO: they log what we log ourselves, or request URLs.
 QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "kombu")

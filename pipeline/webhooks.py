@@ -161,7 +161,8 @@ class Courier:
             log.warning("deliveries_given_up", count=given_up)
 
     async def _try(self, one: Try) -> None:
-        verdict = await self._post(one)
+        with telemetry.webhook_seconds.time():
+            verdict = await self._post(one)
         if verdict.answered:
             self._slow.discard(one.webhook_id)
         elif verdict.timed_out:

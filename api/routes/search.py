@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from fastapi import APIRouter
@@ -12,7 +13,7 @@ from api.examples import answers
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.strict_json import StrictJson
-from pipeline import search
+from pipeline import search, telemetry
 from pipeline.calibration import scale
 from pipeline.ledger.projects import Project
 
@@ -58,6 +59,7 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
     )
     token = await caught_up(request, api, project)
     stores = api.stores
+    begun = time.perf_counter()
     found = await search.search(
         project.id,
         query,
@@ -68,4 +70,5 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         reranker=api.reranker,
         turnstile=api.turnstile,
     )
+    telemetry.search_seconds.observe(time.perf_counter() - begun)
     return shapes.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

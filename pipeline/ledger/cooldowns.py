@@ -72,6 +72,12 @@ class Cooldowns:
         async with self._engine.connect() as connection:
             await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
 
+    async def is_down(self, provider: str) -> bool:
+        """What is known of it, without a call."""
+        query = select(cooldowns.c.failures).where(cooldowns.c.provider == provider)
+        async with self._engine.connect() as connection:
+            return (await connection.scalar(query) or 0) >= FAILURES
+
     async def down(self) -> tuple[int, int]:
         """How many providers are down, and how many of those may be probed now."""
         due = func.count().filter(cooldowns.c.probe_at <= func.now())

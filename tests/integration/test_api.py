@@ -1000,7 +1000,12 @@ async def test_health_tells_which_store_is_away(service: Service) -> None:
     assert (await service.client.get("/healthz")).json() == {"status": "ok"}
     answer = await service.client.get("/readyz")
     assert answer.status_code == 200  # adds can be accepted
-    assert answer.json() == {"status": "ok", "ledger": "ok", "vectors": "StoreUnavailable"}
+    assert answer.json() == {
+        "status": "ok",
+        "ledger": "ok",
+        "vectors": "StoreUnavailable",
+        "model": "ok",
+    }
 
 
 async def test_metrics_count_what_is_in_flight(service: Service) -> None:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from pydantic import SecretStr
 
 from api.figures import Figures
+from pipeline import telemetry
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import Answer, Fact
+from pipeline.errors import ModelUnavailable
 from pipeline.ledger import Ledger
-from tests.integration.test_api import Service, serving
+from pipeline.ledger.cooldowns import FAILURES
+from pipeline.measured import MeasuredEmbedder, MeasuredModel
+from pipeline.ports import ExtractionRequest
+from pipeline.settings import ModelSettings
+from tests.integration.test_api import SEARCH, Service, serving
 from tests.support.plans import recorded
 
 PENDING = 'memlane_events_in_flight{status="PENDING"}'
@@ -74,6 +87,82 @@ async def test_figures_that_are_old_enough_are_read_again(service: Service) -> N
     assert figure((await service.client.get("/metrics")).text, PENDING) == 1
     await service.engine.add("I like tea.")
     assert figure((await service.client.get("/metrics")).text, PENDING) == 2
+
+
+async def test_every_known_series_is_there_from_zero() -> None:
+    """In a process of its own: in this one all sorts of things have happened."""
+    asked = "from pipeline import telemetry; print(telemetry.exposition()[0].decode())"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", asked, stdout=PIPE)
+    text = (await process.communicate())[0].decode()
+    for name in (
+        'memlane_fenced_writes_total{stage="apply"}',
+        'memlane_lanes_swept_total{was="RUNNING"}',
+        'memlane_adds_refused_total{limit="server"}',
+        'memlane_webhook_tries_total{state="DEAD"}',
+        'memlane_events_ended_total{code="POISON_CRASH",status="FAILED"}',
+        'memlane_stage_errors_total{code="LLM_UNAVAILABLE",outcome="wait",stage="extract"}',
+        "memlane_kicks_failed_total",
+    ):
+        assert figure(text, name) == 0, name
+
+
+async def test_requests_are_counted_by_route_and_never_by_path(service: Service) -> None:
+    name = 'memlane_http_answers_total{method="GET",route="/v1/event/{event_id}/",status="404"}'
+    before = (await service.client.get("/metrics")).text
+    start = figure(before, name) if name in before else 0
+    for _ in range(3):
+        await service.client.get(f"/v1/event/{uuid4()}/")
+    await service.client.get("/nowhere/at/all")
+    await service.client.request("BREW", "/v1/ping/")
+    text = (await service.client.get("/metrics")).text
+    assert figure(text, name) == start + 3
+    assert 'route="unknown",status="404"' in text
+    assert 'method="other"' in text
+    assert "/nowhere" not in text
+    assert "BREW" not in text
+
+
+async def test_searches_and_embeddings_are_timed(service: Service) -> None:
+    await service.client.post(SEARCH, json={"query": "jazz", "filters": {"user_id": "maya"}})
+    text = (await service.client.get("/metrics")).text
+    assert figure(text, "memlane_search_seconds_count") > 0
+
+
+class Failing(RulesModel):
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        raise ModelUnavailable("503")
+
+
+async def test_questions_to_a_model_are_timed_and_its_failures_counted() -> None:
+    errors = telemetry.model_errors.labels("local/rules", "LLM_UNAVAILABLE")
+    asked = telemetry.model_seconds.labels("local/rules", "relate")
+    failed, seconds = errors._value.get(), asked._sum.get()
+    with pytest.raises(ModelUnavailable):
+        await MeasuredModel(Failing()).extract(None)  # type: ignore[arg-type]
+    await MeasuredModel(RulesModel()).relate(["User lives in Bern"], [])
+    assert errors._value.get() == failed + 1
+    assert asked._sum.get() > seconds
+
+
+async def test_calls_of_the_embedder_are_timed() -> None:
+    embedder = MeasuredEmbedder(HashEmbedder())
+    seconds = telemetry.embedder_seconds.labels(embedder.name)
+    before = seconds._sum.get()
+    await embedder.embed(["jazz"])
+    assert seconds._sum.get() > before
+
+
+async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service) -> None:
+    cooldowns = service.engine.ledger.cooldowns
+    configure(service, llm=ModelSettings(model="openai/gpt"))
+    for _ in range(FAILURES):
+        assert (await service.client.get("/readyz")).json()["model"] == "ok"
+        await cooldowns.failed("openai/gpt", retry_after_s=None)
+    answer = await service.client.get("/readyz")
+    # Adds are accepted all the same.
+    assert (answer.status_code, answer.json()["model"]) == (200, "ModelUnavailable")
+    await cooldowns.answered("openai/gpt")
+    assert (await service.client.get("/readyz")).json()["model"] == "ok"
 
 
 async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> None:
