@@ -86,7 +86,11 @@ FOUND_BY = (
 CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/openapi.json"): [Case(None)],
     ("GET", "/docs"): [Case(None)],
+    ("GET", "/docs/start.js"): [Case(None)],
+    ("GET", "/docs/swagger-ui-bundle.js"): [Case(None)],
+    ("GET", "/docs/swagger-ui.css"): [Case(None)],
     ("GET", "/redoc"): [Case(None)],
+    ("GET", "/redoc/redoc.standalone.js"): [Case(None)],
     ("GET", "/healthz"): [Case(None)],
     ("GET", "/readyz"): [Case(None)],
     ("GET", "/metrics"): [Case(None)],
