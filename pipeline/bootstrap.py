@@ -60,6 +60,11 @@ class Stores:
     def indexes(self) -> list[VectorIndex]:
         return [self.index, self.turns] if self.turns else [self.index]
 
+    async def heal(self) -> None:
+        """Notice what the vector store lost: it came back empty, or from an old copy."""
+        for index in self.indexes:
+            await index.heal()
+
     async def close(self) -> None:
         await self.vectors.close()
         await self.embedder.close()

@@ -32,6 +32,8 @@ log = structlog.get_logger()
 MOST_EXACT = 5_000
 # How much wider each further look at the index is, up to the same figure.
 WIDER = 5
+# Below every cosine.
+NOTHING_CUT = -2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class Meaning:
 
     vector: Vector = field(default_factory=lambda: NO_VECTOR)
     cosines: Mapping[PassageKey, float] = field(default_factory=dict)
-    cut: float = -1.0
+    cut: float = NOTHING_CUT
     exact: bool = False
     incomplete: bool = False
 
@@ -144,7 +146,7 @@ async def _indexed(asked: Asked, near: Near, *, limit: int) -> Meaning:
         *(kind(near, place, asked.vector, limit=limit) for kind in kinds for place in places)
     )
     cosines = {key: cosine for look, _ in looks for key, cosine in look.items()}
-    return Meaning(asked.vector, cosines, cut=max((cut for _, cut in looks), default=-1.0))
+    return Meaning(asked.vector, cosines, cut=max((cut for _, cut in looks), default=NOTHING_CUT))
 
 
 async def _facts(
@@ -164,8 +166,8 @@ async def _turns(
 
 
 def _cut(hits: Sequence[VectorHit], limit: int) -> float:
-    """How near what was left out may be; -1 where nothing was."""
-    return hits[-1].similarity if len(hits) >= limit else -1.0
+    """How near what was left out may be."""
+    return hits[-1].similarity if len(hits) >= limit else NOTHING_CUT
 
 
 def _best(cosines: Mapping[PassageKey, float], limit: int) -> dict[PassageKey, float]:

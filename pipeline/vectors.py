@@ -40,6 +40,7 @@ AT_ONCE = 500
 A_PIECE = 50
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
+LOST = "A collection of the index is gone; it is being written again."
 
 
 Key = TypeVar("Key")
@@ -93,8 +94,37 @@ class VectorIndex:
 
     async def wipe(self) -> None:
         """Drop all collections. Errors: StoreUnavailable."""
-        for name in await self._all():
+        names = await self._stored()
+        for name in names:
             await self._store.delete_col(name)
+        await self.source.collections.forget(names)
+
+    async def heal(self) -> list[str]:
+        """Mark what collections lost to be written again; those that are missing, or hold less than
+        half of what they did at the last look. Returns their names.
+
+        Errors: StoreUnavailable.
+        """
+        known = await self.source.collections.known(self._family)
+        held = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
+        lost = [
+            name
+            for name, records in known.items()
+            if (info := held.get(name)) is None or 2 * info.count < records
+        ]
+        if lost:
+            log.warning("vectors_lost", collections=len(lost))
+            owing = await self.source.collections.owe(
+                lost,
+                lambda scope: self._of(scope, self._embedder.name),
+                embedder=self._embedder.name,
+            )
+            missing = {name for name in lost if held.get(name) is None}
+            await self.source.collections.forget(missing - owing)
+        for name, info in held.items():
+            if info is not None:
+                await self.source.collections.note(name, info.count)
+        return lost
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
         """The same in the vectors of this index's model. Errors: ModelUnavailable."""
@@ -198,10 +228,10 @@ class VectorIndex:
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
 
     async def nearest_in_lane(
-        self, scope: Scope, vectors: Sequence[Vector], *, limit: int
+        self, scope: Scope, vectors: Sequence[Vector], *, limit: int, least: int = 0
     ) -> dict[UUID, float]:
         """The nearest memories of exactly this scope, so many to each of the vectors, with their
-        cosine.
+        cosine. `least`: how many the scope holds at the least.
 
         Errors: StoreUnavailable, also where the index is gone: nothing found must never mean that
         nobody looked.
@@ -213,9 +243,15 @@ class VectorIndex:
                 self.collection(scope), vectors, limit=limit, where=where
             )
         except CollectionMissing as error:
-            raise StoreUnavailable("The index is gone: `make reindex` builds it anew.") from error
+            raise StoreUnavailable("The index is gone; it is being written again.") from error
         held = ({hit.id: hit.similarity for hit in hits} for hits in found)
-        return nearest_of((old | new for old, new in zip(held, owed, strict=True)), each=limit)
+        near = [old | new for old, new in zip(held, owed, strict=True)]
+        if any(
+            len(one) < min(limit, least) or len(new) >= MOST_OWED
+            for one, new in zip(near, owed, strict=True)
+        ):
+            raise StoreUnavailable("The index holds too little of this scope; it is being written.")
+        return nearest_of(near, each=limit)
 
     def collection(self, scope: Scope) -> str:
         """The collection of a scope's memories: all of one owner's lie in one."""
@@ -233,11 +269,18 @@ class VectorIndex:
         if "user_id" in where:
             project_id, owner = UUID(where["project_id"]), where["user_id"]
             return [self._name(project_id, owner, self._embedder.name)]
-        return await self._all()
+        stored = await self._stored()
+        if not (await self.source.collections.known(self._family)).keys() <= set(stored):
+            raise StoreUnavailable(LOST)
+        return stored
 
-    async def _all(self) -> list[str]:
-        ours = family(self.source.kind, self._embedder.name, self._buckets) + "-"
-        return sorted(name for name in await self._store.list_cols() if name.startswith(ours))
+    @property
+    def _family(self) -> str:
+        return family(self.source.kind, self._embedder.name, self._buckets) + "-"
+
+    async def _stored(self) -> list[str]:
+        names = await self._store.list_cols()
+        return sorted(name for name in names if name.startswith(self._family))
 
     async def _owed(
         self, where: Mapping[str, str], vectors: Sequence[Vector]
@@ -252,6 +295,8 @@ class VectorIndex:
         try:
             found = await self._store.search(name, [vector], limit=limit, where=where)
         except CollectionMissing:
+            if await self.source.collections.known(name):
+                raise StoreUnavailable(LOST) from None
             return []
         return [hit for hits in found for hit in hits]
 
@@ -273,8 +318,15 @@ class VectorIndex:
             await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:
-        dimensions = len(like.vector)
-        await self._store.create_col(name, dimensions=dimensions, embedder=like.embedder)
+        """Create it; one that the ledger knows was lost, and all of it is owed again first."""
+        collections, embedder = self.source.collections, like.embedder
+        if await collections.known(name) and await self._store.col_info(name) is None:
+            log.warning("vectors_lost", collections=1)
+            await collections.owe(
+                {name}, lambda scope: self._of(scope, embedder), embedder=embedder
+            )
+        await self._store.create_col(name, dimensions=len(like.vector), embedder=embedder)
+        await collections.note(name)
         self._created.add(name)
 
     async def _drop(self, name: str, ids: Sequence[UUID]) -> None:

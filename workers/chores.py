@@ -23,6 +23,7 @@ Chore = Callable[[], Awaitable[object]]
 # may wait a while.
 OWED_FOR_S, TURNS_OWED_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
+HEAL_EVERY_S = 60.0
 # Far beyond what one run takes: an erasure goes on where it was cut off.
 CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
 
@@ -55,10 +56,11 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
         (stores.ledger.books.fold, CHORE_S),
         (courier.deliver, CHORE_S),
     ]
+    healing = _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S)
     tasks = [
         asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
         for chore, limit_s in courses
-    ]
+    ] + [asyncio.create_task(healing)]
     for task in tasks:
         task.add_done_callback(end_with)
     yield

@@ -11,6 +11,7 @@ from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
+from pipeline.ledger.collections import Collections
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.sql import statement
 from pipeline.outputs import to_bytes
@@ -37,6 +38,7 @@ class Source(Protocol):
 
     # What the names of its collections begin with.
     kind: ClassVar[str]
+    collections: Collections
 
     async def count(self) -> int:
         """How many an index built anew has to hold."""
@@ -95,6 +97,7 @@ class Projected:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
+        self.collections = Collections(engine, self.table)
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         values = {

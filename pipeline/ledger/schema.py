@@ -60,7 +60,12 @@ from pipeline.ledger.project_tables import (
     shadows,
     time,
 )
-from pipeline.ledger.vector_tables import rebuilt, turn_vectors, vector_indexes
+from pipeline.ledger.vector_tables import (
+    rebuilt,
+    turn_vectors,
+    vector_collections,
+    vector_indexes,
+)
 
 __all__ = [
     "api_keys",
@@ -88,6 +93,7 @@ __all__ = [
     "shadows",
     "stage_runs",
     "turn_vectors",
+    "vector_collections",
     "vector_indexes",
 ]
 

@@ -6,6 +6,7 @@ A memory's vector stands in its own row, see schema.
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -69,4 +70,13 @@ rebuilt = Table(
     Column("memory_id", Uuid, primary_key=True),
     Column("version", Integer, nullable=False),
     Column("embedding", LargeBinary),
+)
+
+# Collections that were created in the vector store, and how many records each held when the sweeper
+# last looked. One that is known and not there, or holds far less, was lost.
+vector_collections = Table(
+    "vector_collections",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("records", BigInteger, nullable=False, server_default="0"),
 )

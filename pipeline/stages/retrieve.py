@@ -60,7 +60,7 @@ async def _nearest(
 ) -> Mapping[UUID, float]:
     held = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
     if len(held) > MOST_EXACT:
-        return await index.nearest_in_lane(scope, vectors, limit=limit)
+        return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(held))
     return nearest_of(compared(held, vectors), each=limit)
 
 

@@ -3,65 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
-from uuid import uuid4
 
-import numpy as np
 import pytest
-from sqlalchemy import insert
 
 from pipeline import dense
-from pipeline.domain import Scope
 from pipeline.filters import parse
-from pipeline.ledger.changes import text_hash
-from pipeline.ledger.schema import memories
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
 from pipeline.search import Found, Query, search
 from tests.support.engine import Engine
+from tests.support.stored import QUESTION, store
 
-# No word of it is in any memory: only vectors find these.
-QUESTION = "suitcase"
-PAST, LONG_AGO = date(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC)
-
-
-async def store(
-    engine: Engine, count: int, cosine: float, ids: Mapping[str, str], **values: Any
-) -> None:
-    """Memories without words that lie this near the question, indexed."""
-    scope = Scope(engine.project.id, **ids)
-    [asked] = await engine.services.embedder.embed([QUESTION])
-    rows = [
-        {
-            "id": uuid4(),
-            "project_id": engine.project.id,
-            "lane_id": scope.lane_id,
-            **{name: ids.get(name) for name in ("user_id", "agent_id", "app_id", "run_id")},
-            "text": (text := f"{uuid4()}"),
-            "text_hash": text_hash(text),
-            "embedding": to_bytes(turned(asked, cosine, by=n)),
-            "embedder": engine.services.embedder.name,
-            "valid_from": LONG_AGO,
-            "attributed_to": "user",
-            "metadata": {},
-            "expiration_date": None,
-            **values,
-        }
-        for n in range(count)
-    ]
-    async with engine.ledger.engine.begin() as connection:
-        await connection.execute(insert(memories), rows)
-    assert await engine.services.index.catch_up(limit=count) == count
-
-
-def turned(vector: Vector, cosine: float, *, by: int) -> Vector:
-    """A unit vector at this cosine of one that has a single coordinate."""
-    at = int(np.abs(vector).argmax())
-    held = vector * np.float32(cosine)
-    held[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)
-    turned: Vector = held
-    return turned
+PAST = date(2020, 1, 1)
 
 
 async def ask(engine: Engine, tree: Mapping[str, Any], **options: Any) -> Found:
@@ -135,3 +88,14 @@ async def test_a_search_that_gave_up_says_that_it_is_incomplete(
     await store(engine, 301, 0.3, MAYA, metadata={"trip": "lisbon"})
     assert (await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})).incomplete
     assert not (await ask(engine, MAYA)).incomplete
+
+
+async def test_a_scope_that_is_seen_whole_is_not_looked_at_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def again(*_: object, **__: object) -> dense.Meaning:
+        raise AssertionError("the index had left nothing out")
+
+    monkeypatch.setattr("pipeline.search.widened", again)
+    await store(engine, 3, 0.5, MAYA)
+    assert len((await ask(engine, MAYA)).hits) == 3

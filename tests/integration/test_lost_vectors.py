@@ -1,0 +1,98 @@
+"""A vector store that came back empty, or nearly so: noticed, said, and filled again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.errors import StoreUnavailable
+from pipeline.filters import parse
+from pipeline.search import Found, Query, search
+from pipeline.vectors import VectorIndex
+from tests.support.engine import Engine
+from tests.support.stored import QUESTION, store
+
+MAYA, JON = {"user_id": "maya"}, {"user_id": "jon"}
+
+
+async def ask(engine: Engine, tree: object = MAYA) -> Found:
+    return await search(
+        engine.project.id,
+        Query(QUESTION, parse(tree), top_k=10, threshold=0.0),
+        ledger=engine.ledger,
+        embedder=engine.services.embedder,
+        index=engine.services.index,
+    )
+
+
+def in_one_bucket(engine: Engine) -> None:
+    """All owners share a collection."""
+    services = engine.services
+    index = VectorIndex(engine.vectors, engine.ledger.memories, services.embedder, buckets=1)
+    engine.services = replace(services, index=index)
+
+
+@pytest.mark.parametrize("tree", [MAYA, {"agent_id": "bot"}])
+async def test_a_search_without_its_collection_says_that_it_is_degraded(
+    engine: Engine, tree: dict[str, str]
+) -> None:
+    assert not (await ask(engine, tree)).degraded  # nothing was ever stored
+    await store(engine, 3, 0.5, tree)
+    await engine.vectors.reset()
+    assert (await ask(engine, tree)).degraded
+
+
+async def test_what_was_lost_is_written_again(engine: Engine) -> None:
+    index = engine.services.index
+    await store(engine, 3, 0.5, MAYA)
+    assert await index.heal() == []
+    await engine.vectors.reset()
+    assert len(await index.heal()) == 1
+    assert await index.catch_up() == 3
+    found = await ask(engine)
+    assert (len(found.hits), found.degraded) == (3, False)
+    assert await index.heal() == []
+
+
+async def test_one_write_into_the_empty_store_does_not_hide_the_loss(engine: Engine) -> None:
+    in_one_bucket(engine)
+    await store(engine, 3, 0.5, MAYA)
+    await engine.vectors.reset()
+    await store(engine, 1, 0.5, JON)
+    found = await ask(engine)  # what is owed is compared from the ledger
+    assert (len(found.hits), found.degraded) == (3, False)
+    assert await engine.services.index.catch_up() == 3
+
+
+async def test_a_collection_far_emptier_than_before_is_filled_again(engine: Engine) -> None:
+    in_one_bucket(engine)
+    index = engine.services.index
+    await store(engine, 8, 0.5, MAYA)
+    await index.heal()
+    [name] = await engine.vectors.list_cols()
+    records = await engine.vectors.list(name, where={}, limit=10)
+    await engine.vectors.delete(name, [record.id for record in records[1:]])
+    assert await index.heal() == [name]
+    assert await index.catch_up() == 8
+
+
+async def test_a_collection_of_nobody_is_not_missed_for_ever(engine: Engine) -> None:
+    index = engine.services.index
+    await engine.ledger.memories.collections.note(index.collection(engine.scope()))
+    assert (await ask(engine)).degraded
+    await index.heal()
+    assert not (await ask(engine)).degraded
+
+
+async def test_a_decision_is_never_based_on_an_index_that_lacks_the_scope(engine: Engine) -> None:
+    in_one_bucket(engine)
+    index = engine.services.index
+    await store(engine, 8, 0.5, MAYA)
+    vectors = await engine.services.embedder.embed([QUESTION])
+    assert len(await index.nearest_in_lane(engine.scope(), vectors, limit=5, least=8)) == 5
+    [name] = await engine.vectors.list_cols()
+    records = await engine.vectors.list(name, where={}, limit=10)
+    await engine.vectors.delete(name, [record.id for record in records[1:]])
+    with pytest.raises(StoreUnavailable):
+        await index.nearest_in_lane(engine.scope(), vectors, limit=5, least=8)

@@ -1,0 +1,66 @@
+"""Memories written straight into the ledger and the index, as near a question as a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+from sqlalchemy import insert
+from sqlalchemy.dialects import postgresql
+
+from pipeline.domain import Scope
+from pipeline.ledger.changes import text_hash
+from pipeline.ledger.schema import lanes, memories
+from pipeline.outputs import to_bytes
+from pipeline.ports import Vector
+from tests.support.engine import Engine
+
+# No word of it is in any memory: only vectors find these.
+QUESTION = "suitcase"
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+async def store(
+    engine: Engine, count: int, cosine: float, ids: Mapping[str, str], **values: Any
+) -> None:
+    """Memories without words that lie this near the question, indexed."""
+    scope = Scope(engine.project.id, **ids)
+    [asked] = await engine.services.embedder.embed([QUESTION])
+    rows = [
+        {
+            "id": uuid4(),
+            "project_id": engine.project.id,
+            "lane_id": scope.lane_id,
+            **{name: ids.get(name) for name in ("user_id", "agent_id", "app_id", "run_id")},
+            "text": (text := f"{uuid4()}"),
+            "text_hash": text_hash(text),
+            "embedding": to_bytes(turned(asked, cosine, by=n)),
+            "embedder": engine.services.embedder.name,
+            "valid_from": LONG_AGO,
+            "attributed_to": "user",
+            "metadata": {},
+            "expiration_date": None,
+            **values,
+        }
+        for n in range(count)
+    ]
+    lane: dict[str, object] = {
+        name: ids.get(name) for name in ("user_id", "agent_id", "app_id", "run_id")
+    }
+    lane |= {"id": scope.lane_id, "project_id": engine.project.id, "state": "IDLE"}
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(postgresql.insert(lanes).on_conflict_do_nothing(), lane)
+        await connection.execute(insert(memories), rows)
+    assert await engine.services.index.catch_up(limit=count) == count
+
+
+def turned(vector: Vector, cosine: float, *, by: int) -> Vector:
+    """A unit vector at this cosine of one that has a single coordinate."""
+    at = int(np.abs(vector).argmax())
+    held = vector * np.float32(cosine)
+    held[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)
+    turned: Vector = held
+    return turned
