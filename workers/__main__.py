@@ -55,10 +55,11 @@ def main() -> None:
     def ready(**_: Any) -> None:
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
         bootstrap.spare_the_collector()
-        runtime.warm()
+        warming = runtime.warm()
         watchdog.start()
         if arguments.ready_file:
-            arguments.ready_file.touch()
+            # A model that does not answer yet is no reason to count as not ready.
+            warming.add_done_callback(lambda _: arguments.ready_file.touch())
 
     def stopping(**_: Any) -> None:
         """Celery takes no more hints."""

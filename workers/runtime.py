@@ -210,10 +210,10 @@ class Runtime:
         """Let stages finish for so long, then have their lanes handed back."""
         self._loop.call_later(seconds, self._leases.let_go)
 
-    def warm(self) -> None:
+    def warm(self) -> Future[None]:
         """Load the models now, beside the first events, instead of inside one of them."""
         models = (self._settings.llm, self._settings.embedder)
-        self._loop.start(bootstrap.warm(self._services.embedder, *models))
+        return self._loop.start(bootstrap.warm(self._services.embedder, *models))
 
     def finish(self) -> None:
         """Wait for the stages under way; see `stop_within`."""

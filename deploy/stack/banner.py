@@ -43,7 +43,8 @@ MINILM = "local/minilm: MiniLM in process, 384 dimensions"
 
 def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
     """The text for a healthy stack. `show_key`: the key itself, not for output that is kept."""
-    return BANNER.format(
+    warnings = "".join(f"\nWarning: {text}\n" for text in state.warnings)
+    return warnings + BANNER.format(
         url=state.url,
         key=_key(layout) if show_key else f"in {layout.api_key}",
         key_file=shlex.quote(str(layout.api_key)),
@@ -56,7 +57,8 @@ def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
 
 def short(layout: Layout, state: State) -> str:
     """One line for a healthy stack."""
-    return SHORT.format(url=state.url, key_file=layout.api_key, llm=state.llm)
+    warnings = "".join(f"Warning: {text}\n" for text in state.warnings)
+    return warnings + SHORT.format(url=state.url, key_file=layout.api_key, llm=state.llm)
 
 
 def _key(layout: Layout) -> str:

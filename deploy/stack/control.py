@@ -114,10 +114,11 @@ def explain(layout: Layout, state: State | None) -> str:
     if state is None or not state.failure:
         reason, process = "the supervisor ended early", "supervisor"
     elif state.failed_process is None:
-        return f"Memlane did not start: {state.failure}"
+        return f"Memlane did not start. {state.failure}"
     else:
         reason, process = state.failure, state.failed_process
-    tail = "\n".join(f"  {line}" for line in layout.log_tail(process))
+    after = state.log_sizes.get(process, 0) if state else 0
+    tail = "\n".join(f"  {line}" for line in layout.log_tail(process, after=after))
     return f"Memlane did not start: {reason}\n\nThe end of {layout.log_file(process)}:\n{tail}"
 
 

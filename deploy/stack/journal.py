@@ -40,6 +40,13 @@ class ProcessNote(BaseModel):
         return None if self.pid is None else Identity(self.pid, self.started)
 
 
+class Report(BaseModel):
+    """Of a check: a sentence for each setting that does not work (`refused`) or may not yet."""
+
+    refused: list[str] = []
+    warnings: list[str] = []
+
+
 class State(BaseModel):
     """What was going on when it was written; the pids in it are to be checked, not believed."""
 
@@ -50,6 +57,8 @@ class State(BaseModel):
     embedder: str
     failure: str = ""
     failed_process: str | None = None
+    warnings: list[str] = []
+    log_sizes: dict[str, int] = {}  # as this supervisor began: what is behind is of this start
     processes: dict[str, ProcessNote] = {}
 
     def survivors(self) -> dict[str, Identity]:
@@ -72,7 +81,9 @@ class Journal:
     def __init__(self, layout: Layout, *, url: str, llm: str, embedder: str) -> None:
         self._layout = layout
         me = note_of(os.getpid())
-        self.state = State(supervisor=me, url=url, llm=llm, embedder=embedder)
+        self.state = State(
+            supervisor=me, url=url, llm=llm, embedder=embedder, log_sizes=layout.log_sizes()
+        )
         self._write_pid("supervisor", os.getpid())
 
     def phase(self, phase: Phase) -> None:
@@ -82,6 +93,10 @@ class Journal:
     def failed(self, message: str, process: str | None) -> None:
         self.state.failure, self.state.failed_process = message, process
         self.phase(Phase.FAILED)
+
+    def warn(self, warnings: list[str]) -> None:
+        self.state.warnings = warnings
+        self.write()
 
     def process(self, name: str, state: ProcessState) -> None:
         """Note a new state; unless it is a running one, the pid is forgotten."""

@@ -8,6 +8,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.stack.failure import StackError
+
 SECRETS = ("postgres_password", "redis_password")
 KEPT = ("postgres", "postgres.init", "redis", "chroma", "logs", "api_key", *SECRETS, "run")
 LOG_MOST_BYTES = 10 * 2**20
@@ -48,6 +50,10 @@ class Layout:
     def metrics(self) -> Path:
         return self.run / "metrics"
 
+    @property
+    def check_report(self) -> Path:
+        return self.run / "check.json"
+
     def pid_file(self, name: str) -> Path:
         return self.run / f"{name}.pid"
 
@@ -58,10 +64,21 @@ class Layout:
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
-        """Make the directories, for their owner only. An existing root keeps its mode."""
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.run, self.logs):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        """Make the directories, for their owner only. An existing root keeps its mode.
+
+        Errors: StackError where the data directory cannot be written to.
+        """
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.run, self.logs):
+                folder.mkdir(mode=0o700, exist_ok=True)
+            self.lock.touch(mode=0o600)
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StackError(
+                f"The data directory {self.root} cannot be used: {reason}."
+                " Set MEMLANE_DATA_DIR to a directory you may write to."
+            ) from None
 
     def clear_metrics(self) -> None:
         """Forget the counts of processes that are gone: a counter starts at 0 with its stack."""
@@ -98,12 +115,18 @@ class Layout:
                 shutil.copyfile(path, path.with_name(f"{path.name}.1"))
                 os.truncate(path, 0)
 
-    def log_tail(self, name: str, lines: int = 20) -> list[str]:
-        """The last lines of a process's log; none when it never wrote."""
+    def log_sizes(self) -> dict[str, int]:
+        """How long each log is, by the name of its process."""
+        return {path.stem: path.stat().st_size for path in self.logs.glob("*.log")}
+
+    def log_tail(self, name: str, lines: int = 20, *, after: int = 0) -> list[str]:
+        """The last lines of a process's log, of those behind its first `after` bytes."""
         path = self.log_file(name)
         if not path.exists():
             return []
-        return path.read_text(errors="replace").splitlines()[-lines:]
+        written = path.read_bytes()
+        new = written[after:] if after <= len(written) else written  # shorter: it was rotated
+        return new.decode(errors="replace").splitlines()[-lines:]
 
 
 def write_private(path: Path, text: str) -> None:

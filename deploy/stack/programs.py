@@ -16,10 +16,11 @@ from deploy.stack.failure import StackError
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import Server, http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis
-from pipeline.settings import Settings
+from pipeline.settings import NO_MODEL, Settings
 
 # The arguments of Python for each program of ours. Tests put stand-ins here (`--programs FILE`).
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "check": ("-m", "deploy.stack.check", "{report}"),
     "migrate": ("-m", "pipeline.ledger.migrate", "--key-file", "{key_file}"),
     "api": ("-m", "api"),
     "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
@@ -65,10 +66,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of a stack: `servers` start at once, `edges` after `migrate` has ended well."""
+    """All of a stack: `servers` start at once, `edges` after `migrate` and `check` have ended well.
+
+    `check` is None where the settings name nothing but the stack's own servers and models.
+    """
 
     servers: tuple[Program, ...]
     migrate: Command
+    check: Command | None
     edges: tuple[Program, ...]
 
 
@@ -79,6 +84,8 @@ def plan(
 
     Errors: StackError when the API's port is taken or a server has no binary here.
     """
+    if settings.vectors == "qdrant" and settings.qdrant_url is None:
+        raise StackError("MEMLANE_VECTORS=qdrant: set MEMLANE_QDRANT_URL, too.")
     if reason := ports.problem(settings.port):
         raise StackError(
             f"port {settings.port} of {ports.HOST} cannot be used: {reason}. "
@@ -101,12 +108,31 @@ def plan(
             Program(one.name, _prepared(one), one.ready, one.end_rest) for one in servers
         ),
         migrate=build("migrate")(),
+        check=_check(settings, layout, programs),
         edges=(
             *apis,
             *workers,
             Program("sweeper", build("sweeper"), _file_ready(layout, "sweeper")),
         ),
     )
+
+
+def names_others(settings: Settings) -> bool:
+    """Whether the settings name anything beyond the stack's own servers and the built-in models."""
+    urls = (settings.database_url, settings.broker_url, settings.chroma_url)
+    models = (settings.llm, settings.embedder, settings.reranker)
+    remote = any(not one.model.startswith("local/") and one.model != NO_MODEL for one in models)
+    return remote or settings.vectors == "qdrant" or any(url is not None for url in urls)
+
+
+def _check(
+    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]
+) -> Command | None:
+    """With the user's own variables only: the stack's servers are not there yet to be asked."""
+    if not names_others(settings):
+        return None
+    env = inherited_environment() | CHILD_ENVIRONMENT
+    return _python(programs, layout, env, "check")()
 
 
 def own_kinds(settings: Settings) -> list[type[Server]]:
@@ -164,7 +190,12 @@ def _python(
     """A preparation that clears the ready file and gives the command of one of our programs."""
     name = name or kind
     ready_file = layout.ready_file(name)
-    values = {"name": name, "ready_file": str(ready_file), "key_file": str(layout.api_key)}
+    values = {
+        "name": name,
+        "ready_file": str(ready_file),
+        "key_file": str(layout.api_key),
+        "report": str(layout.check_report),
+    }
     argv = (sys.executable, *(part.format(**values) for part in programs[kind]))
 
     def prepare() -> Command:

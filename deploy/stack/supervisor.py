@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO
 
 from deploy.stack.child import Backoff, Child, end, spawn, wait_set
+from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
-from deploy.stack.journal import Journal, Phase, ProcessState, State, read
+from deploy.stack.journal import Journal, Phase, ProcessState, Report, State, read
 from deploy.stack.layout import Layout
 from deploy.stack.programs import STOP_ORDER, Plan, Program, plan
 from deploy.stack.waiting import wait_until
@@ -177,11 +178,20 @@ class Supervisor:
         return servers + [edge.name for edge in self._edges if not edge.healthy.is_set()]
 
     async def _start(self) -> None:
+        checking = asyncio.create_task(self._check())
+        try:
+            await self._start_all(checking)
+        finally:
+            checking.cancel()
+            await asyncio.wait([checking])
+
+    async def _start_all(self, checking: asyncio.Task[None]) -> None:
         for server in self._servers.values():
             server.start()
         if postgres := self._servers.get("postgres"):
             await postgres.healthy.wait()
         await self._migrate()
+        await checking
         for edge in self._edges:
             edge.start()
         while not all(child.healthy.is_set() for child in self._children()):
@@ -191,10 +201,24 @@ class Supervisor:
         self._journal.phase(Phase.HEALTHY)
         self._on_healthy(self._journal.state)
 
+    async def _check(self) -> None:
+        """Give up at once on a setting that cannot work, whatever waits for it meanwhile."""
+        if self._plan.check is None:
+            return
+        self._layout.check_report.unlink(missing_ok=True)
+        code = await self._once("check", self._plan.check)
+        if code != 0:  # a check that fails by itself proves nothing about the settings
+            log.error("check_failed exit=%d", code)
+            return
+        report = Report.model_validate_json(self._layout.check_report.read_text())
+        self._journal.warn(report.warnings)
+        if report.refused:
+            self._give_up(StackError("\n".join(report.refused)))
+
     async def _migrate(self) -> None:
         """Make tables, project and key; until the deadline where the database is not our own."""
         backoff, tries = Backoff(), 0
-        while (code := await self._migrate_once()) != 0:
+        while (code := await self._once("migrate", self._plan.migrate)) != 0:
             tries += 1
             log.warning("migrate_failed exit=%d tries=%d", code, tries)
             if tries == MIGRATE_TRIES and "postgres" in self._servers:
@@ -203,16 +227,17 @@ class Supervisor:
             await asyncio.sleep(backoff.after(0))
         self._migrated = True
 
-    async def _migrate_once(self) -> int:
-        process = await spawn(self._plan.migrate, self._layout, "migrate")
-        self._journal.started("migrate", process.pid)
+    async def _once(self, name: str, command: Command) -> int:
+        """Run a program to its end; the exit code."""
+        process = await spawn(command, self._layout, name)
+        self._journal.started(name, process.pid)
         try:
             return await process.wait()
         except asyncio.CancelledError:
-            await end(process, self._plan.migrate.stop_signal)
+            await end(process, command.stop_signal)
             raise
         finally:
-            self._journal.forget("migrate")
+            self._journal.forget(name)
 
     def _children(self) -> list[Child]:
         return [*self._servers.values(), *self._edges]

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -59,7 +60,11 @@ class Stack:
     def env(self) -> dict[str, str]:
         inherited = inherited_environment().items()
         kept = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
-        mine = {"MEMLANE_DATA_DIR": str(self.layout.root), "MEMLANE_PORT": str(self.port)}
+        mine = {
+            "MEMLANE_DATA_DIR": str(self.layout.root),
+            "MEMLANE_WORKERS": "1",
+            "MEMLANE_PORT": str(self.port),
+        }
         return kept | mine | self.extra
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -383,3 +388,51 @@ def test_chroma_logs_no_requests(tmp_path: Path) -> None:
     with Chroma(tmp_path) as chroma:
         assert chroma.ready()
     assert "INFO" not in chroma.layout.log_file("chroma").read_text()
+
+
+def test_an_unreachable_database_is_named_within_seconds(stack: Stack) -> None:
+    stack.extra = {"MEMLANE_DATABASE_URL": f"postgresql://me:pw@127.0.0.1:{ports.choose()}/db"}
+    started = time.monotonic()
+    done = stack.up()
+    assert done.returncode == 1
+    assert re.match(r"Memlane did not start. MEMLANE_DATABASE_URL \(127.0.0.1:\d+\): ", done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+    # It was 129 s: generous for two busy cores.
+    assert time.monotonic() - started < DEADLINE_S
+
+
+def test_a_model_without_a_key_is_warned_of(stack: Stack) -> None:
+    stack.extra = {"MEMLANE_LLM__MODEL": "openai/gpt-4o-mini"}
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert "Warning: MEMLANE_LLM__MODEL=openai/gpt-4o-mini: no key." in done.stdout
+
+
+def test_qdrant_without_its_url_is_named(stack: Stack) -> None:
+    stack.extra = {"MEMLANE_VECTORS": "qdrant"}
+    done = stack.up()
+    assert done.returncode == 1
+    assert "MEMLANE_QDRANT_URL" in done.stderr
+
+
+def test_only_lines_of_this_start_are_shown(stack: Stack) -> None:
+    stack.layout.create()
+    stack.layout.log_file("api").write_text("a line of an earlier start\n")
+    table = json.loads(stack.programs.read_text())
+    table["api"] = ["-c", "raise SystemExit('no such table: events')"]
+    stack.programs.write_text(json.dumps(table))
+    done = stack.up()
+    assert "no such table: events" in done.stderr
+    assert "a line of an earlier start" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "run"])
+def test_a_data_directory_that_cannot_be_used_is_one_line(stack: Stack, command: str) -> None:
+    file = stack.layout.root.with_name("file")
+    file.write_text("")
+    stack.layout = Layout(file / "data")
+    done = stack.cli(command)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"The data directory {file / 'data'} cannot be used: ")
+    assert "MEMLANE_DATA_DIR" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

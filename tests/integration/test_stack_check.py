@@ -1,0 +1,94 @@
+"""`make up` with a setting that cannot work: the setting is named within seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from deploy.stack import ports
+from deploy.stack.check import check
+from deploy.stack.servers import Chroma, Postgres, Redis
+from pipeline.adapters.litellm_check import has_provider, missing_keys
+from pipeline.settings import ModelSettings, Settings
+
+NOBODY = f"127.0.0.1:{ports.choose()}"
+
+REFUSED = {
+    "database": (
+        {"database_url": SecretStr(f"postgresql://me:a-secret@{NOBODY}/db")},
+        f"MEMLANE_DATABASE_URL ({NOBODY}): ",
+    ),
+    "no database URL": ({"database_url": SecretStr("nonsense")}, "MEMLANE_DATABASE_URL: "),
+    "broker": (
+        {"broker_url": SecretStr(f"redis://:a-secret@{NOBODY}/0")},
+        f"MEMLANE_BROKER_URL ({NOBODY}): ",
+    ),
+    "no broker URL": ({"broker_url": SecretStr("nonsense://x")}, "MEMLANE_BROKER_URL"),
+    "chroma": ({"chroma_url": f"http://{NOBODY}"}, f"MEMLANE_CHROMA_URL ({NOBODY}): "),
+    "qdrant": (
+        {"vectors": "qdrant", "qdrant_url": f"http://{NOBODY}"},
+        f"MEMLANE_QDRANT_URL ({NOBODY}): ",
+    ),
+    "provider": (
+        {"llm": ModelSettings(model="bogus/none")},
+        "MEMLANE_LLM__MODEL=bogus/none: LiteLLM knows no such provider.",
+    ),
+    "embedder": (
+        {"embedder": ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1")},
+        f"MEMLANE_EMBEDDER__API_BASE ({NOBODY}): ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "named"), REFUSED.values(), ids=REFUSED.keys())
+async def test_a_setting_that_cannot_work_is_refused_by_name(
+    given: dict[str, object], named: str
+) -> None:
+    report = await check(Settings().model_copy(update=given))
+    (text,) = report.refused
+    assert text.startswith(named)
+    assert text != named
+    assert "a-secret" not in text
+    assert report.warnings == []
+
+
+WARNED = {
+    "no key": (ModelSettings(model="openai/gpt-4o-mini"), "OPENAI_API_KEY"),
+    "down": (
+        ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1"),
+        f"MEMLANE_LLM__API_BASE ({NOBODY}): ",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "named"), WARNED.values(), ids=WARNED.keys())
+async def test_a_model_that_may_come_back_is_a_warning(
+    model: ModelSettings, named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    report = await check(Settings().model_copy(update={"llm": model}))
+    assert report.refused == []
+    (text,) = report.warnings
+    assert named in text
+
+
+async def test_servers_that_answer_are_accepted(tmp_path: Path) -> None:
+    with Postgres(tmp_path) as postgres, Redis(tmp_path) as redis, Chroma(tmp_path) as chroma:
+        configured = Settings().model_copy(
+            update={
+                "database_url": SecretStr(postgres.url),
+                "broker_url": SecretStr(redis.url),
+                "chroma_url": chroma.url,
+            }
+        )
+        report = await check(configured)
+    assert (report.refused, report.warnings) == ([], [])
+
+
+def test_litellm_knows_providers_and_the_keys_they_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    assert has_provider("anthropic/claude-3-haiku", None)
+    assert not has_provider("bogus/none", None)
+    assert missing_keys("anthropic/claude-3-haiku") == ["ANTHROPIC_API_KEY"]
