@@ -14,20 +14,29 @@ from pipeline.ledger.events import Events, Progress
 
 # A quarter of the shortest pipeline run: finer would only cost queries.
 BEAT_S = 0.025
+# An event that has not moved for a second waits for something: it is looked at less often.
+STILL_AFTER_S, STILL_BEAT_S = 1.0, 0.25
 
 
 @dataclass(eq=False, slots=True)
 class Follower:
-    """Whoever wants to hear of one event's changes; `last` is what it heard last."""
+    """A caller that follows one event; `last` is the last change it was given."""
 
     event_id: UUID
+    # When its event last moved, as far as it is known, and when it is looked at next.
+    moved_at: float
+    due_at: float
     changes: asyncio.Queue[Progress] = field(default_factory=asyncio.Queue)
     last: Progress | None = None
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: Progress, now: float) -> None:
         if progress != self.last:
-            self.last = progress
+            self.last, self.moved_at = progress, now
             self.changes.put_nowait(progress)
+
+    def looked(self, now: float) -> None:
+        still = now - self.moved_at > STILL_AFTER_S
+        self.due_at = now + (STILL_BEAT_S if still else BEAT_S)
 
 
 class EventWatch:
@@ -50,7 +59,8 @@ class EventWatch:
     @contextmanager
     def following(self, event_id: UUID) -> Iterator[asyncio.Queue[Progress]]:
         """How the event stands, soon, and then each change of it."""
-        follower = Follower(event_id)
+        now = asyncio.get_running_loop().time()
+        follower = Follower(event_id, moved_at=now, due_at=now)
         self._followers.add(follower)
         if self._beating is None or self._beating.done():
             self._beating = asyncio.create_task(self._beat())
@@ -66,11 +76,17 @@ class EventWatch:
     async def _beat(self) -> None:
         """Runs while somebody follows."""
         while self._followers:
-            try:
-                found = await self._events.progress(list({f.event_id for f in self._followers}))
-                for follower in self._followers:
-                    if follower.event_id in found:
-                        follower.tell(found[follower.event_id])
-            except (SQLAlchemyError, OSError):
-                pass  # the ledger may be back at the next beat; the callers' time runs
+            now = asyncio.get_running_loop().time()
+            if due := [one for one in self._followers if one.due_at <= now]:
+                await self._look(due, now)
             await asyncio.sleep(BEAT_S)
+
+    async def _look(self, due: list[Follower], now: float) -> None:
+        try:
+            found = await self._events.progress(list({one.event_id for one in due}))
+        except (SQLAlchemyError, OSError):
+            return  # the ledger may be back at the next beat; the callers' time runs
+        for follower in due:
+            if follower.event_id in found:
+                follower.tell(found[follower.event_id], now)
+            follower.looked(now)

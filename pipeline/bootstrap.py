@@ -147,7 +147,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
     return Retention(
         ledger.long,
         keys_for=timedelta(hours=settings.idempotency_hours),
-        outputs_for=None if days is None else timedelta(days=days),
+        outputs_for=timedelta(days=days) if days else None,
     )
 
 

@@ -126,7 +126,8 @@ class Settings(BaseSettings):
     # Retention
     # As long as an event may wait by default: a key outlives the event it stands for.
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0
-    retention_days: Annotated[float, Field(gt=0)] | None = None
+    # 0: for ever.
+    retention_days: Annotated[float, Field(ge=0)] = 30.0
 
     # Admission
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000

@@ -29,6 +29,11 @@ from pipeline.ledger.projects import Projects
 
 # Any constant will do, as long as nothing else in the database uses it.
 MIGRATION_LOCK = 0x6D656D6C
+LOCK_TIMEOUT, LOCK_NOT_AVAILABLE = "10s", "55P03"
+IN_USE = (
+    "A table that the migration changes was in use for 10 s, by a long transaction or a backup. "
+    "Nothing was changed: end it, or wait for its end, and start again."
+)
 OLDEST_PGVECTOR = (0, 8)  # the first that walks its graph on until enough passes a filter
 NO_PGVECTOR = (
     "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
@@ -47,9 +52,18 @@ def alembic_config(connection: Connection) -> Config:
 
 
 async def migrate(engine: AsyncEngine) -> None:
-    async with engine.begin() as connection:
-        await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-        await connection.run_sync(lambda sync: command.upgrade(alembic_config(sync), "head"))
+    """Errors: InvalidInput where a table is in use for longer than everybody else can wait: they
+    queue behind whoever waits for a table as a whole.
+    """
+    try:
+        async with engine.begin() as connection:
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
+            await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+            await connection.run_sync(lambda sync: command.upgrade(alembic_config(sync), "head"))
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+            raise
+        raise InvalidInput(IN_USE) from error
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy import Table, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
+from pipeline.errors import NotFound
 from pipeline.ledger import counting
 from pipeline.ledger.filtering import one_of
 from pipeline.ledger.load import LoadView
@@ -119,6 +120,14 @@ async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Eng
     with recorded(ledger.engine) as statements:
         found, count = await ledger.events.page(where, limit=10, offset=0)
     assert (len(found), count) == (1, 1)
+    assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_an_export_that_is_not_there_costs_no_pass_over_the_events(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id)
+    with recorded(ledger.engine) as statements, pytest.raises(NotFound):
+        await ledger.answers.export(engine.project.id, event_id=None, filters={"user_id": "x"})
     assert await rows_read(ledger.engine, statements) < 50
 
 

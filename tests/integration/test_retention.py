@@ -77,6 +77,23 @@ async def test_working_data_of_an_event_under_way_stays_however_old(engine: Engi
     assert (await engine.event(event_id)).status is Status.SUCCEEDED
 
 
+async def test_rows_of_a_batch_that_was_taken_apart_go_whole(engine: Engine) -> None:
+    event_id = await engine.add("I live in Berlin.")
+    await engine.drain()
+    await execute(engine, "UPDATE events SET batch_id = NULL")
+    await execute(
+        engine,
+        "INSERT INTO failed_runs (batch_id, stage, code, model, calls, prompt_tokens,"
+        " completion_tokens, ms) SELECT DISTINCT batch_id, 'extract', 'X', '', 1, 1, 1, 1"
+        " FROM stage_runs",
+    )
+    await grow_old(engine)
+    await keeper(engine).drop_outputs()
+    for table in ("stage_runs", "failed_runs"):
+        assert (await execute(engine, f"SELECT count(*) FROM {table}")).scalar_one() == 0
+    assert (await engine.event(event_id)).status is Status.SUCCEEDED
+
+
 async def test_what_is_young_stays_and_without_a_setting_all_of_it(engine: Engine) -> None:
     await add(engine, "mine")
     await engine.drain()

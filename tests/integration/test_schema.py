@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, func, inspect, select, text
@@ -16,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from deploy.stack.servers import Postgres
 from pipeline.errors import InvalidInput
 from pipeline.ledger import Ledger, connect
-from pipeline.ledger.migrate import first_project, migrate, require_durability
+from pipeline.ledger.migrate import alembic_config, first_project, migrate, require_durability
 from pipeline.ledger.schema import api_keys, metadata
 
 
@@ -72,6 +73,19 @@ async def test_migrating_again_and_at_the_same_time_changes_nothing(ledger: Ledg
     await asyncio.gather(*(migrate(ledger.engine) for _ in range(3)))
     async with ledger.engine.connect() as connection:
         assert await connection.run_sync(shape) == before
+
+
+async def test_a_migration_gives_up_on_a_table_in_use_instead_of_stopping_everybody(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.ledger.migrate.LOCK_TIMEOUT", "50ms")
+    async with ledger.engine.begin() as connection:
+        # The next one up is about lanes.
+        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0018"))
+    async with ledger.engine.begin() as backup:
+        await backup.execute(text("LOCK TABLE lanes IN ROW EXCLUSIVE MODE"))
+        with pytest.raises(InvalidInput, match="in use"):
+            await migrate(ledger.engine)
 
 
 async def test_every_table_of_the_metadata_is_there_and_no_other(ledger: Ledger) -> None:

@@ -14,11 +14,13 @@ import pytest
 from api.stream import HEARTBEAT, live
 from api.watch import EventWatch
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain import Status
 from pipeline.errors import ModelUnavailable
 from pipeline.ledger.events import Events, Progress
 from tests.integration.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.plans import recorded
 
 
 @pytest.fixture
@@ -115,6 +117,20 @@ async def test_a_wait_is_told_with_its_reason_and_its_end(
     while (frame := await stream.next())[0] != "end":
         pass
     assert frame[1]["status"] == "SUCCEEDED"
+
+
+async def test_an_event_that_stands_still_is_looked_at_less_often(
+    engine: Engine, watch: EventWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.watch.STILL_AFTER_S", -1.0)
+    monkeypatch.setattr("api.watch.STILL_BEAT_S", 3600.0)
+    still, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
+    with watch.following(still) as first:
+        await first.get()
+        with recorded(engine.ledger.engine) as statements, watch.following(moving) as second:
+            assert (await second.get()).status is Status.PENDING
+    # The one query since then asked after the event that was new.
+    assert [str(still) in str(values) for _, values in statements] == [False] * len(statements)
 
 
 async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch) -> None:

@@ -1,7 +1,10 @@
 -- What stages put out for events that ended long ago is of no more use; what they cost stays, for
--- receipts do. A share at a time, and never in the way of another sweeper.
+-- receipts do. Of a batch that was taken apart no receipt tells: its rows go. A share at a time, and
+-- never in the way of another sweeper.
 WITH old AS MATERIALIZED (
-    SELECT r.batch_id, r.stage FROM stage_runs r
+    SELECT r.batch_id, r.stage,
+           EXISTS (SELECT FROM events e WHERE e.batch_id = r.batch_id) AS told
+    FROM stage_runs r
     WHERE r.output IS NOT NULL AND r.finished_at < now() - CAST(:age AS interval)
       AND NOT EXISTS (
           SELECT FROM events e
@@ -9,6 +12,11 @@ WITH old AS MATERIALIZED (
     ORDER BY r.finished_at
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
+), taken_apart AS (
+    DELETE FROM stage_runs USING old
+    WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND NOT old.told
+), failed AS (
+    DELETE FROM failed_runs WHERE batch_id IN (SELECT batch_id FROM old WHERE NOT told)
 )
 UPDATE stage_runs SET output = NULL
-FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage
+FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND old.told
