@@ -15,7 +15,7 @@ import structlog
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DataError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from pipeline.domain import FailureCode
@@ -29,11 +29,16 @@ from pipeline.errors import (
     ProjectGone,
     TransientError,
 )
+from pipeline.ledger.direct import Unreachable
 
 log = structlog.get_logger()
 
 CODES = {400: FailureCode.INVALID_INPUT, 500: FailureCode.INTERNAL}
 JSON_EXPECTED = "Send a JSON object, with the header Content-Type: application/json."
+OUTCOME_UNKNOWN = (
+    "The connection to the ledger was lost before it answered: this request may or may not have "
+    "been accepted. Send an add with an Idempotency-Key to repeat it safely."
+)
 LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
 
 
@@ -102,9 +107,17 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
     )
 
 
-async def ledger_down(_: Request, error: Exception) -> JSONResponse:
+async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
-    return respond(503, LEDGER_DOWN, **{"Retry-After": "2"})
+    unknown = request.method not in ("GET", "HEAD") and _may_have_committed(error)
+    return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
+
+
+def _may_have_committed(error: Exception) -> bool:
+    """Whether the connection was lost, or fell silent, after the statement was sent."""
+    if isinstance(error, DBAPIError):
+        return error.connection_invalidated and not isinstance(error, Unreachable)
+    return isinstance(error, TimeoutError)
 
 
 async def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -16,6 +16,8 @@ from pipeline.ledger.schema import cooldowns
 
 # So many failures in a row, with no answer between, and the provider counts as down.
 FAILURES = 3
+# Whatever a provider asks for, it is probed again after an hour.
+LONGEST_S = 3_600.0
 PROBE_EVERY = timedelta(seconds=2)
 
 
@@ -53,7 +55,7 @@ class Cooldowns:
 
     async def failed(self, provider: str, *, retry_after_s: float | None) -> None:
         """Note a failed call; where the provider named a time, it is down until then."""
-        asked = timedelta(seconds=retry_after_s or 0)
+        asked = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1
         later = func.now() + max(asked, PROBE_EVERY)
         noted = insert(cooldowns).values(provider=provider, failures=count, probe_at=later)

@@ -28,6 +28,10 @@ GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotC
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
 
 
+class Unreachable(DBAPIError):
+    """No connection could be made, so the statement was not sent."""
+
+
 class Record(asyncpg.Record):
     """A row, its columns by name: `row.fence`."""
 
@@ -85,7 +89,7 @@ class Direct:
         try:
             return await self._engine.raw_connection()
         except self._engine.dialect.loaded_dbapi.Error as error:  # it starts up, or goes down
-            raise DBAPIError(None, None, error, connection_invalidated=True) from error
+            raise Unreachable(None, None, error, connection_invalidated=True) from error
 
 
 @lru_cache(maxsize=1_000)

@@ -11,7 +11,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import Answer, Fact, Status, Usage, Wake
 from pipeline.errors import ModelUnavailable
 from pipeline.guarded import GuardedModel
-from pipeline.ledger.cooldowns import FAILURES, PROBE_EVERY, Turn
+from pipeline.ledger.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher
@@ -123,3 +123,13 @@ async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> N
     await engine.add("I like jazz.", user_id="lucky")
     await engine.drain()
     assert await engine.ledger.cooldowns.enter(remote.name) is Turn.FREE
+
+
+async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up, remote.retry_after_s = False, 1e12
+    await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.pass_time(LONGEST_S + 1)
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.PROBE

@@ -66,7 +66,10 @@ class Stream:
         )
 
     async def next(self) -> tuple[str, dict[str, Any]]:
-        return frames((await anext(self.chunks)).decode())[0]
+        """The next frame, past the comments that fill the silence before it."""
+        while not (told := frames((await anext(self.chunks)).decode())):
+            pass
+        return told[0]
 
 
 async def accepted(service: Service, **body: object) -> str:
