@@ -42,6 +42,17 @@ def test_the_node_client_newest(environment: dict[str, str]) -> None:
     judge("mem0ai 3.3.1 for node", done, at_least=25)
 
 
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("line", ["2.4.6", "1.0.39"])
+def test_the_older_node_client(line: str, environment: dict[str, str]) -> None:
+    folder = node_with(f"mem0ai@{line}")
+    script = shutil.copy(CLIENTS / "node_older_client.mjs", folder)
+    done = subprocess.run(
+        ["node", script], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    judge(f"mem0ai {line} for node", done, at_least=9)
+
+
 def judge(client: str, done: subprocess.CompletedProcess[str], *, at_least: int) -> None:
     rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr[-3_000:]
