@@ -26,7 +26,7 @@ up: $(RUNTIME)  ## start everything, print URL, API key and a first curl
 # Installs nothing: what runs must be stoppable whatever became of the lock since.
 down:  ## stop everything (what was remembered stays)
 	@if $(PY) -c 'import pydantic_settings' 2>/dev/null; \
-	  then $(PY) -m deploy.stack down; else echo "Nothing is running."; fi
+	  then $(PY) -m deploy.stack down; else $(PYTHON) -m deploy.stack.stop; fi
 
 status: $(RUNTIME)  ## a table of the processes
 	@$(PY) -m deploy.stack status || true

@@ -27,6 +27,10 @@ from deploy.stack.waiting import wait_until
 from pipeline.settings import Settings
 
 DOWN_WITHIN_S = 60.0
+STILL_RUNNING = (
+    "Memlane is already running. It keeps the settings it was started with:"
+    " `make down` first to change them."
+)
 # The supervisor keeps the deadline itself; past it, it still has to stop what it started.
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
@@ -38,7 +42,7 @@ def up(layout: Layout, programs: Path | None = None, *, brief: bool = False) -> 
     """
     layout.create()
     if is_running(layout):
-        print("Memlane is already running." + "\n" * (not brief))
+        print(STILL_RUNNING + "\n" * (not brief))
         return _await_healthy(layout, None, brief)
     supervisor = _detach(layout, programs)
     try:

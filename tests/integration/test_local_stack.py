@@ -436,3 +436,19 @@ def test_a_data_directory_that_cannot_be_used_is_one_line(stack: Stack, command:
     assert done.stderr.startswith(f"The data directory {file / 'data'} cannot be used: ")
     assert "MEMLANE_DATA_DIR" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_down_stops_a_running_stack_without_its_environment(stack: Stack) -> None:
+    assert stack.up().returncode == 0
+    processes = stack.processes()
+    # As `make down` does where .venv is broken: no package but the standard library.
+    command = [sys.executable, "-S", "-m", "deploy.stack.stop"]
+    done = subprocess.run(
+        command, env=stack.env(), cwd=PROJECT_ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Memlane is down.\n", "")
+    assert wait_gone(processes.values(), timeout_s=0) == []
+    again = subprocess.run(
+        command, env=stack.env(), cwd=PROJECT_ROOT, capture_output=True, text=True, check=False
+    )
+    assert again.stdout == "Nothing is running.\n"
