@@ -15,6 +15,7 @@ from pipeline.explanation import MEANING, Explained
 from pipeline.fusion import Score
 from pipeline.ledger.books import Accounts
 from pipeline.ledger.changes import Memory
+from pipeline.ledger.costs import Paid, Spending, total
 from pipeline.ledger.events import EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.histories import HistoryEntry
@@ -26,6 +27,8 @@ from pipeline.search import Found, Hit
 
 # Characters of text in the results of a search.
 LONGEST_ANSWER = 4_000_000
+# Of what was spent each day.
+DAYS_SHOWN = 31
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
@@ -326,19 +329,34 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
 
 
 def usage(found: EventView) -> dict[str, Any]:
-    """What the event's batch cost in all; `batch_events` events shared it. `earlier_tries` cost
-    more: batches it was part of that were halved, in the same terms.
+    """The event's own share of all that was paid for it, failed tries and replays too; the shares
+    of all events add up to the bill. `batch`: what its newest batch cost, for all its events.
     """
-    costs = [run.cost_usd for run in found.stages if run.cost_usd is not None]
     models = {run.model: None for run in found.stages if run.model}
+    batch = {"id": str(found.batch_id), "events": found.batch_events}
     return {
         "models": list(models),
-        "calls": sum(run.calls for run in found.stages),
-        "prompt_tokens": sum(run.prompt_tokens for run in found.stages),
-        "completion_tokens": sum(run.completion_tokens for run in found.stages),
-        "cost_usd": sum(costs) if costs else None,
-        "batch_events": found.batch_events,
-        "earlier_tries": found.earlier_tries,
+        **paid(found.paid),
+        "batch": batch | paid(total(run.paid for run in found.stages)) if found.batch_id else None,
+    }
+
+
+def paid(amounts: Paid) -> dict[str, Any]:
+    return {
+        "calls": amounts.calls,
+        "prompt_tokens": amounts.prompt_tokens,
+        "completion_tokens": amounts.completion_tokens,
+        "cost_usd": amounts.cost_usd,
+    }
+
+
+def spending(found: Spending) -> dict[str, Any]:
+    """The sums, by model, and by day for the newest days."""
+    days = list(found.days.items())[-DAYS_SHOWN:]
+    return {
+        **paid(found.total),
+        "models": [{"model": model, **paid(amounts)} for model, amounts in found.models.items()],
+        "days": [{"day": day, **paid(amounts)} for day, amounts in days],
     }
 
 
@@ -353,7 +371,7 @@ def stage(run: StageRun) -> dict[str, Any]:
     }
 
 
-def stats(found: Accounts) -> dict[str, Any]:
+def stats(found: Accounts, spent: Spending) -> dict[str, Any]:
     """The names of the Mem0 clients, then the books: `identity` says that they balance."""
     return {
         "total_memories": found.memories,
@@ -366,6 +384,7 @@ def stats(found: Accounts) -> dict[str, Any]:
         "running": found.running,
         "oldest_in_flight_s": round(found.oldest_in_flight_s, 3),
         "identity": found.balanced,
+        "usage": spending(spent),
     }
 
 

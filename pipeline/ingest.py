@@ -70,6 +70,8 @@ log = structlog.get_logger()
 FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
 # How often a worker looks for a ledger it lost in the middle of a stage.
 LOOK_EVERY_S = 0.5
+# Codes of runs that were paid for and came to nothing, beside those of failures.
+LANE_LOST, MOVED_ON = "LANE_LOST", "MOVED_ON"
 # How often a stage is worked out anew because a person changes what it has just read.
 MOST_TRIES = 5
 # Classes of SQLSTATE: data, integrity constraint, program limit.
@@ -294,7 +296,8 @@ async def _finish(
         try:
             finished = await _perform(activation, batch, services)
         except StageError as error:
-            await _count_spent(activation, error, time.perf_counter() - started, services)
+            seconds = time.perf_counter() - started
+            await _count_paid(activation, error.code, error.usage, seconds, services)
             raise
         seconds = time.perf_counter() - started
         try:
@@ -306,7 +309,11 @@ async def _finish(
                 ms=seconds * 1000,
                 effects=finished.effects,
             )
+        except LaneLost:
+            await _count_paid(activation, LANE_LOST, finished.usage, seconds, services)
+            raise
         except MovedOn:
+            await _count_paid(activation, MOVED_ON, finished.usage, seconds, services)
             tries += 1
             if tries >= MOST_TRIES:
                 raise
@@ -319,14 +326,13 @@ async def _finish(
         return wake, replace(batch, outputs=outputs)
 
 
-async def _count_spent(
-    activation: Activation, error: StageError, seconds: float, services: Services
+async def _count_paid(
+    activation: Activation, code: str, usage: Usage, seconds: float, services: Services
 ) -> None:
     """A try that came to nothing may have cost something all the same."""
-    if error.usage.calls:
-        costs, ms = services.ledger.costs, seconds * 1000
-        await costs.add(activation, error.code, error.usage, ms=ms)
-        _count_calls(activation.stage, error.usage)
+    if usage.calls:
+        await services.ledger.costs.add(activation, code, usage, ms=seconds * 1000)
+        _count_calls(activation.stage, usage)
 
 
 async def _perform(activation: Activation, batch: Batch, services: Services) -> Finished:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from datetime import date
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Response
@@ -33,11 +34,22 @@ async def ping(project: Caller) -> dict[str, str]:
 
 
 @router.get("/v1/stats/")
-async def stats(api: Given, project: Caller) -> dict[str, Any]:
+async def stats(
+    api: Given,
+    project: Caller,
+    user_id: str | None = None,
+    start_date: date | None = None,
+    end_date: date | None = None,
+) -> dict[str, Any]:
     """The project's books at one instant: accepted = succeeded + failed + cancelled + pending +
     running, and `identity` is true where that holds.
+
+    `usage` is what models were paid, in all and by model and day (UTC): of one user with `user_id`,
+    between days with `start_date` and `end_date`.
     """
-    return shapes.stats(await api.stores.ledger.books.accounts(project.id))
+    ledger = api.stores.ledger
+    spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
+    return shapes.stats(await ledger.books.accounts(project.id), spent)
 
 
 @router.get("/healthz")

@@ -34,15 +34,19 @@ class Waiting(BaseModel):
     code: str
 
 
+class Batch(BaseModel):
+    id: str
+
+
 class Usage(BaseModel):
-    """What a batch cost in all; `batch_events` events shared it."""
+    """The event's own share of what its batches cost; `batch` is the newest of them."""
 
     models: list[str]
     calls: int
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
-    batch_events: int | None
+    batch: Batch | None
 
 
 class Event(BaseModel):

@@ -48,17 +48,15 @@ def changed(events: Iterable[Event]) -> str | None:
 
 
 def cost(events: Sequence[Event]) -> Cost:
-    """The events' own share: a batch's cost is in the receipt of each of its events."""
-    shares = [(event.usage, 1 / (event.usage.batch_events or 1)) for event in events]
-    priced = [usage.cost_usd * share for usage, share in shares if usage.cost_usd is not None]
+    """What the events cost: each receipt has its own share."""
+    spent = [event.usage for event in events]
+    priced = [usage.cost_usd for usage in spent if usage.cost_usd is not None]
     return Cost(
-        models=tuple(dict.fromkeys(name for usage, _ in shares for name in usage.models)),
-        calls=round(sum(usage.calls * share for usage, share in shares)),
-        tokens=round(
-            sum((usage.prompt_tokens + usage.completion_tokens) * share for usage, share in shares)
-        ),
+        models=tuple(dict.fromkeys(name for usage in spent for name in usage.models)),
+        calls=sum(usage.calls for usage in spent),
+        tokens=sum(usage.prompt_tokens + usage.completion_tokens for usage in spent),
         usd=sum(priced) if priced else None,
-        batches=round(sum(share for _, share in shares)),
+        batches=len({usage.batch.id for usage in spent if usage.batch}),
         events=len(events),
     )
 

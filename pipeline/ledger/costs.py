@@ -1,25 +1,74 @@
-"""What was paid for nothing: tries of a stage that ended in an error."""
+"""What models were paid: tries that came to nothing, and the sums."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Activation, FailureCode, Usage
+from pipeline.domain import Activation, Usage
+from pipeline.ledger.cost_tables import usage_daily
 from pipeline.ledger.sql import statement
+
+NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Whole numbers: shares and sums of them are exact. `nano_usd` is None without a price."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    nano_usd: int | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.nano_usd is None else self.nano_usd / NANO
+
+    def __add__(self, other: Paid) -> Paid:
+        known = [one.nano_usd for one in (self, other) if one.nano_usd is not None]
+        return Paid(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+
+def nano_usd(cost_usd: float | None) -> int | None:
+    """As the ledger rounds it."""
+    return None if cost_usd is None else round(cost_usd * NANO)
+
+
+def total(paid: Iterable[Paid]) -> Paid:
+    return sum(paid, Paid())
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was paid in all, and the same by model and by day."""
+
+    models: Mapping[str, Paid]
+    days: Mapping[date, Paid]
+
+    @property
+    def total(self) -> Paid:
+        return total(self.models.values())
 
 
 class Costs:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def add(
-        self, activation: Activation, code: FailureCode, usage: Usage, *, ms: float
-    ) -> None:
-        """Put them on the receipt of the activation's batch; nowhere if the lane is lost."""
+    async def add(self, activation: Activation, code: str, usage: Usage, *, ms: float) -> None:
+        """Put a try that came to nothing on the receipts of the activation's batch."""
         values = {
-            "lane_id": activation.lane_id,
-            "fence": activation.fence,
-            "owner": activation.owner,
             "batch_id": activation.batch_id,
             "stage": activation.stage,
             "code": code,
@@ -32,3 +81,37 @@ class Costs:
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_failed_run"), values)
+
+    async def spending(
+        self,
+        project_id: UUID,
+        *,
+        user_id: str | None = None,
+        start: date | None = None,
+        end: date | None = None,
+    ) -> Spending:
+        """Of the project, or of one user of it; from and until these days (UTC), both included."""
+        table = usage_daily.c
+        names = ("calls", "prompt_tokens", "completion_tokens", "cost_nano_usd")
+        query = (
+            select(table.day, table.model, *(func.sum(table[name]) for name in names))
+            .where(table.project_id == project_id, table.user_id == (user_id or ""))
+            .group_by(table.day, table.model)
+            .order_by(table.day, table.model)
+        )
+        if start:
+            query = query.where(table.day >= start)
+        if end:
+            query = query.where(table.day <= end)
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return Spending(models=_by(rows, 1), days=_by(rows, 0))
+
+
+def _by(rows: Iterable[Row[Any]], place: int) -> dict[Any, Paid]:
+    sums: dict[Any, Paid] = {}
+    for row in rows:
+        calls, prompt, completion, cost = tuple(row)[2:]
+        paid = Paid(int(calls), int(prompt), int(completion), None if cost is None else int(cost))
+        sums[row[place]] = sums.get(row[place], Paid()) + paid
+    return sums

@@ -57,6 +57,7 @@ from pipeline.ledger.schema import (
     relations,
     shadows,
     turn_vectors,
+    usage_daily,
 )
 from pipeline.ledger.shadows import read, sweep_out
 from pipeline.ledger.sql import statement
@@ -263,6 +264,9 @@ def _all_of(
             idempotency_keys.c.project_id == project_id, idempotency_keys.c.event_id.in_(theirs)
         ),
     )
+    if whose.kind == "user":
+        paid = and_(usage_daily.c.project_id == project_id, usage_daily.c.user_id == whose.id)
+        yield "usage", delete(usage_daily).where(paid)
     yield (
         "entity_rows",
         delete(owners).where(

@@ -28,6 +28,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
+from pipeline.ledger.cost_tables import event_costs
+from pipeline.ledger.costs import Paid, nano_usd
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
@@ -71,6 +73,11 @@ class StageRun:
     finished_at: datetime
     code: str | None = None
 
+    @property
+    def paid(self) -> Paid:
+        cost = nano_usd(self.cost_usd)
+        return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
+
 
 @dataclass(frozen=True, slots=True)
 class EventView:
@@ -91,8 +98,10 @@ class EventView:
     replays: int
     replayed_at: datetime | None
     undone_at: datetime | None
+    batch_id: UUID | None
     batch_events: int
-    earlier_tries: Sequence[dict[str, Any]]
+    # The event's own share of all that was paid for it.
+    paid: Paid
     stage: str | None
     attempts: int
     wait_code: str | None
@@ -208,8 +217,13 @@ class Events:
                 lanes.c.attempts,
                 lanes.c.wait_code,
                 lanes.c.due_at,
+                event_costs.c.calls.label("paid_calls"),
+                event_costs.c.prompt_tokens.label("paid_prompt_tokens"),
+                event_costs.c.completion_tokens.label("paid_completion_tokens"),
+                event_costs.c.cost_nano_usd,
             )
             .join(lanes)
+            .outerjoin(event_costs, event_costs.c.event_id == events.c.id)
             .where(where)
             .order_by(events.c.created_at.desc(), events.c.id)
             .limit(limit)
@@ -289,7 +303,13 @@ def _view(
         replayed_at=row.replayed_at,
         undone_at=row.undone_at,
         batch_events=row.batch_events,
-        earlier_tries=row.earlier_tries,
+        batch_id=row.batch_id,
+        paid=Paid(
+            row.paid_calls or 0,
+            row.paid_prompt_tokens or 0,
+            row.paid_completion_tokens or 0,
+            row.cost_nano_usd,
+        ),
         stage=row.stage if active else None,
         attempts=row.attempts if active else 0,
         wait_code=row.wait_code if waiting else None,

@@ -54,7 +54,7 @@ WIDEST_BATCH = 64
 # first crashes; from then on it is a suspect, whose attempts are made and counted alone.
 SHARED_ATTEMPTS = 2
 # The code of a stage's run whose output was not used: a person changed what it is about.
-MOVED_ON = "MOVED_ON"
+OUTDATED = "OUTDATED"
 # Heartbeats in one lease: two may be late or lost.
 BEATS = 3
 
@@ -204,7 +204,7 @@ class Lanes:
             widest=WIDEST_BATCH,
             batch_tokens=self._batch_tokens,
             shared_attempts=SHARED_ATTEMPTS,
-            moved_on=MOVED_ON,
+            outdated=OUTDATED,
             context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
         )
         if row is None:
@@ -350,7 +350,7 @@ class Lanes:
             statement("reconsider"),
             **_held(activation),
             batch_id=activation.batch_id,
-            code=MOVED_ON,
+            code=OUTDATED,
             grace=self.grace,
         )
         if row is None:

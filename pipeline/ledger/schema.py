@@ -15,6 +15,7 @@
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           what was forgotten for good: see erasure
     projects ─< books, book_entries                how many there are of what: see book_tables
+    projects ─< usage_daily                        what models were paid: see cost_tables
 
 Time is the database's: leases, waits and stamps never depend on a worker's clock.
 """
@@ -46,6 +47,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
 
 from pipeline.ledger.book_tables import book_entries, books
+from pipeline.ledger.cost_tables import event_costs, usage_daily
 from pipeline.ledger.project_tables import (
     api_keys,
     cooldowns,
@@ -74,6 +76,7 @@ __all__ = [
     "cleared_lanes",
     "cooldowns",
     "entities",
+    "event_costs",
     "events",
     "failed_runs",
     "feedback",
@@ -93,6 +96,7 @@ __all__ = [
     "shadows",
     "stage_runs",
     "turn_vectors",
+    "usage_daily",
     "vector_collections",
     "vector_indexes",
 ]
@@ -172,7 +176,7 @@ events = Table(
     Column("replays", SmallInteger, nullable=False, server_default="0"),
     time("replayed_at"),
     time("undone_at"),
-    # What batches cost that it was part of until they were halved: one JSON object a batch.
+    # Written by the release before, which knew no event_costs.
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
     # In a shadow: the event that this one repeats.
     Column("copy_of", Uuid),

@@ -21,6 +21,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import FINAL
 from pipeline.ledger.schema import (
     entities,
+    event_costs,
     events,
     failed_runs,
     lanes,
@@ -246,6 +247,7 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         .values(lane_id=shadow.scope.lane_id),
         delete(failed_runs).where(failed_runs.c.batch_id.in_(spent)),
         delete(receipts).where(receipts.c.event_id.in_(ids)),
+        delete(event_costs).where(event_costs.c.event_id.in_(ids)),
         delete(messages).where(messages.c.lane_id == lane_id),
         delete(relations).where(relations.c.lane_id == lane_id),
         delete(entities).where(entities.c.lane_id == lane_id),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +65,9 @@ async def queued(
     }
 
 
-def total(events: list[dict[str, Any]]) -> dict[str, Fraction]:
-    """What the receipts add up to, each with its event's share of what a batch cost."""
-    parts = [part for e in events for part in (e["usage"], *e["usage"]["earlier_tries"])]
-    return {
-        name: sum((Fraction(part[name], part["batch_events"]) for part in parts), Fraction())
-        for name in COUNTED
-    }
+def total(events: list[dict[str, Any]]) -> dict[str, int]:
+    """What the receipts add up to."""
+    return {name: sum(event["usage"][name] for event in events) for name in COUNTED}
 
 
 async def at_home(stack: Stack, user: str, events: list[dict[str, Any]], said: list[str]) -> int:

@@ -5,7 +5,6 @@ backlog is paid for by the batch.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -13,12 +12,17 @@ import pytest
 from tenacity import wait_none
 
 from api import shapes
+from pipeline import erasure
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RetryPolicy
-from pipeline.domain import Status
+from pipeline.domain import StageName, Status, Usage
+from pipeline.errors import LaneLost
+from pipeline.ledger.costs import Paid, total
+from pipeline.ledger.erasure import Whose
+from pipeline.ledger.recourse import Edit
 from pipeline.prompted import PromptedModel
-from tests.support.engine import Engine
-from tests.support.llm_server import LLMServer
+from tests.support.engine import LEASE_S, Engine
+from tests.support.llm_server import LLMServer, On
 
 AT_ONCE = RetryPolicy(tries=1, wait=wait_none())
 COUNTED = ("calls", "prompt_tokens", "completion_tokens")
@@ -32,15 +36,17 @@ async def server(engine: Engine) -> AsyncIterator[LLMServer]:
         yield running
 
 
-async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, Fraction]:
-    """What the receipts add up to, each with its event's share of what a batch cost."""
-    total = dict.fromkeys(COUNTED, Fraction())
-    for event_id in ids:
-        usage = shapes.usage(await engine.event(event_id))
-        for part in (usage, *usage["earlier_tries"]):
-            for name in COUNTED:
-                total[name] += Fraction(part[name], part["batch_events"])
-    return total
+async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
+    """What the receipts add up to, which is what the project's sums say."""
+    shares = [shapes.usage(await engine.event(event_id)) for event_id in ids]
+    return {name: sum(share[name] for share in shares) for name in COUNTED}
+
+
+async def sums(engine: Engine, **whose: Any) -> dict[str, int]:
+    spent = await engine.ledger.costs.spending(engine.project.id, **whose)
+    by_day = total(spent.days.values())
+    assert by_day == spent.total
+    return {name: getattr(by_day, name) for name in COUNTED}
 
 
 def billed(server: LLMServer, calls: int) -> dict[str, Any]:
@@ -115,7 +121,6 @@ async def test_what_halving_a_batch_cost_is_shared_by_the_events_that_were_in_it
     events = [await engine.event(event_id) for event_id in ids]
     assert [event.status for event in events].count(Status.FAILED) == 1
     assert events[2].failure_code == "LLM_BAD_OUTPUT"
-    assert events[2].earlier_tries[0]["batch_events"] == len(ids)
     assert await receipts(engine, ids) == billed(server, len(server.calls))
 
 
@@ -153,3 +158,91 @@ async def test_a_poison_turn_among_fifty_fails_alone(
     assert statuses.pop(place) is Status.FAILED
     assert set(statuses) == {Status.SUCCEEDED}
     assert await receipts(engine, ids) == billed(server, len(server.calls))
+
+
+KINDS: tuple[On, ...] = ("extract", "decide", "relate")
+
+
+async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sums(
+    engine: Engine, server: LLMServer
+) -> None:
+    """Batches that fail, are halved, go down with an outage, are cancelled and replayed."""
+    users = [f"u{n}" for n in range(10)]
+    for kind in KINDS:
+        server.on(kind, "malformed", probability=0.1)
+    server.on("extract", "malformed", said="poison")
+    server.on("repair", "500", probability=0.2)
+    ids = [
+        await engine.add(f"I like {'poison' if n % 23 == 0 else 'tea'} number {n}.", user_id=user)
+        for n in range(20)
+        for user in users
+    ]
+    cancelled = ids[5]
+    for _ in range(len(users)):
+        await engine.step()  # each user's first batch is paid for
+    await engine.ledger.recourse.cancel(engine.project.id, cancelled)
+    await finish(engine)
+    for event_id in ids[:40]:
+        if (await engine.event(event_id)).status is Status.FAILED:
+            replayed = await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+            engine.hints.waiting.extend(replayed.wakes)
+    await finish(engine)
+    bill = billed(server, server.answered)
+    assert server.answered < len(server.calls)  # some went unanswered
+    assert await receipts(engine, ids) == bill
+    assert await sums(engine) == bill
+    each = [await sums(engine, user_id=user) for user in users]
+    assert {name: sum(one[name] for one in each) for name in COUNTED} == bill
+
+
+async def finish(engine: Engine) -> None:
+    """Until nothing waits any more."""
+    await engine.drain()
+    for _ in range(50):
+        await engine.pass_time(2_000)
+        if not await engine.sweep():
+            return
+        await engine.drain()
+    raise AssertionError("events that never end")
+
+
+async def test_shares_go_by_the_size_of_an_event_and_leave_no_remainder(engine: Engine) -> None:
+    ids = [await engine.add("I like tea." * times) for times in (1, 2, 4)]
+    hint = await engine.run_until(StageName.RETRIEVE)
+    activation, _ = await engine.claim(hint)
+    usage = Usage("fake/dear", 2, 1_000, 101, 0.000_000_1)
+    await engine.ledger.lanes.finish(
+        activation, StageName.CONSOLIDATE, output={}, usage=usage, ms=1
+    )
+    shares = [(await engine.event(event_id)).paid for event_id in ids]
+    assert total(shares) == Paid(2, 1_000, 101, 100)
+    assert [share.prompt_tokens for share in shares] == sorted(s.prompt_tokens for s in shares)
+    assert all(share.prompt_tokens and share.nano_usd for share in shares)
+    shown = shapes.usage(await engine.event(ids[0]))
+    assert shown["batch"]["events"] == len(ids)
+    assert (shown["batch"]["prompt_tokens"], shown["batch"]["cost_usd"]) == (1_000, 1e-7)
+
+
+async def test_a_call_of_a_worker_that_lost_its_lane_is_paid_for_all_the_same(
+    engine: Engine,
+) -> None:
+    event_id = await engine.add("I like tea.")
+    lost, _ = await engine.claim(engine.hints.waiting.popleft())
+    await engine.pass_time(LEASE_S + 1)
+    await engine.sweep()
+    usage = Usage("fake/dear", 1, 10, 1)
+    with pytest.raises(LaneLost):
+        await engine.ledger.lanes.finish(lost, StageName.RETRIEVE, output={}, usage=usage, ms=1)
+    await engine.ledger.costs.add(lost, "LANE_LOST", usage, ms=1)
+    assert (await engine.event(event_id)).paid == Paid(1, 10, 1)
+
+
+async def test_an_erased_user_is_in_the_sums_by_no_name(engine: Engine, server: LLMServer) -> None:
+    await engine.add("I like tea.", user_id="maya-4711")
+    await engine.drain()
+    before = await sums(engine)
+    assert await sums(engine, user_id="maya-4711") == before
+    whose = Whose("user", "maya-4711")
+    await erasure.erase(engine.project.id, whose, erasures=engine.ledger.erasures)
+    assert await sums(engine) == before
+    assert not any((await sums(engine, user_id="maya-4711")).values())

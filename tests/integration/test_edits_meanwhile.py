@@ -83,7 +83,7 @@ async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
     assert [line.outcome for line in event.receipt] == [outcome]
     # Both rounds were paid for, and extraction was done once.
     assert sum(run.calls for run in event.stages if run.stage == "consolidate") == 2
-    assert [run.code for run in event.stages].count("MOVED_ON") == 2
+    assert [run.code for run in event.stages].count("OUTDATED") == 2
     async with engine.ledger.engine.connect() as connection:
         runs = select(func.count()).where(stage_runs.c.stage == "extract")
         assert await connection.scalar(runs) == 2  # one an event

@@ -38,9 +38,9 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 ERASED = {
     "memories", "memory_history", "messages", "receipts", "idempotency_keys", "relations",
     "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt", "turn_vectors",
-    "cleared_lanes",
+    "cleared_lanes", "usage_daily",
 }  # fmt: skip
-ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries"}
+ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 NOBODY_S = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
     "webhooks", "vector_indexes",

@@ -117,6 +117,7 @@ class LLMServer:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
         # Tokens of the answers given, as they were told.
         self.billed: Counter[str] = Counter()
+        self.answered = 0
         self.rules: list[Rule] = []
         self.port = 0
         self._latency_ms = latency_ms
@@ -212,6 +213,7 @@ class LLMServer:
                 return reply
         reply = await behave(request.body, call)
         self.billed.update(reply.body["usage"])
+        self.answered += 1
         return _spoiled(reply, {rule.do for rule in rules})
 
     def _hits(self, rule: Rule, call: Call) -> bool:

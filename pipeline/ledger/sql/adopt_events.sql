@@ -15,10 +15,22 @@ WITH copy AS MATERIALIZED (
            r.outcome, r.memory_id, r.text, r.previous_text, r.reason, r.message_ordinal
     FROM events c JOIN receipts r ON r.event_id = c.id
     WHERE c.project_id = CAST(:shadow_id AS uuid)
+), paid AS (
+    INSERT INTO event_costs AS kept (event_id, calls, prompt_tokens, completion_tokens, cost_nano_usd)
+    SELECT c.copy_of, sum(p.calls), sum(p.prompt_tokens), sum(p.completion_tokens),
+           sum(p.cost_nano_usd)
+    FROM events c JOIN event_costs p ON p.event_id = c.id
+    WHERE c.project_id = CAST(:shadow_id AS uuid)
+    GROUP BY c.copy_of
+    ON CONFLICT (event_id) DO UPDATE SET
+        calls = kept.calls + excluded.calls,
+        prompt_tokens = kept.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = kept.completion_tokens + excluded.completion_tokens,
+        cost_nano_usd = CASE WHEN kept.cost_nano_usd IS NULL THEN excluded.cost_nano_usd
+                             ELSE kept.cost_nano_usd + coalesce(excluded.cost_nano_usd, 0) END
 )
 UPDATE events SET
     status = copy.status, failure_code = copy.failure_code, failure_detail = copy.failure_detail,
-    graph_status = copy.graph_status, note = copy.note, batch_id = copy.batch_id,
-    earlier_tries = copy.earlier_tries
+    graph_status = copy.graph_status, note = copy.note, batch_id = copy.batch_id
 FROM copy
 WHERE events.id = copy.copy_of

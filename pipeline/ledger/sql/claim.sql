@@ -84,7 +84,7 @@ SELECT
     ) AS instructions,
     CASE WHEN CAST(:stage AS text) = 'apply' THEN (
         SELECT count(*) FROM failed_runs f
-        WHERE f.batch_id = known.batch_id AND f.stage = 'retrieve' AND f.code = CAST(:moved_on AS text)
+        WHERE f.batch_id = known.batch_id AND f.stage = 'retrieve' AND f.code = CAST(:outdated AS text)
     ) ELSE 0 END AS reconsidered,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,

@@ -10,24 +10,9 @@ WITH held AS (
       AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id
-), cost AS (
-    SELECT jsonb_build_object(
-        'batch_events', (SELECT count(*) FROM events WHERE batch_id = CAST(:batch_id AS uuid)),
-        'calls', sum(calls), 'prompt_tokens', sum(prompt_tokens),
-        'completion_tokens', sum(completion_tokens), 'cost_usd', sum(cost_usd)
-    ) AS try
-    FROM (
-        SELECT calls, prompt_tokens, completion_tokens, cost_usd FROM stage_runs
-        WHERE batch_id = CAST(:batch_id AS uuid)
-        UNION ALL
-        SELECT calls, prompt_tokens, completion_tokens, cost_usd FROM failed_runs
-        WHERE batch_id = CAST(:batch_id AS uuid)
-    ) run
-    HAVING sum(calls) > 0
 ), returned AS (
     UPDATE events SET
-        status = 'PENDING', batch_id = NULL,
-        earlier_tries = earlier_tries || coalesce((SELECT try FROM cost), '[]')
+        status = 'PENDING', batch_id = NULL
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )

@@ -8,7 +8,7 @@ import pytest
 
 from deploy.demo import tally
 from deploy.demo.__main__ import refuse_poor_mix
-from deploy.demo.answers import Event, Line, Memories, Usage
+from deploy.demo.answers import Batch, Event, Line, Memories, Usage
 from deploy.demo.failure import DemoError
 from deploy.demo.sessions import follow, refuse_failures
 
@@ -25,7 +25,7 @@ def event(*lines: Line, status: str = "SUCCEEDED", **given: Any) -> Event:
         prompt_tokens=0,
         completion_tokens=0,
         cost_usd=None,
-        batch_events=1,
+        batch=Batch(id="b0"),
     )
     values: dict[str, Any] = {
         "id": "e1",
@@ -41,14 +41,14 @@ def event(*lines: Line, status: str = "SUCCEEDED", **given: Any) -> Event:
     return Event(status=status, results=list(lines), **(values | given))
 
 
-def paid(batch_events: int) -> Usage:
+def paid(batch: str) -> Usage:
     return Usage(
         models=["openai/gpt-4o-mini"],
         calls=3,
         prompt_tokens=900,
         completion_tokens=90,
         cost_usd=0.03,
-        batch_events=batch_events,
+        batch=Batch(id=batch),
     )
 
 
@@ -66,10 +66,10 @@ def test_outcomes_are_counted_over_all_receipts() -> None:
     assert tally.missing(MIXED[:1]) == ["NOOP", "UPDATE"]
 
 
-def test_a_batch_is_paid_once_however_many_events_show_its_cost() -> None:
-    spent = tally.cost([event(usage=paid(3)) for _ in range(3)] + [event(usage=paid(1))])
-    assert (spent.calls, spent.tokens, spent.batches, spent.events) == (6, 1980, 2, 4)
-    assert spent.usd == pytest.approx(0.06)
+def test_what_events_cost_is_the_sum_of_their_shares() -> None:
+    spent = tally.cost([event(usage=paid("b1")), event(usage=paid("b1")), event(usage=paid("b2"))])
+    assert (spent.calls, spent.tokens, spent.batches, spent.events) == (9, 2970, 2, 3)
+    assert spent.usd == pytest.approx(0.09)
 
 
 def test_rules_cost_nothing_and_no_price_is_made_up() -> None:
