@@ -18,6 +18,14 @@ from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 from tests.support.recount import drift
 
+NOTHING_PAID = {
+    "calls": 0,
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "cost_usd": None,
+    "models": [],
+    "days": [],
+}
 EMPTY = Accounts(0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
@@ -165,7 +173,13 @@ async def test_each_project_reads_its_own_books_and_metrics_all_of_them(service:
         "running": 0,
         "oldest_in_flight_s": 0.0,
         "identity": True,
+        "usage": NOTHING_PAID,
     }
+    asked = {"user_id": "maya", "start_date": "2026-01-31", "end_date": "2026-02-01"}
+    narrowed = await service.client.get("/v1/stats/", params=asked)
+    assert narrowed.json()["usage"] == NOTHING_PAID
+    wrong = await service.client.get("/v1/stats/", params={"start_date": "yesterday"})
+    assert wrong.status_code == 400
     metrics = (await service.client.get("/metrics")).text
     assert 'memlane_ledger_events{status="accepted"} 2.0' in metrics
     assert "memlane_ledger_balanced 1.0" in metrics
