@@ -31,7 +31,13 @@ GUARDED = {
 
 
 # Headers of answers that scripts of other origins may read.
-EXPOSED = ("Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+EXPOSED = (
+    "Retry-After",
+    "X-Memlane-Ignored",
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+)
 
 
 class OneSlash:
