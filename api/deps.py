@@ -164,6 +164,7 @@ def as_uuid(value: str) -> UUID:
 
 
 Given = Annotated[Api, Depends(api_of)]
+Granted = Annotated[Grant, Depends(granted)]
 Caller = Annotated[Project, Depends(caller)]
 Reader = Annotated[Project, Depends(reader)]
 Admin = Annotated[Administration, Depends(administration)]

@@ -235,6 +235,7 @@ def key(found: ApiKey) -> dict[str, Any]:
         "prefix": found.prefix,
         "scope": found.access,
         "member": found.member,
+        "created_by": str(found.created_by) if found.created_by else None,
         "created_at": found.created_at,
         "expires_at": found.expires_at,
         "revoked_at": found.revoked_at,

@@ -32,6 +32,7 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
         admin.project.id,
         name=request.name,
         access=request.scope,
+        by=admin.grant,
         member=request.member,
         expires_at=request.expires_at,
     )
@@ -39,8 +40,16 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
 
 
 @router.delete("/v1/keys/{key_id}/")
-async def revoke_key(key_id: str, api: Given, admin: Admin) -> dict[str, str]:
-    """End a key. API processes other than this one may accept it for five more seconds."""
-    await api.stores.ledger.keys.revoke(admin.grant.project.organization_id, as_uuid(key_id))
+async def revoke_key(
+    key_id: str, api: Given, admin: Admin, descendants: bool = False
+) -> dict[str, str]:
+    """End a key. API processes other than this one may accept it for five more seconds.
+
+    What the key of a member, or one that expires, has made ends with it; what a lasting key has
+    made, only with `descendants=true`.
+    """
+    await api.stores.ledger.keys.revoke(
+        admin.grant.project.organization_id, as_uuid(key_id), descendants=descendants
+    )
     api.keys.forget()
     return {"message": "Key revoked."}

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ConfigDict, Field
 
 from api import schemas
-from api.deps import Caller, Given
+from api.deps import Caller, Given, Granted
 from api.paging import page_of
 from api.strict_json import StrictJson
 from pipeline import webhooks
+from pipeline.domain import Access
 from pipeline.errors import NotFound
 from pipeline.ledger.webhooks import NO_SUCH_WEBHOOK, Delivery, Webhook
 
@@ -60,8 +62,16 @@ class ChangeRequest(schemas.Request):
 
 
 @router.get("/projects/{project_id}/")
-async def of_project(project_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
-    return [shape(one) for one in await api.stores.ledger.webhooks.of(project.id)]
+async def of_project(
+    project_id: str, api: Given, project: Caller, grant: Granted
+) -> list[dict[str, Any]]:
+    """The project's webhooks. A read key sees only scheme and host of a `url`, for its path may
+    hold a secret.
+    """
+    found = [shape(one) for one in await api.stores.ledger.webhooks.of(project.id)]
+    if grant.access.allows(Access.WRITE):
+        return found
+    return [one | {"url": _host(one["url"])} for one in found]
 
 
 @router.post("/projects/{project_id}/", status_code=201)
@@ -125,6 +135,11 @@ async def redeliver(
     """Send it once more, under the same webhook-id."""
     await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
     return {"message": "Delivery is due"}
+
+
+def _host(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}/…"
 
 
 def shape(found: Webhook) -> dict[str, Any]:

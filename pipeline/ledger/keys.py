@@ -63,6 +63,7 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    created_by: UUID | None
     access: Access
 
 
@@ -95,20 +96,27 @@ class ApiKeys:
         *,
         name: str,
         access: Access,
+        by: Grant,
         member: str | None = None,
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, Secret]:
-        """A new key, in clear for the only time.
+        """A new key, in clear for the only time. It never outlives the key that makes it, where
+        that one expires or belongs to a member; and a member's key makes keys of that member.
 
-        Errors: NotFound for somebody who is not a member; InvalidInput for a time that is over.
+        Errors: NotFound for somebody who is not a member; InvalidInput for a time that is over, or
+        later than the end of `by`; Forbidden for another member's key.
         """
         secret = Secret()
-        values = {"project_id": project_id, "name": name, "scope": access, "member": member}
-        kept = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
+        values = {"project_id": project_id, "name": name, "scope": access, "created_by": by.key_id}
         async with self._engine.begin() as connection:
+            await hold(connection, by.project.organization_id)
+            maker = await _maker(connection, by)
+            member = _member(maker, member)
+            expires_at = _end(maker, expires_at)
+            kept = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
             if member is not None:
                 await _hold_member(connection, project_id, member)
-            await connection.execute(insert(api_keys).values(values | kept))
+            await connection.execute(insert(api_keys).values(values | kept | {"member": member}))
             made = _listed().where(api_keys.c.digest == secret.digest)
             row = (await connection.execute(made)).one()
             if expires_at and expires_at <= row.created_at:
@@ -122,22 +130,42 @@ class ApiKeys:
             rows = await connection.execute(query.order_by(api_keys.c.created_at.desc()))
         return [_as_key(row) for row in rows]
 
-    async def revoke(self, organization_id: UUID, key_id: UUID) -> None:
-        """End a key; again changes nothing. Errors: NotFound; Conflict for the last admin key."""
+    async def revoke(
+        self, organization_id: UUID, key_id: UUID, *, descendants: bool = False
+    ) -> None:
+        """End a key; again changes nothing. What the key of a member, or one that expires, has made
+        ends with it; what a lasting key has made, only with `descendants`.
+
+        Errors: NotFound; Conflict for the last admin key.
+        """
+        this = api_keys.c.id == key_id
         async with self._engine.begin() as connection:
             await hold(connection, organization_id)
-            if not await connection.scalar(select(_mine(organization_id, api_keys.c.id == key_id))):
+            if not await connection.scalar(select(_mine(organization_id, this))):
                 raise NotFound(NO_SUCH_KEY)
-            await keep_one_admin(connection, organization_id, without=api_keys.c.id == key_id)
-            await connection.execute(
-                update(api_keys)
-                .where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
-                .values(revoked_at=func.now())
-            )
+            bound = or_(api_keys.c.member.is_not(None), api_keys.c.expires_at.is_not(None))
+            with_all = descendants or await connection.scalar(select(bound).where(this))
+            ends = or_(this, api_keys.c.id.in_(made_by(this))) if with_all else this
+            await keep_one_admin(connection, organization_id, without=ends)
+            await end(connection, ends)
+
+
+def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
+    """The ids of all keys that these keys made, and those keys in turn."""
+    made = select(api_keys.c.id).where(first).cte("made", recursive=True)
+    child = api_keys.alias("child")
+    made = made.union(select(child.c.id).join(made, child.c.created_by == made.c.id))
+    parents = select(api_keys.c.id).where(first)
+    return select(made.c.id).where(made.c.id.not_in(parents))
+
+
+async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    query = update(api_keys).where(which, api_keys.c.revoked_at.is_(None))
+    await connection.execute(query.values(revoked_at=func.now()))
 
 
 async def hold(connection: AsyncConnection, organization_id: UUID) -> None:
-    """One at a time may take keys away from an organization."""
+    """One at a time may make keys in an organization, or take them away."""
     query = select(organizations.c.id).where(organizations.c.id == organization_id)
     await connection.execute(query.with_for_update())
 
@@ -176,7 +204,7 @@ def _selected(*columns: ColumnElement[Any]) -> Select[Any]:
 
 
 def _listed() -> Select[Any]:
-    names = "id project_id name prefix member created_at expires_at revoked_at"
+    names = "id project_id name prefix member created_at expires_at revoked_at created_by"
     return _selected(*(api_keys.c[name] for name in names.split()))
 
 
@@ -185,6 +213,34 @@ def _valid() -> ColumnElement[bool]:
         api_keys.c.revoked_at.is_(None),
         or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
     )
+
+
+async def _maker(connection: AsyncConnection, by: Grant) -> Any:
+    """The row of the key that makes another one. Errors: Forbidden where it has ended."""
+    query = select(api_keys.c.member, api_keys.c.expires_at).where(
+        api_keys.c.id == by.key_id, _valid()
+    )
+    rows: Sequence[Any] = (await connection.execute(query)).all()
+    if not rows:
+        raise Forbidden("This key has ended.")
+    return rows[0]
+
+
+def _member(maker: Any, wanted: str | None) -> str | None:
+    if maker.member is not None and wanted not in (None, maker.member):
+        raise Forbidden(
+            f"This key belongs to {maker.member} and makes keys of theirs only: leave out member,"
+            " or use a key that belongs to no member."
+        )
+    member: str | None = maker.member or wanted
+    return member
+
+
+def _end(maker: Any, wanted: datetime | None) -> datetime | None:
+    end: datetime | None = maker.expires_at
+    if wanted is not None and end is not None and wanted > end:
+        raise InvalidInput(f"expires_at: the key that makes this one ends at {end.isoformat()}.")
+    return wanted or end
 
 
 async def _hold_member(connection: AsyncConnection, project_id: UUID, email: str) -> None:

@@ -8,12 +8,13 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import Conflict, NotFound
-from pipeline.ledger.schema import api_keys, members
+from pipeline.ledger.keys import end, hold, made_by
+from pipeline.ledger.schema import api_keys, members, projects
 
 NO_SUCH_MEMBER = "Nobody with this email is a member of the project."
 
@@ -59,30 +60,46 @@ class Members:
             raise Conflict("This is a member's email already; change the role with PUT.")
 
     async def change(self, project_ids: Sequence[UUID], email: str, role: Role) -> None:
-        """Another role in all of these projects. Errors: NotFound for a member of none."""
+        """Another role in all of these projects. The member's keys follow; what a reader's keys
+        made in other projects ends.
+
+        Errors: NotFound for a member of none.
+        """
         query = update(members).where(
             members.c.project_id.in_(project_ids), members.c.email == email
         )
         async with self._engine.begin() as connection:
+            await _hold_organizations(connection, project_ids)
             changed = await connection.execute(query.values(role=role))
-        if not changed.rowcount:
-            raise NotFound(NO_SUCH_MEMBER)
+            if not changed.rowcount:
+                raise NotFound(NO_SUCH_MEMBER)
+            if role is Role.READER:
+                made = api_keys.c.id.in_(made_by(_keys_of(project_ids, email)))
+                await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 
     async def remove(self, project_ids: Sequence[UUID], email: str) -> None:
-        """Take the member off these projects, and end their keys there for good.
+        """Take the member off these projects, and end their keys there for good, with all that
+        these made.
 
         Errors: NotFound for a member of none.
         """
         gone = delete(members).where(
             members.c.project_id.in_(project_ids), members.c.email == email
         )
-        keys = update(api_keys).where(
-            api_keys.c.project_id.in_(project_ids),
-            api_keys.c.member == email,
-            api_keys.c.revoked_at.is_(None),
-        )
+        theirs = _keys_of(project_ids, email)
         async with self._engine.begin() as connection:
+            await _hold_organizations(connection, project_ids)
             removed = await connection.execute(gone)
             if not removed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
-            await connection.execute(keys.values(revoked_at=func.now()))
+            await end(connection, or_(theirs, api_keys.c.id.in_(made_by(theirs))))
+
+
+def _keys_of(project_ids: Sequence[UUID], email: str) -> ColumnElement[bool]:
+    return and_(api_keys.c.project_id.in_(project_ids), api_keys.c.member == email)
+
+
+async def _hold_organizations(connection: AsyncConnection, project_ids: Sequence[UUID]) -> None:
+    query = select(projects.c.organization_id).where(projects.c.id.in_(project_ids)).distinct()
+    for organization_id in sorted((await connection.scalars(query)).all()):
+        await hold(connection, organization_id)

@@ -96,6 +96,8 @@ api_keys = Table(
     Column("scope", Text, nullable=False),
     # Whose it is; it may do no more than the member's role and goes when the member does.
     Column("member", Text),
+    # The key that made it; NULL where the server did.
+    Column("created_by", Uuid, index=True),
     now("created_at"),
     time("expires_at"),
     time("revoked_at"),

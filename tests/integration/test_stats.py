@@ -18,7 +18,7 @@ from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 from tests.support.recount import drift
 
-NOTHING_PAID = {
+NOTHING_PAID: dict[str, object] = {
     "calls": 0,
     "prompt_tokens": 0,
     "completion_tokens": 0,
