@@ -405,7 +405,7 @@ async def test_a_search_ranks_what_it_finds_and_says_why(service: Service) -> No
     scores = [one["score"] for one in results]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    assert set(results[0]["score_breakdown"]) == {"semantic", "lexical", "terms"}
+    assert set(results[0]["score_breakdown"]) == {"semantic", "bm25", "entity", "lexical", "terms"}
     assert sum(results[0]["score_breakdown"]["terms"].values()) == pytest.approx(
         scores[0], abs=1e-3
     )
