@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from api.app import create_app, limits
 from api.deps import Api
-from api.errors import LEDGER_DOWN
+from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN
 from api.figures import Figures
 from api.gate import Gate
 from api.keyring import KeyRing
@@ -1046,7 +1046,10 @@ async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
             ]
             for method, path, body in requests:
                 answer = await service.client.request(method, path, json=body)
-                assert (answer.status_code, said(answer)) == (503, LEDGER_DOWN), path
+                assert answer.status_code == 503, path
+                # A write over a connection that dies under it may have been carried out.
+                honest = {LEDGER_DOWN} if method == "GET" else {LEDGER_DOWN, OUTCOME_UNKNOWN}
+                assert said(answer) in honest, path
                 assert int(answer.headers["Retry-After"]) > 0
             assert not service.engine.hints.waiting
             assert (await service.client.get("/healthz")).status_code == 200
