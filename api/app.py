@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -81,6 +83,8 @@ def create_app(settings: Settings) -> FastAPI:
         warming.cancel()
         await app.state.mcp.close()
         await gate.close()
+        with contextlib.suppress(SQLAlchemyError, OSError):
+            await figures.write_down()
         await watch.close()
         dispatcher.close()
         await stores.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
@@ -26,6 +28,17 @@ class Figures:
         self._kept_s = kept_s
         self._one_at_a_time = asyncio.Lock()
         self._read_at = -kept_s
+        self._searches: Counter[UUID] = Counter()
+
+    def searched(self, project_id: UUID) -> None:
+        """Count a search; it is written down before figures are read and at the end."""
+        self._searches[project_id] += 1
+
+    async def write_down(self) -> None:
+        """Errors: SQLAlchemyError, OSError; what was counted is lost then."""
+        if self._searches:
+            searches, self._searches = self._searches, Counter()
+            await self._books.add_searches(searches)
 
     async def refresh(self) -> None:
         """Without the ledger the gauges stay as they are, and `memlane_ledger_up` is 0."""
@@ -33,6 +46,7 @@ class Figures:
             if time.monotonic() - self._read_at < self._kept_s:
                 return
             try:
+                await self.write_down()
                 _show(await self._books.accounts())
             except (SQLAlchemyError, OSError) as error:
                 log.warning("figures_unknown", error=type(error).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -371,11 +371,20 @@ def stage(run: StageRun) -> dict[str, Any]:
     }
 
 
-def stats(found: Accounts, spent: Spending) -> dict[str, Any]:
+def stats(found: Accounts, owners: Mapping[str, int], spent: Spending) -> dict[str, Any]:
     """The names of the Mem0 clients, then the books: `identity` says that they balance."""
+    kinds = ("user", "agent", "run")
+    each = {kind: owners.get(kind, 0) for kind in kinds}
     return {
         "total_memories": found.memories,
         "total_add_events": found.adds,
+        "total_retrieval_events": found.searches,
+        "total_api_retrieval_events": found.searches,
+        # No limit.
+        "total_retrieval_events_limit": 0,
+        **{f"total_{kind}s_with_memories": each[kind] for kind in kinds},
+        # The mean, as a whole number.
+        **{f"memories_per_{kind}": _mean(found.memories, each[kind]) for kind in kinds},
         "accepted": found.accepted,
         "succeeded": found.succeeded,
         "failed": found.failed,
@@ -386,6 +395,10 @@ def stats(found: Accounts, spent: Spending) -> dict[str, Any]:
         "identity": found.balanced,
         "usage": spending(spent),
     }
+
+
+def _mean(memories: int, owners: int) -> int:
+    return round(memories / owners) if owners else 0
 
 
 def scope_ids(scope: Scope) -> dict[str, str | None]:

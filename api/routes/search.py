@@ -70,5 +70,6 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         reranker=api.reranker,
         turnstile=api.turnstile,
     )
+    api.figures.searched(project.id)
     telemetry.search_seconds.observe(time.perf_counter() - begun)
     return shapes.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

@@ -47,9 +47,11 @@ async def stats(
     `usage` is what models were paid, in all and by model and day (UTC): of one user with `user_id`,
     between days with `start_date` and `end_date`.
     """
+    await api.figures.write_down()
     ledger = api.stores.ledger
     spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
-    return shapes.stats(await ledger.books.accounts(project.id), spent)
+    owners = await ledger.books.owners(project.id)
+    return shapes.stats(await ledger.books.accounts(project.id), owners, spent)
 
 
 @router.get("/healthz")

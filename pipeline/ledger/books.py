@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Float, Select, Subquery, cast, delete, func, select, text, union_all
+from sqlalchemy import Float, Select, Subquery, cast, delete, func, insert, select, text, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import EventType, Status
@@ -20,6 +20,7 @@ FOLD_LOCK = 0x626F6F6B
 FOLDED_AT_ONCE = 10_000
 # Since when an event has been waiting for its end, as ix_events_open has it.
 WAITING_SINCE = func.coalesce(events.c.replayed_at, events.c.created_at)
+SEARCH = "SEARCH"
 OPEN = (Status.PENDING, Status.RUNNING)
 
 
@@ -36,6 +37,7 @@ class Accounts:
     pending: int
     running: int
     oldest_in_flight_s: float
+    searches: int = 0
 
     @property
     def balanced(self) -> bool:
@@ -57,6 +59,33 @@ class Books:
             counts = {row[0]: int(row[1]) for row in await connection.execute(query)}
             age_s = await connection.scalar(_oldest(lines)) if _in_flight(counts) else None
         return _accounts(counts, age_s or 0.0)
+
+    async def owners(self, project_id: UUID) -> dict[str, int]:
+        """How many users, agents, apps and runs have memories, by kind."""
+        parts = [
+            select(table.c.kind, table.c.owner, table.c.amount).where(
+                table.c.project_id == project_id, table.c.owner != ""
+            )
+            for table in (books, book_entries)
+        ]
+        line = union_all(*parts).subquery("line")
+        owner = (
+            select(line.c.kind)
+            .group_by(line.c.kind, line.c.owner)
+            .having(func.sum(line.c.amount) > 0)
+            .subquery("owner")
+        )
+        query = select(owner.c.kind, func.count()).group_by(owner.c.kind)
+        async with self._single.connect() as connection:
+            return {row[0]: row[1] for row in await connection.execute(query)}
+
+    async def add_searches(self, searches: Mapping[UUID, int]) -> None:
+        rows = [
+            {"project_id": project_id, "kind": SEARCH, "amount": count}
+            for project_id, count in searches.items()
+        ]
+        async with self._single.connect() as connection:
+            await connection.execute(insert(book_entries), rows)
 
     async def fold(self) -> None:
         """Move the entries into the books, a share at a time; not while another process does."""
@@ -135,4 +164,5 @@ def _accounts(counts: Mapping[str, int], oldest_s: float) -> Accounts:
         pending=of(Status.PENDING),
         running=of(Status.RUNNING),
         oldest_in_flight_s=oldest_s,
+        searches=of(SEARCH),
     )

@@ -9,7 +9,7 @@ from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import Conflict
-from pipeline.ledger.books import fold_all
+from pipeline.ledger.books import SEARCH, fold_all
 from pipeline.ledger.keys import hold, keep_one_admin
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import (
@@ -56,9 +56,12 @@ class Removal:
         write; and where nobody could administer the organization afterwards.
         """
         async with self._engine.begin() as connection:
-            for gone in _deletes(await self._refuse(connection, project)):
+            ids = await self._refuse(connection, project)
+            for gone in _deletes(ids):
                 await connection.execute(gone)
             await fold_all(connection)
+            searches = books.c.project_id.in_(ids) & (books.c.kind == SEARCH)
+            await connection.execute(delete(books).where(searches))
 
     async def forget_organization(self, organization_id: UUID) -> Sequence[UUID]:
         """As `forget`, for all projects of an organization."""

@@ -13,7 +13,7 @@ from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.errors import MalformedAnswer
 from pipeline.ledger.books import Accounts
-from tests.integration.test_api import ADD, LIVES, Service, serving
+from tests.integration.test_api import ADD, LIVES, SEARCH, Service, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 from tests.support.recount import drift
@@ -161,10 +161,21 @@ async def test_each_project_reads_its_own_books_and_metrics_all_of_them(service:
     await service.add("I like jazz.")
     other = await Engine.create(service.engine.ledger)
     await other.add("I like tea.")
+    for _ in range(2):
+        await service.client.post(SEARCH, json={"query": "jazz", "filters": {"user_id": "maya"}})
     answer = await service.client.get("/v1/stats/")
     assert answer.json() == {
         "total_memories": 1,
         "total_add_events": 1,
+        "total_retrieval_events": 2,
+        "total_api_retrieval_events": 2,
+        "total_retrieval_events_limit": 0,
+        "total_users_with_memories": 1,
+        "total_agents_with_memories": 0,
+        "total_runs_with_memories": 0,
+        "memories_per_user": 1,
+        "memories_per_agent": 0,
+        "memories_per_run": 0,
         "accepted": 1,
         "succeeded": 1,
         "failed": 0,
