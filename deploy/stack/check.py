@@ -24,11 +24,15 @@ from deploy.stack.journal import Report
 from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
-from pipeline.errors import MemlaneError
+from pipeline.errors import MemlaneError, ModelUnavailable
 from pipeline.ledger import connect
 from pipeline.settings import NO_MODEL, ModelSettings, Settings
 
 WITHIN_S = 6.0
+NO_PROVIDER = (
+    "LiteLLM knows no such provider. Write provider/model, for example openai/gpt-4o-mini."
+)
+MEANWHILE = "Until it answers, adds are accepted and wait."
 
 
 async def check(configured: Settings) -> Report:
@@ -108,14 +112,11 @@ async def _models(report: Report, configured: Settings) -> None:
             continue
         setting = f"MEMLANE_{name.upper()}"
         if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-            report.refused.append(
-                f"{setting}__MODEL={model.model}: LiteLLM knows no such provider. Write"
-                " provider/model, for example openai/gpt-4o-mini."
-            )
+            report.refused.append(f"{setting}__MODEL={model.model}: {NO_PROVIDER}")
         elif model.api_base:
             if reason := await _unreachable(model.api_base):
                 where = f"{setting}__API_BASE{_place(model.api_base)}"
-                report.warnings.append(f"{where}: {reason}. Until it answers, adds wait.")
+                report.warnings.append(f"{where}: {reason}. {MEANWHILE}")
         elif model.api_key is None and (keys := litellm_check.missing_keys(model.model)):
             report.warnings.append(
                 f"{setting}__MODEL={model.model}: no key. Set {setting}__API_KEY or"
@@ -133,20 +134,28 @@ async def _unreachable(url: str) -> str | None:
 
 
 async def _embedder(report: Report, model: ModelSettings) -> None:
-    """A text embedded: every process does so at its start, and none starts without."""
+    """A text embedded. One that does not answer may come back: adds are kept until then."""
     if model.model.startswith("local/"):
         return
-    if model.api_base and (reason := await _unreachable(model.api_base)):
-        report.refused.append(f"MEMLANE_EMBEDDER__API_BASE{_place(model.api_base)}: {reason}")
+    setting = f"MEMLANE_EMBEDDER__MODEL={model.model}"
+    if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
+        report.refused.append(f"{setting}: {NO_PROVIDER}")
         return
+    if model.api_base and (reason := await _unreachable(model.api_base)):
+        where = f"MEMLANE_EMBEDDER__API_BASE{_place(model.api_base)}"
+        report.warnings.append(f"{where}: {reason}. {MEANWHILE}")
+        return
+    embedder = bootstrap.build_embedder(model)
     try:
-        async with asyncio.timeout(WITHIN_S * 2):  # the first call loads litellm, too
-            embedder = bootstrap.build_embedder(model)
+        async with asyncio.timeout(WITHIN_S * 2):
             await embedder.embed(["check"])
-            await embedder.close()
-    except (TimeoutError, MemlaneError) as error:
+    except (TimeoutError, ModelUnavailable) as error:
         reason = str(error) or "no answer in time"
-        report.refused.append(f"MEMLANE_EMBEDDER__MODEL={model.model}: {reason}")
+        report.warnings.append(f"{setting}: {reason}. {MEANWHILE}")
+    except MemlaneError as error:
+        report.refused.append(f"{setting}: {error}")
+    finally:
+        await embedder.close()
 
 
 def main() -> None:

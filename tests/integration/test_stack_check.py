@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from deploy.stack import ports
@@ -35,9 +38,9 @@ REFUSED = {
         {"llm": ModelSettings(model="bogus/none")},
         "MEMLANE_LLM__MODEL=bogus/none: LiteLLM knows no such provider.",
     ),
-    "embedder": (
-        {"embedder": ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1")},
-        f"MEMLANE_EMBEDDER__API_BASE ({NOBODY}): ",
+    "provider of the embedder": (
+        {"embedder": ModelSettings(model="bogus/none", api_base=f"http://{NOBODY}/v1")},
+        "MEMLANE_EMBEDDER__MODEL=bogus/none: LiteLLM knows no such provider.",
     ),
 }
 
@@ -72,6 +75,31 @@ async def test_a_model_that_may_come_back_is_a_warning(
     assert report.refused == []
     (text,) = report.warnings
     assert named in text
+
+
+async def test_an_embedder_that_does_not_answer_is_a_warning() -> None:
+    embedder = ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1")
+    report = await check(Settings().model_copy(update={"embedder": embedder}))
+    assert report.refused == []
+    (text,) = report.warnings
+    assert text.startswith(f"MEMLANE_EMBEDDER__API_BASE ({NOBODY}): ")
+
+
+@pytest.mark.parametrize(
+    ("status", "refused"), [(HTTPStatus.SERVICE_UNAVAILABLE, 0), (HTTPStatus.UNAUTHORIZED, 1)]
+)
+async def test_an_embedder_is_refused_only_for_what_no_time_mends(
+    status: HTTPStatus, refused: int
+) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with TestServer(app) as server:
+        embedder = ModelSettings(model="openai/any", api_base=str(server.make_url("/v1")))
+        report = await check(Settings().model_copy(update={"embedder": embedder}))
+    assert (len(report.refused), len(report.warnings)) == (refused, 1 - refused)
 
 
 async def test_servers_that_answer_are_accepted(tmp_path: Path) -> None:
