@@ -31,5 +31,6 @@ Where things are:
     supervisor   the order of things | child: one process kept alive | journal: state.json
     programs     which processes there are, as data
     servers      Postgres, Redis, Chroma; each also usable alone, in tests: start, stop, kill, url
+    fingerprint  with which settings it was started | check: do servers and models answer?
     identity     is this pid still who it was? | ports | layout | launch: the last step before exec
 """

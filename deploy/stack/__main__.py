@@ -76,7 +76,7 @@ def dispatch(arguments: argparse.Namespace) -> int:
     layout = Layout(settings.data_dir.expanduser().resolve())
     match arguments.command:
         case "up":
-            code = control.up(layout, arguments.programs, brief=arguments.brief)
+            code = control.up(settings, layout, arguments.programs, brief=arguments.brief)
         case "down":
             code = control.down(layout)
         case "status":

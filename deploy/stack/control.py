@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.stack.banner import banner, short
-from deploy.stack.command import inherited_environment
+from deploy.stack.command import inherited_environment, run_to_end
 from deploy.stack.failure import StackError
+from deploy.stack.fingerprint import changes
 from deploy.stack.identity import alive, rss_mb, send, wait_gone
-from deploy.stack.journal import Phase, ProcessNote, State, read
+from deploy.stack.journal import Phase, ProcessNote, Report, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.postgres import end_backends
+from deploy.stack.programs import check_command, require_complete, require_port
 from deploy.stack.supervisor import (
     ALREADY_RUNNING,
     HEALTHY_WITHIN_S,
@@ -27,23 +29,30 @@ from deploy.stack.waiting import wait_until
 from pipeline.settings import Settings
 
 DOWN_WITHIN_S = 60.0
-STILL_RUNNING = (
-    "Memlane is already running. It keeps the settings it was started with:"
-    " `make down` first to change them."
-)
 # The supervisor keeps the deadline itself; past it, it still has to stop what it started.
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
 
-def up(layout: Layout, programs: Path | None = None, *, brief: bool = False) -> int:
+def up(
+    settings: Settings, layout: Layout, programs: Path | None = None, *, brief: bool = False
+) -> int:
     """Start the stack and return once everything is healthy; 1 and the reason when it fails.
+    One that runs with other settings is restarted.
 
-    `brief`: announce it in one line, not with a key and a first curl.
+    `brief`: announce it in one line, not with a key and a first curl, and restart nothing.
+
+    Errors: StackError for changed settings that cannot work; nothing is stopped then.
     """
     layout.create()
-    if is_running(layout):
-        print(STILL_RUNNING + "\n" * (not brief))
-        return _await_healthy(layout, None, brief)
+    state = _settled(layout) if is_running(layout) else None
+    if state is not None:
+        changed = changes(settings, state.salt, state.settings)
+        if not changed or brief or state.foreground:
+            print(_already_running(changed, state) + "\n" * (not brief))
+            return _await_healthy(layout, None, brief)
+        _require_usable(settings, layout, changed)
+        print(f"Settings that changed: {', '.join(changed)}. Restarting with them ...", flush=True)
+        down(layout)
     supervisor = _detach(layout, programs)
     try:
         return _await_healthy(layout, supervisor, brief)
@@ -52,6 +61,33 @@ def up(layout: Layout, programs: Path | None = None, *, brief: bool = False) -> 
         supervisor.terminate()
         supervisor.wait()
         return 130
+
+
+def _already_running(changed: list[str], state: State) -> str:
+    if not changed:
+        return "Memlane is already running."
+    how = "restart it where it runs in the foreground" if state.foreground else "use `make up`"
+    return (
+        f"Memlane is already running, with other settings: {', '.join(changed)}."
+        f" To apply those given now, {how}."
+    )
+
+
+def _require_usable(settings: Settings, layout: Layout, changed: list[str]) -> None:
+    """Check the new settings while the stack still runs. Errors: StackError."""
+    require_complete(settings)
+    if "MEMLANE_PORT" in changed:
+        require_port(settings)
+    command = check_command(settings, layout)
+    if command is None:
+        return
+    layout.check_report.unlink(missing_ok=True)
+    # A check that fails by itself proves nothing about the settings.
+    if run_to_end(command).returncode == 0:
+        report = Report.model_validate_json(layout.check_report.read_text())
+        if report.refused:
+            refused = "\n".join(report.refused)
+            raise StackError(f"{refused}\nNothing was changed: Memlane keeps running as it was.")
 
 
 def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
@@ -133,6 +169,7 @@ def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ..
             settings,
             layout,
             programs,
+            foreground=True,
             on_healthy=lambda state: print(
                 banner(layout, state, show_key=False), end="", flush=True
             ),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from enum import StrEnum
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
+from deploy.stack.fingerprint import fingerprint
 from deploy.stack.identity import Identity, alive, identify
 from deploy.stack.layout import Layout, write_private
+from pipeline.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +61,9 @@ class State(BaseModel):
     failure: str = ""
     failed_process: str | None = None
     warnings: list[str] = []
+    foreground: bool = False  # `run`: whoever started it restarts it, not `up`
+    salt: str = ""
+    settings: dict[str, str] = {}  # a hash of each, see fingerprint.py
     log_sizes: dict[str, int] = {}  # as this supervisor began: what is behind is of this start
     processes: dict[str, ProcessNote] = {}
 
@@ -78,11 +84,18 @@ def read(layout: Layout) -> State | None:
 class Journal:
     """Writes every change to disk: pid files as soon as there is a pid, state.json whole."""
 
-    def __init__(self, layout: Layout, *, url: str, llm: str, embedder: str) -> None:
+    def __init__(self, layout: Layout, settings: Settings, *, foreground: bool = False) -> None:
         self._layout = layout
-        me = note_of(os.getpid())
+        salt = secrets.token_hex(16)
         self.state = State(
-            supervisor=me, url=url, llm=llm, embedder=embedder, log_sizes=layout.log_sizes()
+            supervisor=note_of(os.getpid()),
+            url=f"http://127.0.0.1:{settings.port}",
+            llm=settings.llm.model,
+            embedder=settings.embedder.model,
+            foreground=foreground,
+            salt=salt,
+            settings=fingerprint(settings, salt),
+            log_sizes=layout.log_sizes(),
         )
         self._write_pid("supervisor", os.getpid())
 

@@ -84,13 +84,8 @@ def plan(
 
     Errors: StackError when the API's port is taken or a server has no binary here.
     """
-    if settings.vectors == "qdrant" and settings.qdrant_url is None:
-        raise StackError("MEMLANE_VECTORS=qdrant: set MEMLANE_QDRANT_URL, too.")
-    if reason := ports.problem(settings.port):
-        raise StackError(
-            f"port {settings.port} of {ports.HOST} cannot be used: {reason}. "
-            "Set MEMLANE_PORT to another one."
-        )
+    require_complete(settings)
+    require_port(settings)
     servers = own_servers(settings, layout)
     env = environment(settings, layout, servers)
     build = functools.partial(_python, programs, layout, env)
@@ -108,13 +103,28 @@ def plan(
             Program(one.name, _prepared(one), one.ready, one.end_rest) for one in servers
         ),
         migrate=build("migrate")(),
-        check=_check(settings, layout, programs),
+        check=check_command(settings, layout, programs),
         edges=(
             *apis,
             *workers,
             Program("sweeper", build("sweeper"), _file_ready(layout, "sweeper")),
         ),
     )
+
+
+def require_complete(settings: Settings) -> None:
+    """Errors: StackError where one setting lacks another."""
+    if settings.vectors == "qdrant" and settings.qdrant_url is None:
+        raise StackError("MEMLANE_VECTORS=qdrant: set MEMLANE_QDRANT_URL, too.")
+
+
+def require_port(settings: Settings) -> None:
+    """Errors: StackError where the API's port is taken."""
+    if reason := ports.problem(settings.port):
+        raise StackError(
+            f"port {settings.port} of {ports.HOST} cannot be used: {reason}. "
+            "Set MEMLANE_PORT to another one."
+        )
 
 
 def names_others(settings: Settings) -> bool:
@@ -125,8 +135,8 @@ def names_others(settings: Settings) -> bool:
     return remote or settings.vectors == "qdrant" or any(url is not None for url in urls)
 
 
-def _check(
-    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]
+def check_command(
+    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
 ) -> Command | None:
     """With the user's own variables only: the stack's servers are not there yet to be asked."""
     if not names_others(settings):

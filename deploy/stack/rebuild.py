@@ -38,7 +38,7 @@ def reindex(settings: Settings, layout: Layout) -> int:
         print("`make up` with these settings serves it.")
         return 0
     print("Starting anew with it ...")
-    return control.down(layout) or control.up(layout)
+    return control.down(layout) or control.up(settings, layout)
 
 
 @contextlib.contextmanager

@@ -42,6 +42,7 @@ def supervise(
     programs: Mapping[str, tuple[str, ...]],
     *,
     on_healthy: Callable[[State], None] = lambda _: None,
+    foreground: bool = False,
 ) -> State:
     """Run the stack until SIGTERM or SIGINT, or until it proves unable to start; how it ended.
 
@@ -50,12 +51,7 @@ def supervise(
     with _only_one(layout):
         end_leftovers(read(layout))
         layout.clear_metrics()
-        journal = Journal(
-            layout,
-            url=f"http://127.0.0.1:{settings.port}",
-            llm=settings.llm.model,
-            embedder=settings.embedder.model,
-        )
+        journal = Journal(layout, settings, foreground=foreground)
         journal.write()
         try:
             stack = Supervisor(plan(settings, layout, programs), layout, journal, on_healthy)

@@ -154,6 +154,40 @@ def test_a_second_up_changes_nothing(stack: Stack) -> None:
     assert stack.processes() == before
 
 
+def test_up_with_other_settings_names_and_applies_them(stack: Stack) -> None:
+    stack.extra = {"MEMLANE_LLM__API_KEY": "a-secret"}
+    assert stack.up().returncode == 0
+    before = stack.processes()
+    assert "a-secret" not in stack.layout.state.read_text()
+    stack.extra = {"MEMLANE_LLM__API_KEY": "another-secret", "MEMLANE_WORKERS": "2"}
+    kept = stack.cli("up", "--brief", "--programs", str(stack.programs))
+    assert "with other settings: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS." in kept.stdout
+    assert stack.processes() == before
+    done = stack.up()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Settings that changed: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS.")
+    assert "secret" not in done.stdout
+    after = stack.processes()
+    assert set(after) == {"supervisor", "worker-2"} | ALL
+    assert wait_gone(before.values(), timeout_s=0) == []
+    assert stack.up().stdout.startswith("Memlane is already running.\n")
+    assert stack.processes() == after
+
+
+@pytest.mark.parametrize(
+    "setting", ["MEMLANE_VECTORS=qdrant", "MEMLANE_BROKER_URL=redis://127.0.0.1:1/0"]
+)
+def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: Stack, setting: str) -> None:
+    assert stack.up().returncode == 0
+    before = stack.processes()
+    name, _, value = setting.partition("=")
+    stack.extra = {name: value}
+    done = stack.up()
+    assert done.returncode == 1
+    assert name in done.stderr
+    assert stack.processes() == before
+
+
 def test_ups_at_the_same_moment_make_one_stack(stack: Stack) -> None:
     def up() -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "deploy.stack", "up", "--programs", str(stack.programs)]

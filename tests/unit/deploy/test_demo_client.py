@@ -16,6 +16,7 @@ from deploy.demo.failure import DemoError
 from deploy.demo.story import load
 from deploy.stack.journal import Journal
 from deploy.stack.layout import Layout
+from pipeline.settings import Settings
 
 URL = "http://127.0.0.1:8000"
 
@@ -70,9 +71,7 @@ def layout(tmp_path: Path) -> Layout:
     """A stack whose worker is this very process."""
     layout = Layout(tmp_path)
     layout.create()
-    Journal(layout, url=URL, llm="local/rules", embedder="local/minilm").started(
-        WORKER, os.getpid()
-    )
+    Journal(layout, Settings(port=8000)).started(WORKER, os.getpid())
     return layout
 
 

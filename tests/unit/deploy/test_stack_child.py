@@ -16,6 +16,7 @@ from deploy.stack.identity import identify
 from deploy.stack.journal import Journal, ProcessState
 from deploy.stack.layout import Layout
 from deploy.stack.programs import Program
+from pipeline.settings import Settings
 
 STUBBORN = """
 import pathlib, signal, sys
@@ -35,7 +36,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture
 def journal(layout: Layout) -> Journal:
-    return Journal(layout, url="", llm="", embedder="")
+    return Journal(layout, Settings())
 
 
 def program(*arguments: str, ready: Callable[[], bool] = lambda: False) -> Program:

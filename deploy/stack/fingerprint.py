@@ -1,0 +1,49 @@
+"""The settings a stack was started with, as hashes: enough to name what changed, no more."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+from pydantic import SecretStr
+
+from deploy.stack.command import inherited_environment
+from pipeline.settings import PREFIX, Settings
+
+DIGEST_BYTES = 16
+
+
+def fingerprint(settings: Settings, salt: str) -> dict[str, str]:
+    """A keyed hash of each setting by its environment name."""
+    return {name: _digest(value, salt) for name, value in _values(settings)}
+
+
+def changes(settings: Settings, salt: str, noted: Mapping[str, str]) -> list[str]:
+    """The names of the settings that differ from `noted`; none where nothing was noted."""
+    if not noted:
+        return []
+    current = fingerprint(settings, salt)
+    names = current.keys() | noted.keys()
+    return sorted(name for name in names if current.get(name) != noted.get(name))
+
+
+def _values(settings: Settings) -> Iterator[tuple[str, object]]:
+    # The data directory is which stack it is, and the supervisor gets it as an absolute path.
+    for name, value in settings.model_dump(exclude={"data_dir"}).items():
+        parts = value if isinstance(value, dict) else {"": value}
+        for part, inner in parts.items():
+            yield PREFIX + "__".join(filter(None, (name, part))).upper(), inner
+    yield from _provider_keys(settings)
+
+
+def _provider_keys(settings: Settings) -> Iterator[tuple[str, object]]:
+    """The keys that LiteLLM takes from the environment, such as OPENAI_API_KEY."""
+    models = (settings.llm, settings.embedder, settings.reranker)
+    names = {f"{one.model.partition('/')[0].upper()}_API_KEY" for one in models}
+    env = inherited_environment()
+    yield from ((name, env[name]) for name in names if name in env)
+
+
+def _digest(value: object, salt: str) -> str:
+    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+    return hashlib.blake2b(text.encode(), key=salt.encode(), digest_size=DIGEST_BYTES).hexdigest()
