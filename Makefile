@@ -3,10 +3,14 @@
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
-PIP    := $(PY) -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore
 UV     ?= uv
 LOCK   := $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
           --no-header --python-version 3.11 --quiet
+
+# Whether the environment's Python can import these modules; else what to do.
+needs = $(PY) -c 'import $(1)' 2>/dev/null || { \
+          echo "The environment $(VENV) is broken or incomplete. Run \`make clean\`, then this again." >&2; \
+          exit 1; }
 
 # Written after the whole of a step, so a changed lock or an interrupted install is done again.
 MADE    := $(VENV)/.made
@@ -15,12 +19,12 @@ DEV     := $(VENV)/.installed-dev
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help up down status logs reindex demo reset test check compat bench chaos lock clean
+.PHONY: help sound up down status logs reindex demo reset test check compat bench chaos lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: $(RUNTIME)  ## start everything, print URL, API key and a first curl
+up: sound  ## start everything, print URL, API key and a first curl
 	@$(PY) -m deploy.stack up
 
 # Installs nothing: what runs must be stoppable whatever became of the lock since.
@@ -28,20 +32,20 @@ down:  ## stop everything (what was remembered stays)
 	@if $(PY) -c 'import pydantic_settings' 2>/dev/null; \
 	  then $(PY) -m deploy.stack down; else $(PYTHON) -m deploy.stack.stop; fi
 
-status: $(RUNTIME)  ## a table of the processes
+status: sound  ## a table of the processes
 	@$(PY) -m deploy.stack status || true
 
-logs: $(RUNTIME)  ## the end of all logs (ARGS="-f worker-1": follow one)
+logs: sound  ## the end of all logs (ARGS="-f worker-1": follow one)
 	@$(PY) -m deploy.stack logs $(ARGS)
 
-reindex: $(RUNTIME)  ## build the vector index the settings ask for, or mend the one that is served
+reindex: sound  ## build the vector index the settings ask for, or mend the one that is served
 	@$(PY) -m deploy.stack reindex
 
-demo: $(RUNTIME)  ## the first experience: remember, wait, search
+demo: sound  ## the first experience: remember, wait, search
 	@$(PY) -m deploy.stack up --brief
 	@$(PY) -m deploy.demo
 
-reset: $(RUNTIME)  ## stop everything and delete all memories, keys and logs (ARGS=--yes: unasked)
+reset: sound  ## stop everything and delete all memories, keys and logs (ARGS=--yes: unasked)
 	@$(PY) -m deploy.stack reset $(ARGS)
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)
@@ -72,15 +76,18 @@ clean: down  ## remove the environment and all caches; data stays
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+sound: $(RUNTIME)
+	@$(call needs,deploy.stack.__main__)
+
 $(RUNTIME): requirements.lock | $(MADE)
-	@echo "Installing requirements.lock into $(VENV) ..."
-	@$(PIP) --require-hashes -r $<
+	@$(call needs,sys)
+	@$(PY) deploy/install.py $<
 	@touch $@
 
 # The dev lock holds everything the other one does: both are done.
 $(DEV): requirements-dev.lock | $(MADE)
-	@echo "Installing requirements-dev.lock into $(VENV) ..."
-	@$(PIP) --require-hashes -r $<
+	@$(call needs,sys)
+	@$(PY) deploy/install.py $<
 	@touch $@ $(RUNTIME)
 
 $(MADE):
