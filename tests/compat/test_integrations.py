@@ -1,0 +1,54 @@
+"""Packages of others that are built on a client of Mem0, each by a small driver of its own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.compat.environments import node_with, python_with
+from tests.compat.test_clients import CLIENTS, judge
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("package", "driver", "checks"),
+    [
+        ("@mem0/vercel-ai-provider@3.0.2", "vercel_provider.mjs", 5),
+        ("@mem0/community@0.0.1", "langchain_memory.mjs", 3),
+        ("@mastra/mem0@0.1.4", "mastra.mjs", 2),
+    ],
+    ids=["vercel", "langchain", "mastra"],
+)
+def test_the_npm_package(
+    package: str, driver: str, checks: int, environment: dict[str, str]
+) -> None:
+    folder = node_with(package)
+    shutil.copy(CLIENTS / "report.mjs", folder)
+    script = shutil.copy(CLIENTS / driver, folder)
+    done = subprocess.run(
+        ["node", script], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    judge(package, done, at_least=checks)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("packages", "driver", "checks"),
+    [(("mem0-mcp-server==0.2.1", "mcp==1.30.0", "mem0ai==2.2.1"), "mcp_server.py", 9)],
+    ids=["mcp-server"],
+)
+def test_the_python_package(
+    packages: tuple[str, ...], driver: str, checks: int, environment: dict[str, str]
+) -> None:
+    executables = python_with(*packages)
+    done = subprocess.run(
+        [executables / "python", CLIENTS / driver],
+        env=environment | {"PYTHONPATH": str(CLIENTS / "redirect")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    judge(packages[0], done, at_least=checks)
