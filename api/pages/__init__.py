@@ -37,7 +37,9 @@ def add_to(app: FastAPI) -> None:
 
 async def page(request: Request) -> Response:
     package, path, media_type = FILES[request.scope["path"]]
-    headers = {"Content-Security-Policy": POLICY, "Cache-Control": "public, max-age=3600"}
+    headers = {"Content-Security-Policy": POLICY}
+    if media_type != HTML:  # the scripts and styles of a release do not change
+        headers["Cache-Control"] = "public, max-age=3600"
     return Response(_content(package, path), media_type=media_type, headers=headers)
 
 

@@ -513,7 +513,7 @@ async def test_a_memory_is_read_changed_and_deleted_and_its_history_stays(
     assert [entry["new_memory"] for entry in history] == [
         stored["memory"],
         "Maya likes bossa nova.",
-        None,
+        "",
     ]
     assert all(entry["reason"] for entry in history)
     assert history[0]["event_id"] == event_id
@@ -533,16 +533,15 @@ async def test_an_update_changes_only_what_it_names(service: Service) -> None:
     assert moved["timestamp"].startswith("2026-03-01")
 
 
-async def test_an_update_to_the_text_of_another_memory_is_refused_by_its_id(
-    service: Service,
-) -> None:
+async def test_an_update_to_the_text_of_another_memory_is_stored(service: Service) -> None:
     await verbatim(service, "Maya likes jazz", "Maya likes tea")
     tea, jazz = await service.listed()
     answer = await service.client.put(
         f"/v1/memories/{tea['id']}/", json={"text": "maya likes jazz."}
     )
-    assert answer.status_code == 400
-    assert jazz["id"] in said(answer)
+    assert answer.status_code == 200
+    texts = {memory["id"]: memory["memory"] for memory in await service.listed()}
+    assert texts == {tea["id"]: "maya likes jazz.", jazz["id"]: "Maya likes jazz"}
 
 
 async def test_an_immutable_memory_is_not_edited_but_may_be_deleted(service: Service) -> None:
@@ -754,8 +753,8 @@ async def test_ping_tells_the_ids_clients_cannot_do_without(service: Service) ->
     assert body["status"] == "ok"
     assert body["org_id"] == str(project.organization_id)
     assert body["project_id"] == str(project.id)
-    assert body["user_email"]
-    assert "@" not in body["user_email"]  # clients would send it to a third party
+    # An address, for clients check that, and nobody's: they send it to a third party.
+    assert body["user_email"] == "local@memlane.invalid"
 
 
 NO_KEYS: dict[str, dict[str, str]] = {
@@ -817,16 +816,9 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "an unknown role": (
         "POST",
         ADD,
-        MAYA | {"messages": [{"role": "tool", "content": "x"}]},
+        MAYA | {"messages": [{"role": "narrator", "content": "x"}]},
         400,
-        "use user, assistant or system",
-    ),
-    "an image": (
-        "POST",
-        ADD,
-        MAYA | {"messages": [{"content": [{"type": "image_url", "image_url": {}}]}]},
-        400,
-        "not image_url; leave that part out",
+        "use user, assistant, system or tool",
     ),
     "a body that is no JSON": ("POST", ADD, b"{messages: x}", 400, "not valid JSON"),
     "a body that is not UTF-8": ("POST", ADD, b'{"messages": "\xff\xfe"}', 400, "body"),

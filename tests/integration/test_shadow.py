@@ -117,6 +117,8 @@ async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
     await engine.ledger.books.fold()
     async with engine.ledger.engine.connect() as connection:
         for name, table in metadata.tables.items():
+            if name == "vector_collections":  # what the index holds of all projects
+                continue
             if of is None or "project_id" in table.c:
                 query = select(func.count()).select_from(table)
                 query = query if of is None else query.where(table.c.project_id == of)
@@ -124,12 +126,18 @@ async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
     return counts
 
 
+async def figures(service: Service) -> dict[str, Any]:
+    """What `/v1/stats/` says, but for the searches that this test makes itself."""
+    stats = dict((await service.client.get("/v1/stats/")).json())
+    return {name: value for name, value in stats.items() if "retrieval" not in name}
+
+
 async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Service) -> None:
     """Not in lists, searches, events, relations or figures; not even in the index."""
     await service.add("Likes tea.", "Likes rum.")
     before = (
         await texts(service),
-        (await service.client.get("/v1/stats/")).json(),
+        await figures(service),
         (await service.client.get("/v1/events/")).json(),
         [hit["id"] for hit in await service.search("What does she like?")],
         await rows(service.engine, of=service.engine.project.id),
@@ -138,7 +146,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
     assert (found["status"], found["accepted"], found["succeeded"]) == ("READY", 1, 1)
     after = (
         await texts(service),
-        (await service.client.get("/v1/stats/")).json(),
+        await figures(service),
         (await service.client.get("/v1/events/")).json(),
         [hit["id"] for hit in await service.search("What does she like?")],
         await rows(service.engine, of=service.engine.project.id),
