@@ -161,4 +161,5 @@ def edited(one: Edited) -> dict[str, Any]:
 
 
 def switched(found: Shadow, done: Switched) -> dict[str, Any]:
-    return replay(found) | {"removed": len(done.gone), "adopted": len(done.here)}
+    counts = {"removed": len(done.gone), "adopted": len(done.here), "kept": done.kept}
+    return replay(found) | counts

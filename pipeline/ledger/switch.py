@@ -1,7 +1,8 @@
 """From shadow to scope: what a replay would change, and the one transaction that changes it.
 
 What the scope held is superseded, not destroyed: its memories are retired with a reason that names
-the replay, its relations expire, and both stay readable.
+the replay, its relations expire, and both stay readable. A memory that is the same in both stays as
+it is. The comparison is made before anything is locked, and again only where something has changed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pipeline.errors import Conflict
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
 from pipeline.ledger.effects import entity_id
 from pipeline.ledger.events import FINAL
+from pipeline.ledger.keeping import unchanged
 from pipeline.ledger.memory_rows import states_of
 from pipeline.ledger.reversal import State, standing
 from pipeline.ledger.schema import (
@@ -48,15 +50,28 @@ COMPARED = (
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """`gone` and `here`: memories that were the scope's, and that are now.
+    """`gone` and `here`: memories that were the scope's, and that are now; `kept` were and are.
 
     `behind`: how many events had to be copied first, where that is all that was done.
     """
 
     gone: Sequence[UUID] = ()
     here: Sequence[UUID] = ()
+    kept: int = 0
     behind: int = 0
     wake: Wake | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """`lost`: people's edits that a switch would undo; `kept`: memories of the scope that stay.
+
+    It holds as long as the stamp of the two lanes is the same.
+    """
+
+    stamp: tuple[int, ...]
+    lost: Sequence[Edited]
+    kept: frozenset[UUID]
 
 
 class Switch:
@@ -95,6 +110,7 @@ class Switch:
         `vectors`: one for each of `texts`. Errors: NotFound; Conflict where something is under way,
         was undone since, or, unless `force`, where people's edits or whole events would be lost.
         """
+        compared = await self._compared(project_id, shadow_id)
         async with self._engine.begin() as connection:
             shadow = await read(connection, project_id, shadow_id)
             await hold(connection, [shadow.scope.lane_id, shadow.apart.lane_id])
@@ -106,10 +122,54 @@ class Switch:
             copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
             if copied:
                 return Switched(behind=copied, wake=wake)
+            current = await _hold_memories(connection, shadow)
+            if await _stamp(connection, shadow) != compared.stamp:
+                compared = await _compare(connection, shadow)
             if not force:
-                await _refuse_loss(connection, shadow)
+                await _refuse_loss(connection, shadow, compared.lost)
             await _embed(connection, shadow, vectors, embedder)
-            return await _adopt(connection, shadow)
+            return await _adopt(connection, shadow, current, compared.kept)
+
+    async def _compared(self, project_id: UUID, shadow_id: UUID) -> _Comparison:
+        async with self._engine.connect() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            return await _compare(connection, shadow)
+
+
+async def _compare(connection: AsyncConnection, shadow: Shadow) -> _Comparison:
+    # The stamp comes first: what changes after it is noticed.
+    stamp = await _stamp(connection, shadow)
+    lost = (await _difference(connection, shadow)).lost
+    return _Comparison(stamp, lost, await unchanged(connection, shadow))
+
+
+async def _stamp(connection: AsyncConnection, shadow: Shadow) -> tuple[int, ...]:
+    """Numbers of which one changes with every change of what is compared: versions only rise."""
+    both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+    query = select(
+        select(func.count()).where(both).scalar_subquery(),
+        select(func.coalesce(func.sum(memories.c.version), 0)).where(both).scalar_subquery(),
+        select(func.count(events.c.undone_at))
+        .where(events.c.lane_id == shadow.scope.lane_id)
+        .scalar_subquery(),
+        lanes.c.accepted_seq,
+        lanes.c.forgotten_seq,
+    ).where(lanes.c.id == shadow.scope.lane_id)
+    row = (await connection.execute(query)).one()
+    return tuple(row)
+
+
+async def _hold_memories(connection: AsyncConnection, shadow: Shadow) -> list[UUID]:
+    """Lock the memories of both lanes, in the order in which everybody takes several.
+
+    Returns the scope's current ones.
+    """
+    both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+    query = select(memories.c.id, memories.c.lane_id, memories.c.state).where(both)
+    rows = await connection.execute(query.order_by(memories.c.id).with_for_update())
+    live = (shadow.scope.lane_id, "ACTIVE")
+    return [row.id for row in rows if (row.lane_id, row.state) == live]
 
 
 def _refuse_early(shadow: Shadow) -> None:
@@ -183,12 +243,11 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
         )
 
 
-async def _refuse_loss(connection: AsyncConnection, shadow: Shadow) -> None:
-    found = await _difference(connection, shadow)
+async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:
     said = [
         f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
         " by a person."
-        for edit in found.lost
+        for edit in lost
     ]
     if failed := await _failed_anew(connection, shadow):
         said.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
@@ -285,27 +344,32 @@ async def _embed(
     connection: AsyncConnection, shadow: Shadow, vectors: Mapping[str, Vector], embedder: str
 ) -> None:
     """Vectors of the scope's own embedder for what was remembered with another one."""
-    for text, vector in vectors.items():
-        await connection.execute(
-            update(memories)
-            .where(
-                memories.c.lane_id == shadow.apart.lane_id,
-                memories.c.embedder != embedder,
-                memories.c.text == text,
-            )
-            .values(embedding=to_bytes(vector), embedder=embedder)
-        )
+    foreign = and_(memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder)
+    query = select(memories.c.id, memories.c.version, memories.c.text).where(foreign)
+    rows = [row for row in await connection.execute(query) if row.text in vectors]
+    values = {
+        "ids": [row.id for row in rows],
+        "versions": [row.version for row in rows],
+        "vectors": [to_bytes(vectors[row.text]) for row in rows],
+        "embedder": embedder,
+    }
+    await connection.execute(statement("fitted", memories.name), values)
 
 
-async def _adopt(connection: AsyncConnection, shadow: Shadow) -> Switched:
+async def _adopt(
+    connection: AsyncConnection, shadow: Shadow, current: Sequence[UUID], kept: frozenset[UUID]
+) -> Switched:
+    gone = [memory_id for memory_id in current if memory_id not in kept]
     values = {
         "shadow_id": shadow.id,
         "shadow_lane_id": shadow.apart.lane_id,
         "project_id": shadow.scope.project_id,
         "lane_id": shadow.scope.lane_id,
         "reason": f"Replaced by replay {shadow.id}.",
+        "gone": gone,
     }
-    gone = (await connection.scalars(statement("replace_memories"), values)).all()
+    await connection.execute(statement("replace_memories"), values)
+    await connection.execute(statement("merge_kept"), values)
     here = (await connection.scalars(statement("adopt_memories"), values)).all()
     await _expire(connection, shadow.scope)
     await _name(connection, shadow)
@@ -315,7 +379,7 @@ async def _adopt(connection: AsyncConnection, shadow: Shadow) -> Switched:
     await connection.execute(
         update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
     )
-    return Switched(gone=gone, here=here)
+    return Switched(gone=gone, here=here, kept=len(current) - len(gone))
 
 
 async def _expire(connection: AsyncConnection, scope: Scope) -> None:

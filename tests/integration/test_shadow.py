@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
@@ -243,6 +243,122 @@ async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service
     assert (await switch(service, found["id"])).status_code == 409
 
 
+class Corrected(Tagged):
+    """Reads rum as gin."""
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        answer = await super().extract(request)
+        facts = tuple(replace(fact, text=fact.text.replace("rum", "gin")) for fact in answer.value)
+        return Answer(facts)
+
+
+async def by_text(service: Service) -> dict[str, str]:
+    return {one["memory"]: one["id"] for one in await service.listed(**MAYA)}
+
+
+async def test_a_memory_that_a_replay_does_not_change_keeps_its_id(service: Service) -> None:
+    said = [await service.add(f"Likes {one}.") for one in ("tea", "milk", "rum", "cola")]
+    before = await by_text(service)
+    service.engine.with_model(Corrected())
+    found = await replayed(service)
+    answer = await switch(service, found["id"])
+    assert answer.status_code == 200, answer.text
+    assert {key: answer.json()[key] for key in ("kept", "removed", "adopted")} == {
+        "kept": 3,
+        "removed": 1,
+        "adopted": 1,
+    }
+    after = await by_text(service)
+    assert after.keys() == {"Likes tea.", "Likes milk.", "Likes gin.", "Likes cola."}
+    unchanged = after.keys() & before.keys()
+    assert {text: after[text] for text in unchanged} == {text: before[text] for text in unchanged}
+    assert after["Likes gin."] not in before.values()
+    tea = after["Likes tea."]
+    opinion = {"memory_id": tea, "feedback": "POSITIVE"}
+    assert (await service.client.post("/v1/feedback/", json=opinion)).status_code == 200
+    history = (await service.client.get(f"/v1/memories/{tea}/history/")).json()
+    assert [line["event"] for line in history] == ["ADD"]
+    # Told once, and found as before.
+    assert [one["id"] for one in (await service.event(said[0]))["results"]] == [tea]
+    assert tea in [hit["id"] for hit in await service.search("Likes tea.")]
+    left = await rows(service.engine, of=UUID(found["id"]))
+    assert not any(left.values()), left
+    undone = await service.client.post(f"/v1/event/{said[0]}/undo/")
+    assert undone.status_code == 200, undone.text
+    assert await texts(service) == ["Likes cola.", "Likes gin.", "Likes milk."]
+
+
+async def test_a_memory_of_another_history_gets_the_replays_id(service: Service) -> None:
+    """An undo goes back along the history: the same words are not enough."""
+    await service.add("Likes tea.")
+    [old] = await service.listed(**MAYA)
+    for text in ("Likes rum.", "Likes tea."):
+        await service.client.put(f"/v1/memories/{old['id']}/", json={"text": text})
+    found = await replayed(service)
+    answer = await switch(service, found["id"])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["kept"] == 0
+    [new] = await service.listed(**MAYA)
+    assert (new["memory"], new["id"] == old["id"]) == ("Likes tea.", False)
+
+
+async def test_a_switch_takes_as_many_statements_for_many_memories_as_for_one(
+    service: Service,
+) -> None:
+    counts = []
+    for many in (1, 12):
+        for n in range(many):
+            await service.add(f"Likes drink {many}-{n}.")
+        service.engine.with_model(Tagged(tag=f"Anew {many}:"))
+        found = await replayed(service)
+        statements: list[str] = []
+
+        def note(_c: object, _d: object, said: str, *_: object, to: list[str] = statements) -> None:
+            to.append(said)
+
+        shadow = await service.engine.ledger.shadows.get(
+            service.engine.project.id, UUID(found["id"])
+        )
+        told = await service.engine.ledger.switch.texts(shadow, embedder="another")
+        assert len(told) >= many
+        engine = service.engine.ledger.engine.sync_engine
+        event.listen(engine, "before_cursor_execute", note)
+        done = await service.engine.ledger.switch.switch(
+            service.engine.project.id,
+            shadow.id,
+            force=False,
+            vectors=dict(zip(told, await HashEmbedder().embed(told), strict=True)),
+            embedder="another",
+        )
+        event.remove(engine, "before_cursor_execute", note)
+        assert len(done.here) == len(told)
+        counts.append(len(statements))
+        service.engine.with_model(Tagged())
+    assert counts[0] == counts[1]
+
+
+async def test_a_switch_compares_again_where_a_memory_changed_in_between(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.add("Likes tea.")
+    [tea] = await service.listed(**MAYA)
+    found = await replayed(service)
+    switching = service.engine.ledger.switch
+    compared = switching._compared
+
+    async def and_then_an_edit(project_id: UUID, shadow_id: UUID) -> Any:
+        before = await compared(project_id, shadow_id)
+        edit = {"text": "Likes green tea."}
+        assert (await service.client.put(f"/v1/memories/{tea['id']}/", json=edit)).is_success
+        return before
+
+    monkeypatch.setattr(switching, "_compared", and_then_an_edit)
+    answer = await switch(service, found["id"])
+    assert answer.status_code == 409
+    assert f"Memory {tea['id']} was edited" in said(answer)
+    assert await texts(service) == ["Likes green tea."]
+
+
 async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> None:
     """Its next add meets the new memories and entities; an undo takes back the new ones only."""
     engine = service.engine
@@ -378,6 +494,7 @@ async def test_a_graph_replayed_late_does_not_change_a_replays_order(service: Se
 
 async def test_a_discarded_replay_leaves_nothing_behind(service: Service) -> None:
     await service.add("I live in Berlin. My sister Anna lives in Oslo.")
+    await service.engine.services.index.catch_up()
     before = await rows(service.engine)
     found = await replayed(service, custom_instructions="New")
     assert (await rows(service.engine))["memories"] > before["memories"]

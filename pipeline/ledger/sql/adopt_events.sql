@@ -1,6 +1,6 @@
 -- A scope's events end as their copies in the shadow ended: their status, their batch with what it
 -- put out and cost, and their receipts, which go on after what was told before. An event that was
--- copied twice ended as its last copy did.
+-- copied twice ended as its last copy did. What it did to a memory that stayed is not told twice.
 WITH copy AS MATERIALIZED (
     SELECT DISTINCT ON (copy_of) * FROM events
     WHERE project_id = CAST(:shadow_id AS uuid)
@@ -15,6 +15,10 @@ WITH copy AS MATERIALIZED (
            r.outcome, r.memory_id, r.text, r.previous_text, r.reason, r.message_ordinal
     FROM events c JOIN receipts r ON r.event_id = c.id
     WHERE c.project_id = CAST(:shadow_id AS uuid)
+      AND NOT EXISTS (
+          SELECT FROM receipts k
+          WHERE k.event_id = c.copy_of AND k.memory_id = r.memory_id AND k.outcome = r.outcome
+            AND k.text IS NOT DISTINCT FROM r.text)
 ), paid AS (
     INSERT INTO event_costs AS kept (event_id, calls, prompt_tokens, completion_tokens, cost_nano_usd)
     SELECT c.copy_of, sum(p.calls), sum(p.prompt_tokens), sum(p.completion_tokens),

@@ -1,9 +1,10 @@
--- Retire a scope's memories in favour of a replay's. Their history says so and stays readable.
+-- Retire a scope's memories, which are locked by now, in favour of a replay's. Their history says so and
+-- stays readable.
 WITH gone AS (
     UPDATE memories SET
         state = 'RETIRED', version = version + 1, updated_at = now(),
         replaced_by = CAST(:shadow_id AS uuid)
-    WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
+    WHERE id = ANY (CAST(:gone AS uuid[]))
     RETURNING id, version, project_id, text, metadata, expiration_date, valid_from
 ), told AS (
     INSERT INTO memory_history (
@@ -12,8 +13,6 @@ WITH gone AS (
     SELECT id, version, project_id, 'DELETE', text, metadata, expiration_date,
            CAST(:reason AS text), valid_from
     FROM gone
-), rest AS (
-    UPDATE memories SET replaced_by = CAST(:shadow_id AS uuid)
-    WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'RETIRED' AND replaced_by IS NULL
 )
-SELECT id FROM gone
+UPDATE memories SET replaced_by = CAST(:shadow_id AS uuid)
+WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'RETIRED' AND replaced_by IS NULL
