@@ -20,7 +20,7 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.choice import Workshop
 from pipeline.errors import InvalidInput
-from pipeline.guarded import GuardedModel
+from pipeline.guarded import GuardedEmbedder, GuardedModel
 from pipeline.ingest import Services
 from pipeline.ledger import INBOX, LONG, Ledger, connect
 from pipeline.ledger.cooldowns import Cooldowns
@@ -75,7 +75,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     """`name`: what the ledger's server calls the connections."""
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
-    embedder = MeasuredEmbedder(build_embedder(settings.embedder))
+    embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.cooldowns))
     index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns)
@@ -96,7 +96,9 @@ def services(settings: Settings, built: Stores) -> Services:
         outage_budget_s=settings.outage_budget_s,
         workshop=Workshop.of(
             lambda name: build_model(settings.llm.named(name, allowed), built.ledger.cooldowns),
-            lambda name: build_embedder(settings.embedder.named(name, allowed)),
+            lambda name: build_embedder(
+                settings.embedder.named(name, allowed), built.ledger.cooldowns
+            ),
         ),
     )
 
@@ -168,9 +170,14 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
     return GuardedModel(MeasuredModel(PromptedModel(llm)), cooldowns)
 
 
-def build_embedder(settings: ModelSettings) -> Embedder:
-    """The configured model behind a cache of the texts used last."""
-    return CachedEmbedder(_uncached_embedder(settings))
+def build_embedder(settings: ModelSettings, cooldowns: Cooldowns | None = None) -> Embedder:
+    """The configured model behind a cache of the texts used last; a remote one has a circuit
+    breaker between the two.
+    """
+    embedder = _uncached_embedder(settings)
+    if cooldowns is not None and not settings.model.startswith("local/"):
+        embedder = GuardedEmbedder(embedder, cooldowns)
+    return CachedEmbedder(embedder)
 
 
 def _uncached_embedder(settings: ModelSettings) -> Embedder:

@@ -330,6 +330,10 @@ class Wake:
     at_once: bool = field(default=False, compare=False)
 
 
+# A lane, its fence and the worker that has it.
+Hold = tuple[UUID, int, UUID]
+
+
 @dataclass(frozen=True, slots=True)
 class Activation:
     """One worker's hold on a lane: valid as long as nobody has raised the fence.
@@ -349,6 +353,10 @@ class Activation:
     waits: int
     accepted_seq: int
     batch_id: UUID | None
+
+    @property
+    def hold(self) -> Hold:
+        return self.lane_id, self.fence, self.owner
 
     @property
     def earlier_attempts(self) -> int:

@@ -1,4 +1,4 @@
-"""A model behind the cool-down that all processes share."""
+"""A model and an embedder behind the circuit breaker that all processes share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.domain import (
 )
 from pipeline.errors import ModelUnavailable
 from pipeline.ledger.cooldowns import Cooldowns, Turn
-from pipeline.ports import ExtractionRequest, MemoryModel
+from pipeline.ports import Embedder, ExtractionRequest, MemoryModel, Vector
 
 T = TypeVar("T")
 
@@ -55,14 +55,48 @@ class GuardedModel:
         return await self._guarded(lambda: self._model.distil(question, memories))
 
     async def _guarded(self, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
-        turn = await self._cooldowns.enter(self.name)
-        if turn is Turn.CLOSED:
-            raise ModelUnavailable(f"{self.name} is down; another call finds out when it is back.")
-        try:
-            answer = await ask()
-        except ModelUnavailable as error:
-            await self._cooldowns.failed(self.name, retry_after_s=error.retry_after_s)
-            raise
-        if turn is not Turn.FREE and answer.usage.calls:
-            await self._cooldowns.answered(self.name)
-        return answer
+        return await _call(self.name, self._cooldowns, ask, lambda answer: bool(answer.usage.calls))
+
+
+class GuardedEmbedder:
+    """The Embedder port: no request goes to a provider known to be down.
+
+    Errors: as the embedder's; ModelUnavailable at once while another request probes.
+    """
+
+    def __init__(self, embedder: Embedder, cooldowns: Cooldowns) -> None:
+        self._embedder = embedder
+        self._cooldowns = cooldowns
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    async def dimensions(self) -> int:
+        return await self._embedder.dimensions()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        return await _call(self.name, self._cooldowns, lambda: self._embedder.embed(texts), bool)
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+
+async def _call(
+    provider: str,
+    cooldowns: Cooldowns,
+    ask: Callable[[], Awaitable[T]],
+    reached: Callable[[T], bool],
+) -> T:
+    """`reached`: whether an answer came from the provider, and not without a request."""
+    turn = await cooldowns.enter(provider)
+    if turn is Turn.CLOSED:
+        raise ModelUnavailable(f"{provider} is down; another call finds out when it is back.")
+    try:
+        answer = await ask()
+    except ModelUnavailable as error:
+        await cooldowns.failed(provider, retry_after_s=error.retry_after_s)
+        raise
+    if turn is not Turn.FREE and reached(answer):
+        await cooldowns.answered(provider)
+    return answer

@@ -76,6 +76,8 @@ LANE_LOST, MOVED_ON = "LANE_LOST", "MOVED_ON"
 MOST_TRIES = 5
 # Classes of SQLSTATE: data, integrity constraint, program limit.
 REFUSED_FOR_CONTENT = ("22", "23", "54")
+# SQLSTATE of statement_timeout and of lock_timeout.
+OUT_OF_TIME = ("57014", "55P03")
 # Enough for an estimate; the models' own count is in the receipt.
 CHARACTERS_PER_TOKEN = 4
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
@@ -171,7 +173,7 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=wake.stage)
             return await lanes.hand_back(activation)
         except (SQLAlchemyError, OSError) as error:
-            if not _out_of_reach(error):
+            if not (_out_of_reach(error) or sqlstate(error) in OUT_OF_TIME):
                 raise
             log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=wake.stage)
             return await _hand_back_soon(activation, services)

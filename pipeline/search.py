@@ -23,6 +23,7 @@ import structlog
 from pipeline import lexical, timeframes
 from pipeline.calibration import IDENTITY, Scale
 from pipeline.dense import Asked, Meaning, Near, is_short, nearest, widened
+from pipeline.domain import FailureCode
 from pipeline.errors import Overloaded, TransientError
 from pipeline.explanation import Explained, Ranking, explain
 from pipeline.filters import Filter, pinned
@@ -47,6 +48,9 @@ log = structlog.get_logger()
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 LONGEST_S = 60.0
+# Somebody waits for a search: past this it goes by words alone.
+EMBEDDER_TIMEOUT_S = 5.0
+LOCAL = "local/"
 TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
 HALF_LIFE = timedelta(days=30)
 OPEN = Turnstile()
@@ -122,12 +126,17 @@ async def search(
     turns: VectorIndex | None = None,
     reranker: Reranker | None = None,
     turnstile: Turnstile = OPEN,
+    embedder_timeout_s: float = EMBEDDER_TIMEOUT_S,
 ) -> Found:
     """`index` is that of memories, `turns` that of turns; without it these are found by words.
 
+    A remote embedder that gives no vector within `embedder_timeout_s` leaves the search to words.
+
     Errors: Overloaded after a minute.
     """
-    vector = await _vector(query.text, embedder)  # a model elsewhere computes nothing here
+    vector = await _vector(
+        query.text, embedder, embedder_timeout_s
+    )  # a model elsewhere computes nothing here
     near = Near(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
@@ -214,12 +223,16 @@ def _recency(at: datetime, now: datetime) -> float:
     return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
 
 
-async def _vector(text: str, embedder: Embedder) -> Vector:
-    """Empty where the model does not answer."""
+async def _vector(text: str, embedder: Embedder, limit_s: float) -> Vector:
+    """Empty where the model does not answer; a remote one has `limit_s`."""
     try:
-        [vector] = await embedder.embed([text])
+        async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
+            [vector] = await embedder.embed([text])
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
+        return NO_VECTOR
+    except TimeoutError:
+        log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
         return NO_VECTOR
     return vector
 

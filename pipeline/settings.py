@@ -123,6 +123,8 @@ class Settings(BaseSettings):
     context_messages: Annotated[int, Field(ge=0, le=100)] = 10
     neighbours: Annotated[int, Field(ge=1, le=50)] = 5
 
+    search_embedder_timeout_s: Annotated[float, Field(gt=0)] = 5.0
+
     # Retention
     # As long as an event may wait by default: a key outlives the event it stands for.
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0

@@ -13,14 +13,14 @@ from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import structlog
 import uvloop
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap
-from pipeline.domain import Activation, Wake
+from pipeline.domain import Activation, Hold, Wake
 from pipeline.ingest import Services, run_stage
 from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
@@ -86,12 +86,12 @@ class Heartbeat:
         self._lanes = lanes
         self.alone = (quarantine or Quarantine()).alone
         self._interval_s = lease_s / BEATS
-        self._held: dict[tuple[UUID, int], asyncio.Task[Any]] = {}
+        self._held: dict[Hold, asyncio.Task[Any]] = {}
         self._ending = False
 
     @contextmanager
     def hold(self, activation: Activation) -> Iterator[None]:
-        held, work = (activation.lane_id, activation.fence), asyncio.current_task()
+        held, work = activation.hold, asyncio.current_task()
         assert work is not None
         self._held[held] = work
         if self._ending:  # it was being claimed as the others had to let go
@@ -120,7 +120,7 @@ class Heartbeat:
                 missing = await self._renew(missing & self._held.keys())
             await asyncio.sleep(next_beat - clock())
 
-    async def _renew(self, held: Collection[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
+    async def _renew(self, held: Collection[Hold]) -> set[Hold]:
         """Renew these. Returns those that were not."""
         if not held:
             return set()

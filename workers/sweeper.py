@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,8 @@ import structlog
 import uvloop
 
 from pipeline import bootstrap, settings, telemetry
+from pipeline.domain import FailureCode
+from pipeline.errors import StoreUnavailable
 from pipeline.ledger import Ledger
 from pipeline.ledger.lanes import Swept
 from pipeline.ledger.load import LoadView
@@ -40,10 +42,30 @@ DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # One part of a tick at most: more than a statement's limit and the broker's.
 PART_S = 20.0
+PING_S = 2.0
+
+
+@dataclass(slots=True)
+class Ramp:
+    """How many parked lanes the next tick resumes; 0 unless an outage has just ended."""
+
+    size: int = 0
+
+    def arm(self) -> None:
+        self.size = FIRST_RAMP
+
+    def rise(self, released: int) -> None:
+        self.size = min(self.size * 2, LONGEST_RAMP) if released == self.size else 0
 
 
 class Sweeper:
-    def __init__(self, ledger: Ledger, dispatcher: CeleryDispatcher, retention: Retention) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        dispatcher: CeleryDispatcher,
+        retention: Retention,
+        ping_store: Callable[[], Awaitable[None]],
+    ) -> None:
         self._now = ledger.now
         self._lanes = ledger.lanes
         self._cooldowns = ledger.cooldowns
@@ -54,13 +76,13 @@ class Sweeper:
         self._doubt = False
         # When the broker answered again; hints from before that are still to be doubted.
         self._back_at: datetime | None = None
-        # How many parked lanes the next tick resumes; 0 while no outage is being got over.
-        self._ramp = 0
+        self._ping_store = ping_store
+        self._models, self._stores = Ramp(), Ramp()
         self.ticks = 0
 
     async def tick(self) -> None:
         """Each part by itself: trouble with the broker stops only what needs the broker."""
-        for part in (self.resume, self.requeue, self.let_go):
+        for part in (self.resume, self.restore, self.requeue, self.let_go):
             await chores.attempt(part, limit_s=PART_S)
         self.ticks += 1
 
@@ -70,12 +92,26 @@ class Sweeper:
         """
         down, due = await self._cooldowns.down()
         if down:
-            self._ramp = FIRST_RAMP
-            await self._lanes.release(limit=due)
-        elif self._ramp:
-            released = await self._lanes.release(limit=self._ramp)
-            log.info("lanes_resumed", count=released)
-            self._ramp = min(self._ramp * 2, LONGEST_RAMP) if released == self._ramp else 0
+            self._models.arm()
+            await self._lanes.release(FailureCode.LLM_UNAVAILABLE, limit=due)
+        else:
+            await self._release(self._models, FailureCode.LLM_UNAVAILABLE)
+
+    async def restore(self) -> None:
+        """Lanes parked by an outage of the vector store: more and more of them once it answers."""
+        try:
+            async with asyncio.timeout(PING_S):
+                await self._ping_store()
+        except (StoreUnavailable, TimeoutError):
+            self._stores.arm()
+        else:
+            await self._release(self._stores, FailureCode.STORE_UNAVAILABLE)
+
+    async def _release(self, ramp: Ramp, code: FailureCode) -> None:
+        if ramp.size:
+            released = await self._lanes.release(code, limit=ramp.size)
+            log.info("lanes_resumed", count=released, code=code)
+            ramp.rise(released)
 
     async def requeue(self) -> None:
         """Queue what is due again. While the broker is away nothing is touched; once it is back, or
@@ -160,6 +196,7 @@ async def run(ready_file: Path | None) -> None:
         stores.ledger,
         CeleryDispatcher(make_app(configured)),
         bootstrap.build_retention(configured, stores.ledger),
+        stores.vectors.ping,
     )
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

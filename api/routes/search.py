@@ -69,6 +69,7 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
         turns=stores.turns,
         reranker=api.reranker,
         turnstile=api.turnstile,
+        embedder_timeout_s=api.settings.search_embedder_timeout_s,
     )
     api.figures.searched(project.id)
     telemetry.search_seconds.observe(time.perf_counter() - begun)

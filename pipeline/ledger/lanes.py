@@ -33,6 +33,7 @@ from pipeline.domain import (
     AddOptions,
     Batch,
     FailureCode,
+    Hold,
     Message,
     Omission,
     Scope,
@@ -386,17 +387,18 @@ class Lanes:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
             await self._one(statement("absolve"), **_held(activation), **values)
 
-    async def renew(self, held: Sequence[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
-        """Extend the leases of these (lane, fence) pairs. Returns those that were extended: the
-        others are lost, or locked at the moment.
+    async def renew(self, held: Sequence[Hold]) -> set[Hold]:
+        """Extend these leases. Returns those that were extended: the others are lost, or locked at
+        the moment.
         """
         values = {
             "lease": self._lease,
-            "lane_ids": [lane_id for lane_id, _ in held],
-            "fences": [fence for _, fence in held],
+            "lane_ids": [lane_id for lane_id, _, _ in held],
+            "fences": [fence for _, fence, _ in held],
+            "owners": [owner for _, _, owner in held],
         }
         rows = await self._direct.rows(statement("renew"), values)
-        return {(row.id, row.fence) for row in rows}
+        return {(row.id, row.fence, row.owner) for row in rows}
 
     async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
         """Make lanes that were queued by then due, for a sweep of so much patience too: the broker
@@ -411,10 +413,11 @@ class Lanes:
         async with self._engine.connect() as connection:
             return (await connection.execute(statement("doubt_hints"), values)).rowcount
 
-    async def release(self, *, limit: int) -> int:
-        """Make lanes that wait for a model due now. Returns how many."""
+    async def release(self, code: FailureCode, *, limit: int) -> int:
+        """Make lanes that wait for what this code names due now. Returns how many."""
+        values = {"code": code, "limit": limit}
         async with self._engine.connect() as connection:
-            return (await connection.execute(statement("release"), {"limit": limit})).rowcount
+            return (await connection.execute(statement("release"), values)).rowcount
 
     async def sweep(
         self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0

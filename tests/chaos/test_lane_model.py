@@ -203,7 +203,7 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(held=holds)
     def renew(self, held: Held) -> None:
         model = self.lanes[held.lane]
-        self.run(self.real.renew([(held.activation.lane_id, held.activation.fence)]))
+        self.run(self.real.renew([held.activation.hold]))
         if model.holds(held):
             model.due_s = LEASE_S
 

@@ -72,7 +72,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Also those beyond one tick's share, though by then the broker holds many."""
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await sweeper.tick()
     lanes = LANES_A_TICK + DEEP
     await queue_up(engine, lanes)
@@ -89,7 +89,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
 async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await queue_up(engine, MOST_LANES[0] + 1)
     await sweeper.tick()  # a blank broker
     assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}
@@ -99,7 +99,7 @@ async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Redis at maxmemory answers, and refuses every write."""
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await sweeper.tick()
     await queue_up(engine, 1)
     await engine.pass_time(GRACE_S + 1)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import delete, func, select, text
+from sqlalchemy.exc import DBAPIError
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import (
@@ -19,6 +20,7 @@ from pipeline.domain import (
     Entity,
     Fact,
     GraphChanges,
+    Hold,
     Relation,
     StageName,
     Status,
@@ -179,12 +181,12 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
     lanes = engine.ledger.lanes
     activation, _ = await engine.claim(engine.hints.waiting.popleft())
     await engine.pass_time(LEASE_S - 1)
-    await lanes.renew([(activation.lane_id, activation.fence)])
+    await lanes.renew([activation.hold])
     await engine.pass_time(LEASE_S - 1)
     assert await engine.sweep() == 0
     await engine.pass_time(LEASE_S)
     assert await engine.sweep() == 1
-    await lanes.renew([(activation.lane_id, activation.fence)])
+    await lanes.renew([activation.hold])
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1  # still queued, still due
 
@@ -195,7 +197,7 @@ async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> 
     for user in ("maya", "locked", "noor"):
         await engine.add("I live in Berlin.", user_id=user)
         activation, _ = await engine.claim(engine.hints.waiting.popleft())
-        held.append((activation.lane_id, activation.fence))
+        held.append(activation.hold)
     await engine.pass_time(LEASE_S - 1)
     lanes = engine.ledger.lanes
     async with locked(engine, "locked"), asyncio.timeout(WITHIN_S):
@@ -210,9 +212,9 @@ class Renewals:
     """What each heartbeat renewed."""
 
     lanes: Lanes
-    results: list[set[tuple[UUID, int]]] = field(default_factory=list)
+    results: list[set[Hold]] = field(default_factory=list)
 
-    async def renew(self, held: Sequence[tuple[UUID, int]]) -> set[tuple[UUID, int]]:
+    async def renew(self, held: Sequence[Hold]) -> set[Hold]:
         self.results.append(await self.lanes.renew(held))
         return self.results[-1]
 
@@ -229,7 +231,7 @@ async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_be
         return len(renewals.results) > 1
 
     async def renewed() -> bool:
-        return renewals.results[-1] == {(activation.lane_id, activation.fence)}
+        return renewals.results[-1] == {activation.hold}
 
     with heartbeat.hold(activation):
         async with locked(engine, "maya"):
@@ -631,3 +633,31 @@ async def rows_of(engine: Engine) -> int:
     query = select(func.count()).where(lane_rows.c.project_id == engine.project.id)
     async with engine.ledger.engine.connect() as connection:
         return int((await connection.execute(query)).scalar_one())
+
+
+async def test_no_lease_is_renewed_for_another_worker(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    lanes = engine.ledger.lanes
+    assert await lanes.renew([replace(activation, owner=uuid4()).hold]) == set()
+    assert await lanes.renew([activation.hold]) == {activation.hold}
+
+
+@pytest.mark.parametrize("state", ["57014", "55P03"])
+async def test_a_lane_whose_statement_ran_out_of_time_is_handed_back(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Also where it is the statement that was to park the lane."""
+    event = await engine.add("I live in Berlin.")
+    refusal = type("Refusal", (Exception,), {"sqlstate": state})()
+
+    async def out_of_time(*_: object, **__: object) -> None:
+        raise DBAPIError(None, None, refusal)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(Lanes, "finish", out_of_time)
+        slow.setattr(Lanes, "wait", out_of_time)
+        assert await engine.step() is not None
+    assert await engine.lane_state() == "QUEUED"
+    await engine.drain()
+    assert (await engine.event(event)).status is Status.SUCCEEDED

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
 
+from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain import Answer, Fact, Status, Usage, Wake
-from pipeline.errors import ModelUnavailable
-from pipeline.guarded import GuardedModel
+from pipeline.errors import ModelUnavailable, StoreUnavailable
+from pipeline.guarded import GuardedEmbedder, GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
-from pipeline.ports import ExtractionRequest
+from pipeline.ports import ExtractionRequest, Vector
+from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher
 from workers.queues import QUEUES
@@ -59,9 +62,10 @@ class HandedOut:
         return True
 
 
-def sweeper(engine: Engine) -> Sweeper:
+def sweeper(engine: Engine, ping_store: Callable[[], Awaitable[None]] | None = None) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
-    return Sweeper(engine.ledger, dispatcher, engine.retention)
+    ping = ping_store or engine.vectors.ping
+    return Sweeper(engine.ledger, dispatcher, engine.retention, ping)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
@@ -133,3 +137,59 @@ async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
     await engine.drain()
     await engine.pass_time(LONGEST_S + 1)
     assert await engine.ledger.cooldowns.enter(remote.name) is Turn.PROBE
+
+
+class RemoteEmbedder(HashEmbedder):
+    """Counts its requests, and can be switched off."""
+
+    up = True
+    calls = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.calls += 1
+        if not self.up:
+            raise ModelUnavailable("503")
+        return await super().embed(texts)
+
+
+async def test_an_embedder_that_is_down_is_probed_and_its_lanes_resume_with_it(
+    engine: Engine,
+) -> None:
+    embedder = RemoteEmbedder()
+    embedder.up = False
+    guarded = GuardedEmbedder(embedder, engine.ledger.cooldowns)
+    engine.services = replace(engine.services, embedder=guarded)
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(20)]
+    await engine.drain()
+    assert embedder.calls == FAILURES
+    patrol = sweeper(engine)
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    await patrol.tick()
+    await engine.drain()
+    assert embedder.calls == FAILURES + 1
+    embedder.up = True
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    for _ in range(3):
+        await patrol.tick()
+        await engine.drain()
+    assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
+
+
+async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engine) -> None:
+    store_is_up = False
+
+    async def ping() -> None:
+        if not store_is_up:
+            raise StoreUnavailable("down")
+
+    engine.with_model(Troubled(error=StoreUnavailable("down"), times=1))
+    event = await engine.add("I like jazz.")
+    await engine.drain()
+    assert (await engine.event(event)).wait_code == "STORE_UNAVAILABLE"
+    patrol = sweeper(engine, ping)
+    await patrol.tick()
+    assert not engine.hints.waiting
+    store_is_up = True
+    await patrol.tick()
+    await engine.drain()
+    assert (await engine.event(event)).status is Status.SUCCEEDED

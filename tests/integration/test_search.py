@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
@@ -12,12 +14,14 @@ from alembic.migration import MigrationContext
 from alembic.operations import Operations
 from sqlalchemy import Connection
 
+from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain import AddOptions, Message, Role, Scope, StageName
 from pipeline.errors import StoreUnavailable
 from pipeline.filters import parse
 from pipeline.fusion import Weights
 from pipeline.ingest import accept
 from pipeline.ledger.turns import Turn
+from pipeline.ports import Vector
 from pipeline.search import Found, Query, search
 from tests.support.engine import Engine
 
@@ -258,6 +262,27 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
     cut = (await ask(engine, "I like tea", explain=None, top_k=1)).explained
     assert [one.verdict for one in cut] == ["beyond_top_k", "beyond_top_k"]
     assert [one.rank for one in cut] == [2, 3]
+
+
+async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Engine) -> None:
+    await engine.add("I drive a Saab.")
+    await engine.drain()
+
+    class Hanging(HashEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            await asyncio.Event().wait()
+            return []
+
+    found = await search(
+        engine.project.id,
+        Query("Saab", parse({"user_id": "maya"}), top_k=10, threshold=0.0),
+        ledger=engine.ledger,
+        embedder=Hanging(),
+        index=engine.services.index,
+        embedder_timeout_s=0.01,
+    )
+    assert found.degraded
+    assert [hit.found.text for hit in found.hits] == ["User drives a Saab"]
 
 
 async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> None:

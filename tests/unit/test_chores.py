@@ -71,7 +71,7 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
     running.cancel()
 
 
-@pytest.mark.parametrize("broken", ["resume", "requeue", "let_go"])
+@pytest.mark.parametrize("broken", ["resume", "restore", "requeue", "let_go"])
 async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -85,13 +85,13 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
         return run
 
-    parts = ["resume", "requeue", "let_go"]
+    parts = ["resume", "restore", "requeue", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
     nothing: Any = SimpleNamespace(now=None, lanes=None, cooldowns=None)
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
-    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing)
+    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing)
     await sweeper.tick()
     assert done == parts
     assert sweeper.ticks == 1
