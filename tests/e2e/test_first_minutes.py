@@ -47,7 +47,7 @@ async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
     answer = (await client.http.post("/v3/memories/add/", json=body)).json()
     assert answer["status"] == "SUCCEEDED"
     assert [row["data"]["memory"] for row in answer["results"]] == [body["messages"][0]["content"]]
-    older = {**body, "messages": "Another note.", "infer": True, "async_mode": False}
+    older = {**body, "messages": "I own a boat.", "infer": True, "async_mode": False}
     [line] = (await client.http.post("/v1/memories/", json=older)).json()
     assert line["event"] == "ADD"
 
