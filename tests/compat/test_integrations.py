@@ -10,6 +10,9 @@ import pytest
 from tests.compat.environments import node_with, python_with
 from tests.compat.test_clients import CLIENTS, judge
 
+# Packages report their use to their makers unless they are told not to.
+QUIET = {"OTEL_SDK_DISABLED": "true", "HAYSTACK_TELEMETRY_ENABLED": "false"}
+
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
@@ -36,8 +39,17 @@ def test_the_npm_package(
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("packages", "driver", "checks"),
-    [(("mem0-mcp-server==0.2.1", "mcp==1.30.0", "mem0ai==2.2.1"), "mcp_server.py", 9)],
-    ids=["mcp-server"],
+    [
+        (("mem0-mcp-server==0.2.1", "mcp==1.30.0", "mem0ai==2.2.1"), "mcp_server.py", 9),
+        (("mem0-haystack==1.0.0", "haystack-ai==3.4.0", "mem0ai==2.2.1"), "haystack_store.py", 4),
+        (
+            ("llama-index-memory-mem0==2.1.0", "llama-index-core==0.14.25", "mem0ai==2.2.1"),
+            "llama_memory.py",
+            3,
+        ),
+        (("crewai==0.203.2", "mem0ai==0.1.118"), "crew_memory.py", 2),
+    ],
+    ids=["mcp-server", "haystack", "llama-index", "crewai"],
 )
 def test_the_python_package(
     packages: tuple[str, ...], driver: str, checks: int, environment: dict[str, str]
@@ -45,7 +57,7 @@ def test_the_python_package(
     executables = python_with(*packages)
     done = subprocess.run(
         [executables / "python", CLIENTS / driver],
-        env=environment | {"PYTHONPATH": str(CLIENTS / "redirect")},
+        env=environment | QUIET | {"PYTHONPATH": str(CLIENTS / "redirect")},
         capture_output=True,
         text=True,
         timeout=300,
