@@ -135,7 +135,7 @@ def farewell(url: str, layout: Layout, user_id: str, question: str, console: Con
     console.print(command, soft_wrap=True, markup=False)
     notes = (
         (f"{url}/docs", "every route, to try in the browser"),
-        ("MEMLANE_LLM__MODEL", "a real language model: set it, then make down, make up"),
+        ("MEMLANE_LLM__MODEL", "a real language model: set it, then make up"),
         ("make down", "stop it all; what was remembered stays"),
         ("make reset", "stop it all and delete every memory, those of the demo too"),
     )
