@@ -270,7 +270,7 @@ def event(found: EventView) -> dict[str, Any]:
         "code": found.failure_code,
         "graph_status": found.graph_status,
         "stage": found.stage,
-        "waiting": waiting(found.wait_code, found.wait_until),
+        "waiting": waiting(found.wait_code, found.wait_cause, found.wait_until),
         "usage": usage(found),
         "stages": [stage(run) for run in found.stages],
         "truncated": found.truncated,
@@ -296,12 +296,13 @@ def progress(found: Progress) -> dict[str, Any]:
     return {
         "status": shown(found.status),
         "stage": found.stage,
-        "waiting": waiting(found.wait_code, found.wait_until),
+        "waiting": waiting(found.wait_code, found.wait_cause, found.wait_until),
     }
 
 
-def waiting(code: str | None, until: datetime | None) -> dict[str, Any] | None:
-    return {"code": code, "until": until} if code else None
+def waiting(code: str | None, cause: str | None, until: datetime | None) -> dict[str, Any] | None:
+    """`until`: the next try at the latest; it comes earlier once the dependency answers a probe."""
+    return {"code": code, "cause": cause, "until": until} if code else None
 
 
 def undone(event_id: UUID, found: Undone) -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
+from uuid import UUID
 
 from pipeline.domain import (
     Answer,
@@ -16,10 +19,24 @@ from pipeline.domain import (
     StoredRelation,
 )
 from pipeline.errors import ModelUnavailable
-from pipeline.ledger.cooldowns import Cooldowns, Turn
+from pipeline.ledger.cooldowns import PROBE_EVERY, Cooldowns, Turn
 from pipeline.ports import Embedder, ExtractionRequest, MemoryModel, Vector
 
 T = TypeVar("T")
+
+LONGEST_CAUSE = 300
+PROBED = f" (one call probes it every {PROBE_EVERY.total_seconds():.0f} s)"
+_project: ContextVar[UUID | None] = ContextVar("_project", default=None)
+
+
+@contextmanager
+def on_behalf_of(project_id: UUID) -> Iterator[None]:
+    """Calls inside are made for this project: its failures alone stop no other."""
+    token = _project.set(project_id)
+    try:
+        yield
+    finally:
+        _project.reset(token)
 
 
 class GuardedModel:
@@ -89,13 +106,20 @@ async def _call(
     reached: Callable[[T], bool],
 ) -> T:
     """`reached`: whether an answer came from the provider, and not without a request."""
-    turn = await cooldowns.enter(provider)
+    project_id = _project.get()
+    turn = await cooldowns.enter(provider, project_id)
     if turn is Turn.CLOSED:
-        raise ModelUnavailable(f"{provider} is down; another call finds out when it is back.")
+        cause = await cooldowns.cause(provider) or f"{provider}: no answer"
+        raise ModelUnavailable(f"{cause}{PROBED}")
     try:
         answer = await ask()
     except ModelUnavailable as error:
-        await cooldowns.failed(provider, retry_after_s=error.retry_after_s)
+        await cooldowns.failed(
+            provider,
+            retry_after_s=error.retry_after_s,
+            project_id=project_id,
+            cause=str(error)[:LONGEST_CAUSE],
+        )
         raise
     if turn is not Turn.FREE and reached(answer):
         await cooldowns.answered(provider)

@@ -50,6 +50,7 @@ from pipeline.errors import (
     StoreUnavailable,
     TransientError,
 )
+from pipeline.guarded import LONGEST_CAUSE, on_behalf_of
 from pipeline.ledger import Ledger
 from pipeline.ledger.direct import sqlstate
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending
@@ -296,7 +297,8 @@ async def _finish(
     tries = 0
     while True:
         try:
-            finished = await _perform(activation, batch, services)
+            with on_behalf_of(batch.scope.project_id):
+                finished = await _perform(activation, batch, services)
         except StageError as error:
             seconds = time.perf_counter() - started
             await _count_paid(activation, error.code, error.usage, seconds, services)
@@ -396,7 +398,8 @@ async def _wait(
         return await _fail(activation, batch, DeadlinePassed.code, detail, services)
     # Not past its deadline, whatever the other side asked for.
     delay_s = min(wait_s(activation.waits, error.retry_after_s), left_s + 1)
-    await services.ledger.lanes.wait(activation, error.code, delay_s=delay_s)
+    cause = str(error)[:LONGEST_CAUSE]
+    await services.ledger.lanes.wait(activation, error.code, delay_s=delay_s, cause=cause)
     telemetry.stage_errors.labels(activation.stage, error.code, "wait").inc()
     log.warning("stage_waits", code=error.code, delay_s=round(delay_s, 1), detail=str(error))
     return None

@@ -28,6 +28,7 @@ from pipeline.errors import Overloaded, TransientError
 from pipeline.explanation import Explained, Ranking, explain
 from pipeline.filters import Filter, pinned
 from pipeline.fusion import Score, Signals, Weights, fuse, ranked
+from pipeline.guarded import on_behalf_of
 from pipeline.ledger import Ledger
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.graph import RelationView
@@ -134,9 +135,8 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    vector = await _vector(
-        query.text, embedder, embedder_timeout_s
-    )  # a model elsewhere computes nothing here
+    # Before the turnstile: a model elsewhere computes nothing here.
+    vector = await _vector(project_id, query.text, embedder, embedder_timeout_s)
     near = Near(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
@@ -223,11 +223,12 @@ def _recency(at: datetime, now: datetime) -> float:
     return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
 
 
-async def _vector(text: str, embedder: Embedder, limit_s: float) -> Vector:
+async def _vector(project_id: UUID, text: str, embedder: Embedder, limit_s: float) -> Vector:
     """Empty where the model does not answer; a remote one has `limit_s`."""
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
-            [vector] = await embedder.embed([text])
+            with on_behalf_of(project_id):
+                [vector] = await embedder.embed([text])
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
         return NO_VECTOR

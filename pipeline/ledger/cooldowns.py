@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
+from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -36,9 +37,14 @@ class Cooldowns:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def enter(self, provider: str) -> Turn:
-        """Ask before a call. PROBE is given to one caller every two seconds, over all processes."""
-        failures = select(cooldowns.c.failures).where(cooldowns.c.provider == provider)
+    async def enter(self, provider: str, project_id: UUID | None = None) -> Turn:
+        """Ask before a call. PROBE is given to one caller every two seconds, over all processes.
+
+        While only one project's calls fail, the provider is down for that project alone.
+        """
+        known = select(cooldowns.c.failures, cooldowns.c.project_id).where(
+            cooldowns.c.provider == provider
+        )
         probe = (
             update(cooldowns)
             .where(cooldowns.c.provider == provider, cooldowns.c.probe_at <= func.now())
@@ -46,24 +52,40 @@ class Cooldowns:
             .returning(cooldowns.c.provider)
         )
         async with self._engine.connect() as connection:
-            count = await connection.scalar(failures)
-            if count is None:
+            row = (await connection.execute(known)).one_or_none()
+            if row is None:
                 return Turn.FREE
-            if count < FAILURES:
+            if row.failures < FAILURES:
                 return Turn.SHAKY
+            if row.project_id not in (None, project_id):
+                return Turn.FREE
             return Turn.CLOSED if await connection.scalar(probe) is None else Turn.PROBE
 
-    async def failed(self, provider: str, *, retry_after_s: float | None) -> None:
-        """Note a failed call; where the provider named a time, it is down until then."""
+    async def failed(
+        self,
+        provider: str,
+        *,
+        retry_after_s: float | None,
+        project_id: UUID | None = None,
+        cause: str | None = None,
+    ) -> None:
+        """Record a failed call of this project; where the provider named a time, it is down for
+        all until then.
+        """
+        only = None if retry_after_s else project_id
         asked = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1
         later = func.now() + max(asked, PROBE_EVERY)
-        noted = insert(cooldowns).values(provider=provider, failures=count, probe_at=later)
+        noted = insert(cooldowns).values(
+            provider=provider, failures=count, probe_at=later, project_id=only, cause=cause
+        )
         again = noted.on_conflict_do_update(
             index_elements=[cooldowns.c.provider],
             set_={
                 "failures": cooldowns.c.failures + count,
                 "probe_at": func.greatest(cooldowns.c.probe_at, later),
+                "project_id": case((cooldowns.c.project_id == only, cooldowns.c.project_id)),
+                "cause": cause,
             },
         )
         async with self._engine.connect() as connection:
@@ -73,6 +95,13 @@ class Cooldowns:
         """The provider answers again: everybody may call it."""
         async with self._engine.connect() as connection:
             await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
+
+    async def cause(self, provider: str) -> str | None:
+        """What its last call failed with."""
+        query = select(cooldowns.c.cause).where(cooldowns.c.provider == provider)
+        async with self._engine.connect() as connection:
+            text: str | None = await connection.scalar(query)
+        return text
 
     async def is_down(self, provider: str) -> bool:
         """What is known of it, without a call."""

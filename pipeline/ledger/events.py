@@ -106,6 +106,7 @@ class EventView:
     attempts: int
     wait_code: str | None
     wait_until: datetime | None
+    wait_cause: str | None
     messages: Sequence[dict[str, Any]]
     # Parts of the messages that were not kept, each with the number of its message.
     omitted: Sequence[dict[str, Any]]
@@ -123,6 +124,7 @@ class Progress:
     stage: str | None = None
     wait_code: str | None = None
     wait_until: datetime | None = None
+    wait_cause: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -176,6 +178,7 @@ class Events:
                 case((active, lanes.c.stage)),
                 case((waits, lanes.c.wait_code)),
                 case((waits, lanes.c.due_at)),
+                case((waits, lanes.c.wait_cause)),
             )
             .join(lanes)
             .where(among(events.c.id, ids))
@@ -216,6 +219,7 @@ class Events:
                 lanes.c.stage,
                 lanes.c.attempts,
                 lanes.c.wait_code,
+                lanes.c.wait_cause,
                 lanes.c.due_at,
                 event_costs.c.calls.label("paid_calls"),
                 event_costs.c.prompt_tokens.label("paid_prompt_tokens"),
@@ -314,6 +318,7 @@ def _view(
         attempts=row.attempts if active else 0,
         wait_code=row.wait_code if waiting else None,
         wait_until=row.due_at if waiting else None,
+        wait_cause=row.wait_cause if waiting else None,
         messages=[
             {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
             for m in said

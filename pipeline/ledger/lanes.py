@@ -333,7 +333,10 @@ class Lanes:
             raise LaneLost
         return Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
 
-    async def wait(self, activation: Activation, code: FailureCode, *, delay_s: float) -> None:
+    async def wait(
+        self, activation: Activation, code: FailureCode, *, delay_s: float, cause: str | None = None
+    ) -> None:
+        """`cause`: what the dependency failed with, for people; no text of a user."""
         row = await self._one(
             statement("wait"),
             **_held(activation),
@@ -341,6 +344,7 @@ class Lanes:
             attempts=activation.earlier_attempts,
             delay=timedelta(seconds=delay_s),
             code=code,
+            cause=cause,
         )
         if row is None:
             raise LaneLost

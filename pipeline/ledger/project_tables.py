@@ -158,4 +158,8 @@ cooldowns = Table(
     Column("failures", Integer, nullable=False, server_default="1"),
     time("probe_at", nullable=False),
     now("since"),
+    # The one project whose calls failed; NULL: calls of several, or the provider named a time.
+    Column("project_id", Uuid),
+    # What the last call failed with: no text of a user.
+    Column("cause", Text),
 )

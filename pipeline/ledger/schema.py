@@ -140,6 +140,8 @@ lanes = Table(
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
     Column("waits", SmallInteger, nullable=False, server_default="0"),
     Column("wait_code", Text),
+    # What the dependency failed with; only of use while the lane is WAITING.
+    Column("wait_cause", Text),
     # How many events the next batch may take; NULL = the setting. Halved while a poison is sought.
     Column("width", SmallInteger),
     now("created_at"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
+from uuid import uuid4
 
 import pytest
 
@@ -113,10 +114,10 @@ async def test_a_provider_that_names_a_time_is_left_alone_until_then(
     await engine.drain()
     assert len(remote.calls) == 1
     await engine.pass_time(590)
-    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.CLOSED
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
     await engine.pass_time(15)
-    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.PROBE
-    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.CLOSED
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
 
 
 async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> None:
@@ -136,7 +137,7 @@ async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
     await engine.add("I like jazz.")
     await engine.drain()
     await engine.pass_time(LONGEST_S + 1)
-    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.PROBE
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
 
 
 class RemoteEmbedder(HashEmbedder):
@@ -193,3 +194,45 @@ async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engi
     await patrol.tick()
     await engine.drain()
     assert (await engine.event(event)).status is Status.SUCCEEDED
+
+
+async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None:
+    cooldowns, first, second, third = engine.ledger.cooldowns, uuid4(), uuid4(), uuid4()
+    for _ in range(FAILURES):
+        await cooldowns.failed("far/model", retry_after_s=None, project_id=first)
+    assert await cooldowns.enter("far/model", first) is Turn.CLOSED
+    assert await cooldowns.enter("far/model", second) is Turn.FREE
+    await cooldowns.failed("far/model", retry_after_s=None, project_id=second)
+    assert await cooldowns.enter("far/model", third) is Turn.CLOSED
+
+
+async def test_a_provider_that_names_a_time_is_left_alone_by_all(engine: Engine) -> None:
+    cooldowns = engine.ledger.cooldowns
+    await cooldowns.failed("far/model", retry_after_s=60, project_id=uuid4())
+    assert await cooldowns.enter("far/model", uuid4()) is Turn.CLOSED
+
+
+async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    for n in range(FAILURES):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    cooldowns = engine.ledger.cooldowns
+    assert await cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+    assert await cooldowns.enter(remote.name, uuid4()) is Turn.FREE
+
+
+async def test_an_event_that_waits_tells_the_cause(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(FAILURES + 1)]
+    await engine.drain()
+    assert (await engine.event(ids[0])).wait_cause == "503"
+    # Not asked itself: it names what the breaker saw, and how soon that is looked at again.
+    assert (await engine.event(ids[-1])).wait_cause == "503 (one call probes it every 2 s)"
+    progress = await engine.ledger.events.progress(ids[:1])
+    assert progress[ids[0]].wait_cause == "503"
+    remote.up = True
+    await engine.pass_time(3_600)
+    await sweeper(engine).tick()
+    await engine.drain()
+    assert (await engine.event(ids[0])).wait_cause is None
