@@ -240,6 +240,12 @@ class _Parser:
         if field == "metadata":
             if not isinstance(value, Mapping) or not value:
                 raise InvalidInput("metadata takes an object of keys and conditions.")
+            if operators := [key for key in value if key in OPERATORS["metadata"]]:
+                raise InvalidInput(
+                    f"metadata: {operators[0]!r} needs a key. Write "
+                    f'{{"metadata": {{"KEY": {{"{operators[0]}": …}}}}}}; '
+                    f"a key of that name is metadata.{operators[0]}."
+                )
             return AllOf(tuple(self._metadata(str(key), held) for key, held in value.items()))
         if isinstance(value, Mapping):
             return self._tests(field, value)

@@ -132,6 +132,15 @@ def test_an_operator_beside_a_plain_key_is_refused() -> None:
     assert refusal({"metadata.a": {"gt": 1, "b": 2}}).startswith("metadata does not know 'b'.")
 
 
+@pytest.mark.parametrize("operator", ["ne", "gt", "in"])
+def test_an_operator_in_place_of_a_metadata_key_is_refused(operator: str) -> None:
+    """Read as a key it would match nothing, and under NOT everything."""
+    said = refusal({"user_id": "maya", "NOT": {"metadata": {operator: "x"}}})
+    assert said.startswith(f"metadata: {operator!r} needs a key.")
+    named = parse({f"metadata.{operator}": "x"})
+    assert named == Condition("metadata", "eq", "x", operator)
+
+
 def test_an_object_whose_keys_are_operators_is_compared_with_eq() -> None:
     held = {"in": [1], "like": "x"}
     assert parse({"metadata.a": {"eq": held}}) == Condition("metadata", "eq", held, "a")
