@@ -26,7 +26,7 @@ from api.named import Named
 from api.watch import EventWatch
 from pipeline.bootstrap import Stores
 from pipeline.domain import Access
-from pipeline.errors import ModelUnavailable, NotFound, TransientError
+from pipeline.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher, Reranker
@@ -34,6 +34,8 @@ from pipeline.settings import Settings
 from pipeline.turnstile import Turnstile
 
 PING_S = 2.0
+# A group of adds is written or given up within 12 s.
+STUCK_S = 20.0
 TOKEN = APIKeyHeader(
     name="Authorization",
     scheme_name="API key",
@@ -60,11 +62,17 @@ class Api:
     async def health(self) -> dict[str, str]:
         """Each store and the model by name: ok, or what it raised."""
         pings = {
-            "ledger": self.stores.ledger.ping,
+            "ledger": self._ask_the_ledger,
             "vectors": self.stores.vectors.ping,
             "model": self._ask_after_the_model,
         }
         return {name: await _state(ping) for name, ping in pings.items()}
+
+    async def _ask_the_ledger(self) -> None:
+        """Errors: as its ping; StoreUnavailable where adds wait though it answers."""
+        await self.stores.ledger.ping()
+        if self.stores.ledger.inbox.waited_s > STUCK_S:
+            raise StoreUnavailable("adds are not written")
 
     async def _ask_after_the_model(self) -> None:
         """What workers last saw of it: a probe would cost a call. Errors: ModelUnavailable."""

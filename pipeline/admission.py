@@ -43,6 +43,8 @@ class Load:
     ready: int = 0
     drained_per_s: float = 0.0
     backlogged: bool = False
+    # The age of the oldest ready event; known where nothing drains.
+    oldest_s: float = 0.0
 
     @property
     def busy_lanes(self) -> int:
@@ -50,11 +52,12 @@ class Load:
 
     @property
     def lag_s(self) -> float:
-        """Seconds until what is ready now is done; 0 where nobody knows: a burst is not slow work
-        because little was asked for before it.
+        """Seconds until what is ready now is done; 0 without a backlog: a burst is not slow work
+        because little was asked for before it. Where nothing drains, the age of the oldest event.
         """
-        known = self.backlogged and self.drained_per_s
-        return self.ready / self.drained_per_s if known else 0.0
+        if not self.backlogged:
+            return 0.0
+        return self.ready / self.drained_per_s if self.drained_per_s else self.oldest_s
 
 
 def admit(scope: Scope, load: Load, limits: Limits) -> None:

@@ -58,7 +58,9 @@ class LoadView:
         )
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
-        ended = select(func.count()).where(events.c.completed_at > since)
+        ended = select(func.count()).where(
+            events.c.completed_at > since, events.c.status != "CANCELLED"
+        )
         # From the lanes: what is parked is not looked at event by event.
         waits = exists().where(
             events.c.lane_id == lanes.c.id,
@@ -67,13 +69,28 @@ class LoadView:
             since >= WAITING_SINCE,
         )
         overdue = select(exists().where(busy, lanes.c.state != "WAITING", waits))
+        # The head of each lane: one row of its index.
+        oldest = (
+            select(func.extract("epoch", func.now() - func.min(WAITING_SINCE)))
+            .select_from(lanes.join(events, events.c.lane_id == lanes.c.id))
+            .where(
+                busy,
+                lanes.c.state != "WAITING",
+                events.c.seq == lanes.c.settled_seq + 1,
+                events.c.completed_at.is_(None),
+            )
+        )
         async with self._engine.connect() as connection:
             projects = (await connection.execute(by_project)).all()
+            drained = await connection.scalar(ended) or 0
+            backlogged = await connection.scalar(overdue) or False
+            stalled = backlogged and not drained
             return Load(
                 projects={row[0]: int(row[1]) for row in projects},
                 deep={row[0]: row[1] for row in await connection.execute(deep)},
                 lanes={row[0]: row[1] for row in await connection.execute(working)},
                 ready=sum(int(row[2]) for row in projects),
-                drained_per_s=(await connection.scalar(ended) or 0) / MEASURED_OVER_S,
-                backlogged=await connection.scalar(overdue) or False,
+                drained_per_s=drained / MEASURED_OVER_S,
+                backlogged=backlogged,
+                oldest_s=float(await connection.scalar(oldest) or 0) if stalled else 0.0,
             )

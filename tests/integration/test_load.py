@@ -41,3 +41,13 @@ async def test_what_waits_for_a_model_is_no_backlog(engine: Engine) -> None:
     await engine.add("I like bossa.")
     await engine.age(MEASURED_OVER_S)
     assert not (await LoadView(engine.ledger.engine).look(scope_events=9)).backlogged
+
+
+async def test_where_nothing_drains_the_oldest_event_tells_the_lag(engine: Engine) -> None:
+    view = LoadView(engine.ledger.engine)
+    event = await engine.add("I like jazz.")
+    await engine.age(600)
+    assert 600 <= (await view.look(scope_events=9)).lag_s < 700
+    await engine.ledger.recourse.cancel(engine.project.id, event)
+    load = await view.look(scope_events=9)
+    assert (load.lag_s, load.drained_per_s) == (0, 0)  # what is cancelled was not worked off

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
+from api.deps import STUCK_S
 from api.figures import Figures
 from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
@@ -20,6 +21,7 @@ from pipeline.domain import Answer, Fact
 from pipeline.errors import ModelUnavailable
 from pipeline.ledger import Ledger
 from pipeline.ledger.cooldowns import FAILURES
+from pipeline.ledger.group_commit import GroupCommit
 from pipeline.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
@@ -163,6 +165,15 @@ async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service)
     assert (answer.status_code, answer.json()["model"]) == (200, "ModelUnavailable")
     await cooldowns.answered("openai/gpt")
     assert (await service.client.get("/readyz")).json()["model"] == "ok"
+
+
+async def test_an_inbox_that_writes_nothing_is_not_ready(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await service.client.get("/readyz")).status_code == 200
+    monkeypatch.setattr(GroupCommit, "waited_s", STUCK_S + 1)
+    answer = await service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["ledger"]) == (503, "StoreUnavailable")
 
 
 async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> None:

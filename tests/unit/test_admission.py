@@ -48,6 +48,12 @@ def test_a_server_that_is_behind_says_so_to_everybody() -> None:
     assert error.retry_after_s == 11
 
 
+def test_a_server_where_nothing_drains_is_as_far_behind_as_its_oldest_event() -> None:
+    error = refused(Load(ready=5, backlogged=True, oldest_s=61))
+    assert (error.everybody, error.retry_after_s) == (True, LATEST_S)
+    admit(MAYA, Load(ready=70_000, backlogged=True, oldest_s=59), LIMITS)  # workers restart
+
+
 def test_a_burst_after_a_quiet_spell_is_taken_in() -> None:
     admit(MAYA, Load(ready=70_000, drained_per_s=0.1), LIMITS)
 
