@@ -1,13 +1,15 @@
 """Reindex: put the index the settings ask for beside the one that is served, or mend the latter.
 
     another store, embedder or buckets   built beside it ──► whole ──► served after a restart
-    the one that is served               compared with the ledger; what it lacks is written again
+    the one that is served               compared with the ledger; what it lacks is written again,
+                                         what the ledger does not know is deleted
 
 Both may be killed at any moment and run again: what is there already is not written twice.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pipeline.ledger import Ledger
@@ -78,13 +80,14 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
         await index.source.owe_foreign(embedder.name)
         while await index.refit() or await index.catch_up():
             pass
-        after = FIRST
+        after, held = FIRST, Counter[str]()
         while page := await index.source.following(after, limit=AT_ONCE):
             lacking = await index.lacking(page)
             await index.write(lacking)
-            await index.source.projected(lacking, index=index.name)
+            held += index.counted(page)
             done, after = done + len(page), page[-1].id
             tell(Progress(done, max(done, total)))
+        await index.drop_unknown(held)
 
 
 async def _total(indexes: Sequence[VectorIndex]) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -72,16 +72,39 @@ class VectorIndex:
         delete. Errors: StoreUnavailable, ModelUnavailable.
         """
         owed = await self.source.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
-        for name, projections in self._by_collection(await self._embedded(owed)):
-            await self._write(name, projections)
-            if erased := await self.source.projected(projections, index=self.name):
-                await self._drop(name, erased)
+        await self.write(await self._embedded(owed))
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
-        """Write these, and note nothing in the ledger. Errors: StoreUnavailable."""
-        for written in self._by_collection(projections):
-            await self._write(*written)
+        """Write these, and note in the ledger what the served index holds now. What was erased
+        meanwhile is dropped again. Errors: StoreUnavailable.
+        """
+        for name, some in self._by_collection(projections):
+            await self._write(name, some)
+            if erased := await self.source.projected(some, index=self.name):
+                await self._drop(name, erased)
+
+    async def drop_unknown(self, held: Mapping[str, int]) -> int:
+        """Delete records whose ids the ledger does not know; how many there were.
+
+        `held`: how many the ledger expects in each collection. Only those that hold more are read.
+        Errors: StoreUnavailable.
+        """
+        dropped = 0
+        for name in await self._stored():
+            info = await self._store.col_info(name)
+            if info is None or info.count <= held.get(name, 0):
+                continue
+            records = await self._store.list(name, where={}, limit=info.count)
+            for some in _shares([record.id for record in records], AT_ONCE):
+                unknown = await self.source.unknown(some)
+                await self._drop(name, unknown)
+                dropped += len(unknown)
+        return dropped
+
+    def counted(self, projections: Iterable[Projection]) -> Counter[str]:
+        """How many of these belong into each collection."""
+        return Counter(self._of(one.scope, one.embedder) for one in projections)
 
     async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
         """Those that the store does not hold as they are. Errors: StoreUnavailable."""

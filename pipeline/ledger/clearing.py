@@ -32,6 +32,7 @@ from pipeline.filters import Filter, of_ids_only, pinned
 from pipeline.ledger.editing import end_unstated
 from pipeline.ledger.filtering import among, lanes_matching, matches
 from pipeline.ledger.memory_rows import retire_all
+from pipeline.ledger.projects import keep
 from pipeline.ledger.schema import (
     events,
     lanes,
@@ -77,6 +78,7 @@ class Clearing:
         whole = of_ids_only(asked.tree)
         theirs = lanes_matching(project_id, asked.tree) if whole else false()
         async with self._engine.begin() as connection:
+            await keep(connection, project_id)
             lane_ids = await _hold_lanes(connection, scope, theirs)
             wakes = await self._cancel(connection, lane_ids if whole else (), event_id)
             # A scope that begins in this moment is not among the locked lanes, and stays as it is.

@@ -1,7 +1,8 @@
 """What an erasure does to the ledger: all of it in one commit, or nothing.
 
-Its scopes' lanes are locked first, as everybody does who moves one; then the memories, which people
-change without the lane. From there on nobody can add to what is being counted and deleted.
+Its idempotency keys are locked first and its scopes' lanes next, as adds lock them; then the
+memories, which people change without the lane. From there on nobody can add to what is being
+counted and deleted.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from pipeline.errors import NotFound
 from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
 from pipeline.ledger.owners import KINDS
+from pipeline.ledger.projects import keep
 from pipeline.ledger.schema import (
     entities,
     events,
@@ -130,6 +132,8 @@ class Erasures:
         """Erase every scope of that id from the ledger. Returns the event that stands for it."""
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
+            await keep(connection, project_id)
+            await _hold_keys(connection, project_id, whose)
             lane_ids = await _hold_lanes(connection, own, whose)
             copies = await _drop_shadows(connection, project_id, whose)
             held = select(memories.c.id).where(among(memories.c.lane_id, lane_ids))
@@ -193,6 +197,19 @@ class Erasures:
         return ErasureReceipt(
             row.event_id, row.kind, Status(row.status), row.counts, row.created_at, row.completed_at
         )
+
+
+async def _hold_keys(connection: AsyncConnection, project_id: UUID, whose: Whose) -> None:
+    """Lock the idempotency keys of that id's events, in the order in which adds do."""
+    keys = idempotency_keys.c
+    query = (
+        select(keys.key)
+        .join(events, events.c.id == keys.event_id)
+        .join(lanes, lanes.c.id == events.c.lane_id)
+        .where(keys.project_id == project_id, lanes.c[KINDS[whose.kind]] == whose.id)
+        .order_by(keys.key)
+    )
+    await connection.execute(query.with_for_update(of=idempotency_keys))
 
 
 async def _hold_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:

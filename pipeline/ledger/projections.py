@@ -78,6 +78,10 @@ class Source(Protocol):
         """
         ...
 
+    async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
+        """Those of these ids that the ledger does not hold."""
+        ...
+
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
@@ -119,6 +123,10 @@ class Projected:
             "index": index,
         }
         rows = await self._direct.rows(statement("projected", self.table), seen)
+        return [row.id for row in rows]
+
+    async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
+        rows = await self._direct.rows(statement("unknown", self.table), {"ids": list(ids)})
         return [row.id for row in rows]
 
     async def _rows(

@@ -12,7 +12,7 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Access
-from pipeline.errors import NotFound
+from pipeline.errors import NotFound, ProjectGone
 from pipeline.ledger.schema import api_keys, organizations, projects
 from pipeline.ledger.secret import Secret
 
@@ -119,6 +119,13 @@ class Projects:
             await connection.execute(
                 query.values({**values, "settings": merged, "updated_at": func.now()})
             )
+
+
+async def keep(connection: AsyncConnection, project_id: UUID) -> None:
+    """Lock the project against its deletion, before any lane. Errors: ProjectGone."""
+    query = select(projects.c.id).where(projects.c.id == project_id)
+    if await connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
+        raise ProjectGone("This API key is not valid: its project is deleted.")
 
 
 async def _add(

@@ -63,6 +63,8 @@ class Recourse:
             await _hold_lanes(connection, _one(project_id, event_id))
             values = {"event_id": event_id, "grace": self._grace}
             row = (await connection.execute(statement("cancel"), values)).one()
+            if row.taken:
+                await owe_again(connection, turn_vectors.c.event_id == event_id)
         if not row.taken and row.status != Status.CANCELLED:
             raise Conflict(_too_late(Status(row.status)))
         restarts = row.fence is not None

@@ -91,6 +91,8 @@ class Removal:
         """All its projects and their replays, locked; unless one of them has to stay."""
         await hold(connection, organization_id)
         mine = select(projects.c.id).where(projects.c.organization_id == organization_id)
+        # Nothing is accepted until the end of this, nor afterwards if they are gone by then.
+        await connection.execute(mine.order_by(projects.c.id).with_for_update())
         shadowed = select(shadows.c.id).where(shadows.c.project_id.in_(mine))
         ids = [*(await connection.scalars(mine)).all(), *(await connection.scalars(shadowed)).all()]
         await _refuse_unless_empty(connection, ids)

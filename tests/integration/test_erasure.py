@@ -8,11 +8,11 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, insert, select, update
 
 from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
@@ -23,13 +23,15 @@ from pipeline.ledger import Ledger
 from pipeline.ledger.erasure import Whose, erasures
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.recourse import Edit
-from pipeline.ledger.schema import lanes, metadata
+from pipeline.ledger.schema import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ledger.shadows import Wish
 from pipeline.ports import VectorRecord
 from pipeline.vectors import VectorIndex
 from tests.integration.test_api import Service, said, serving
+from tests.integration.test_cancel import is_blocked
 from tests.support.engine import LIMITS, Engine
 from tests.support.raw_look import raw_look
+from tests.support.stack import wait_until
 
 MAYA = Whose("user", "maya-4711")
 WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya")
@@ -372,6 +374,44 @@ async def test_an_erasure_waits_for_no_scope_that_holds_nothing_of_it(engine: En
         await erase(engine, Whose("agent", "nobody"))
         # Its session has not been ended for standing idle, so its lock was held all the time.
         await other.execute(select(1))
+
+
+async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine: Engine) -> None:
+    await engine.add("I like tea.")
+    await engine.drain()
+    maya = engine.scope().lane_id
+    key = {"project_id": engine.project.id, "key": "k", "digest": b"", "event_id": uuid4()}
+    async with engine.ledger.engine.begin() as connection:
+        key["event_id"] = await connection.scalar(select(events.c.id))
+        await connection.execute(insert(idempotency_keys).values(key))
+    async with engine.ledger.engine.begin() as other:
+        await other.execute(select(idempotency_keys).with_for_update())
+        erasing = asyncio.create_task(erase(engine, Whose("user", "maya")))
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        lane = select(lanes.c.id).where(lanes.c.id == maya)
+        assert await other.scalar(lane.with_for_update(nowait=True)) == maya
+    await erasing
+    async with engine.ledger.engine.connect() as connection:
+        assert await connection.scalar(select(func.count()).select_from(idempotency_keys)) == 0
+
+
+async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accept(
+    engine: Engine,
+) -> None:
+    ledger = engine.ledger
+    gone, _ = await ledger.projects.create("gone")
+    late = replace(engine, project=gone)
+    lane = {"id": late.scope().lane_id, "project_id": gone.id, "user_id": "maya", "state": "IDLE"}
+    async with ledger.engine.begin() as accepting:
+        mine = select(projects.c.id).where(projects.c.id == gone.id)
+        await accepting.execute(mine.with_for_update(read=True, key_share=True))
+        await accepting.execute(insert(lanes).values(lane))
+        removing = asyncio.create_task(ledger.removal.remove_organization(gone.organization_id))
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+    await removing
+    async with ledger.engine.connect() as connection:
+        left = select(func.count()).where(lanes.c.project_id == gone.id)
+        assert await connection.scalar(left) == 0
 
 
 async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None:

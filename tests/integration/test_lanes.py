@@ -18,6 +18,7 @@ from pipeline.domain import (
     AddOptions,
     Answer,
     Entity,
+    EventType,
     Fact,
     GraphChanges,
     Hold,
@@ -29,8 +30,11 @@ from pipeline.domain import (
     Wake,
 )
 from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable, ProjectGone
+from pipeline.filters import parse
 from pipeline.ledger import connect
 from pipeline.ledger import lanes as machine
+from pipeline.ledger.clearing import Asked
+from pipeline.ledger.erasure import Whose
 from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
 from pipeline.ledger.schema import lanes as lane_rows
 from pipeline.ledger.schema import projects
@@ -612,6 +616,11 @@ async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) ->
     with pytest.raises(ProjectGone):
         await late.add("I live in Zanzibar.")
     await bystander
+    with pytest.raises(ProjectGone):
+        await ledger.erasures.erase(gone.id, Whose("user", "maya"))
+    asked = Asked(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
+    with pytest.raises(ProjectGone):
+        await ledger.clearing.clear(gone.id, asked)
     assert not await rows_of(late)
 
 

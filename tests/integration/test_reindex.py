@@ -15,6 +15,7 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.filters import parse
 from pipeline.ledger import Ledger, connect
+from pipeline.ledger.erasure import Whose
 from pipeline.ledger.indexes import Progress
 from pipeline.ledger.migrate import add_pgvector
 from pipeline.ledger.schema import memories, rebuilt, turn_vectors
@@ -164,6 +165,39 @@ async def test_mending_writes_only_what_is_missing_or_stale(stocked: Engine) -> 
     stocked.vectors.insert = counted  # type: ignore[method-assign]
     await rebuild(stocked)
     assert sorted(wrote) == sorted([lost, stale])
+
+
+async def test_mending_deletes_what_the_ledger_does_not_know(stocked: Engine) -> None:
+    """As after a restore of the ledger to an earlier point."""
+    stray = uuid4()
+    for index in (stocked.services.index, stocked.turns):
+        name = index.collection(stocked.scope("maya"))
+        [known, *_] = await stocked.vectors.list(name, where={"user_id": "maya"}, limit=1)
+        await stocked.vectors.insert(name, [replace(known, id=stray)])
+    before = await nearest(stocked, "boat")
+    assert stray in dict(before)
+    await rebuild(stocked)
+    assert await nearest(stocked, "boat") == [hit for hit in before if hit[0] != stray]
+    name = stocked.turns.collection(stocked.scope("maya"))
+    assert await stocked.vectors.get(name, [stray]) == []
+
+
+async def test_what_is_erased_during_a_build_is_not_in_the_new_index(stocked: Engine) -> None:
+    store = MemoryVectors()
+    moved = with_index(stocked, store)
+    insert = store.insert
+
+    async def after_an_erasure(name: str, records: Sequence[VectorRecord]) -> None:
+        store.insert = insert  # type: ignore[method-assign]
+        await stocked.ledger.erasures.erase(stocked.project.id, Whose("user", "lea"))
+        await insert(name, records)
+
+    store.insert = after_an_erasure  # type: ignore[method-assign]
+    await rebuild(moved)
+    names = await store.list_cols()
+    left = [record for name in names for record in await store.list(name, where={}, limit=99)]
+    assert left
+    assert not [record for record in left if record.payload["user_id"] == "lea"]
 
 
 # ── another store, another number of buckets ─────────────────────────────────────────────────────

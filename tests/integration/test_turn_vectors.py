@@ -283,6 +283,8 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
     cancelled = await engine.add(SAID)
     await engine.turns.catch_up()
     await engine.ledger.recourse.cancel(engine.project.id, cancelled)
+    await engine.turns.catch_up()
+    assert not await held(engine)
     undone = await engine.add("I own a puppy.")
     await engine.drain()
     await engine.turns.catch_up()
