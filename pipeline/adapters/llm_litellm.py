@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, assert_never
 
-from pipeline.adapters.litellm_client import FormatRefused, LiteLLMClient
+from pipeline.adapters.litellm_client import FormatRefused, LimitRefused, LiteLLMClient
 from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy
 from pipeline.domain import Usage
 from pipeline.errors import ModelRejected, paid
 from pipeline.ports import ChatTurn, Completion
+
+# Several times the longest honest answer to a full batch, with the thoughts of a reasoning model.
+MAX_TOKENS = 16_384
 
 
 class Format(IntEnum):
@@ -63,17 +66,29 @@ class LiteLLM:
             self._format = _strictest(await self._client.litellm(), self.name)
         for form in list(Format)[self._format :]:
             try:
-                response = await self._client.call(
-                    "acompletion",
-                    messages=messages,
-                    temperature=0,
-                    **_response_format(form, name, schema),
+                response = await self._limited(
+                    messages=messages, temperature=0, **_response_format(form, name, schema)
                 )
             except FormatRefused:
                 continue
             self._format = form
             return response
         raise ModelRejected(f"{self.name}: refuses every response format")
+
+    async def _limited(self, **arguments: Any) -> Any:
+        """An answer of limited length; of any, from a server whose context cannot hold so much."""
+        limit = _longest(await self._client.litellm(), self.name)
+        try:
+            return await self._client.call("acompletion", max_tokens=limit, **arguments)
+        except LimitRefused:
+            return await self._client.call("acompletion", **arguments)
+
+
+def _longest(litellm: Any, model: str) -> int:
+    """MAX_TOKENS, or what the model is known to give at most."""
+    costs = litellm.model_cost
+    known = costs.get(model) or costs.get(model.partition("/")[2]) or {}
+    return min(MAX_TOKENS, int(known.get("max_output_tokens") or MAX_TOKENS))
 
 
 def _strictest(litellm: Any, model: str) -> Format:

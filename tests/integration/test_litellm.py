@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from email.utils import format_datetime
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -17,8 +18,8 @@ import pytest
 from structlog.testing import capture_logs
 from tenacity import wait_none
 
-from pipeline.adapters.litellm_client import load
-from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.adapters.litellm_client import LimitRefused, LiteLLMClient, load, translated
+from pipeline.adapters.llm_litellm import MAX_TOKENS, LiteLLM
 from pipeline.adapters.provider_calls import RetryPolicy, retry_after_s
 from pipeline.domain import (
     Instructions,
@@ -165,6 +166,31 @@ async def test_nobody_listens():
     llm = LiteLLM("openai/x", api_base="http://127.0.0.1:1/v1", retry=AT_ONCE)
     with pytest.raises(ModelUnavailable):
         await ask(llm)
+
+
+async def test_the_length_of_an_answer_is_limited_where_the_server_lets_it(
+    llm: LiteLLM, monkeypatch: pytest.MonkeyPatch
+):
+    limits: list[int | None] = []
+    call = LiteLLMClient.call
+
+    async def refuse(self: LiteLLMClient, function: str, **arguments: Any) -> Any:
+        limits.append(arguments.get("max_tokens"))
+        if "max_tokens" in arguments:
+            raise LimitRefused("HTTP 400")
+        return await call(self, function, **arguments)
+
+    monkeypatch.setattr(LiteLLMClient, "call", refuse)
+    assert (await ask(llm)).text
+    assert limits == [MAX_TOKENS, None]
+
+
+@pytest.mark.parametrize(
+    "text", ["'max_tokens' is too large: 16384", "the maximum context length is 8192 tokens"]
+)
+def test_a_refused_limit_is_known_by_its_text(text: str):
+    error = type("Refusal", (Exception,), {"status_code": 400})(text)
+    assert isinstance(translated(error, "openai/x"), LimitRefused)
 
 
 # ── what no retry mends ──────────────────────────────────────────────────────────────────────────
