@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -198,7 +198,8 @@ async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) 
     current = (await connection.execute(query)).all()
     states = await states_of(connection, [row.id for row in current])
     ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
-    steps = [step for step in ways if step is not None]
+    copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
+    steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
     return with_free_texts(steps, await _holders(connection, steps))
 
 
@@ -249,7 +250,8 @@ def _state(step: Step) -> dict[str, Any]:
         "old_text": before.text if before.state == "ACTIVE" else None,
         "state": "ACTIVE" if visible else "RETIRED",
         "text": after.text,
-        "text_hash": text_hash(after.text or "").hex(),
+        # A copy of another memory's text has a hash of its own and keeps it.
+        "text_hash": None if step.is_same_copy else text_hash(after.text or "").hex(),
         "metadata": after.metadata,
         "expiration_date": after.expiration_date,
         "event_id": after.event_id,

@@ -12,7 +12,7 @@ WITH state AS MATERIALIZED (
     FOR UPDATE OF m
 ), changed AS (
     UPDATE memories SET
-        state = s.state, text = s.text, text_hash = decode(s.text_hash, 'hex'),
+        state = s.state, text = s.text, text_hash = coalesce(decode(s.text_hash, 'hex'), memories.text_hash),
         terms = coalesce(s.terms, memories.terms), metadata = s.metadata,
         expiration_date = s.expiration_date, version = s.version, updated_at = now(),
         event_id = s.event_id, message_ordinal = s.message_ordinal, valid_from = s.valid_from,
