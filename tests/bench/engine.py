@@ -6,7 +6,6 @@ nothing: what is left is hops, statements and vector writes.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from tests.support.stack import Stack, wait_until
 # extract, retrieve, apply, relate: of a fact that has nothing to be compared with.
 HOPS = 4
 NOOPS, NOOPS_QUEUED = 600, 3_000
+IN_FLIGHT = "SELECT EXISTS (SELECT FROM events WHERE completed_at IS NULL)"
 OWED = """
 SELECT EXISTS (SELECT FROM memories WHERE owed)
     OR EXISTS (SELECT FROM turn_vectors WHERE owed)
@@ -81,18 +81,14 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
 
 
 async def idle(stack: Stack) -> None:
-    """Return once every event has ended; asking costs the stack next to nothing."""
-    async with stack.client() as client:
-        while True:
-            text = (await client.http.get("/metrics")).text
-            counts = [
-                float(line.rpartition(" ")[2])
-                for line in text.splitlines()
-                if line.startswith("memlane_events_in_flight{")
-            ]
-            if sum(counts) == 0:
-                return
-            await asyncio.sleep(0.2)
+    """Return once every event has ended. The ledger is asked: `/metrics` is up to 5 s old."""
+    connection = await asyncpg.connect(database_url(stack))
+
+    async def all_ended() -> bool:
+        return not await connection.fetchval(IN_FLIGHT)
+
+    await wait_until(all_ended, within_s=600, what="every event has ended")
+    await connection.close()
 
 
 async def caught_up(stack: Stack) -> None:
