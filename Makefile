@@ -17,6 +17,10 @@ MADE    := $(VENV)/.made
 RUNTIME := $(VENV)/.installed
 DEV     := $(VENV)/.installed-dev
 
+TESTS := tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house
+# Two processes, each with servers of its own: most tests wait for a disk or another process.
+PYTEST := $(PY) -m pytest -n 2
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help sound up down status logs reindex demo reset test check compat bench chaos lock clean
@@ -49,17 +53,17 @@ reset: sound  ## stop everything and delete all memories, keys and logs (ARGS=--
 	@$(PY) -m deploy.stack reset $(ARGS)
 
 test: $(DEV)  ## all tests (ARGS="-k name": some)
-	@$(PY) -m pytest tests/unit tests/contracts tests/integration tests/e2e tests/chaos tests/house $(ARGS)
+	@$(PYTEST) --dist loadgroup $(TESTS) $(ARGS)
 
 check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 	@$(PY) -m ruff format --check .
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
-	@$(PY) -m pytest tests/unit tests/house $(ARGS)
+	@$(PYTEST) tests/unit tests/house $(ARGS)
 
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
-	@$(PY) -m pytest tests/compat -rP $(ARGS)
+	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
 
 bench: $(DEV)  ## the measurements behind the figures in the README
 	@$(PY) -m tests.bench $(ARGS)

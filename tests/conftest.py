@@ -1,4 +1,4 @@
-"""Real servers for the tests that need them, each started once a session and stopped at its end."""
+"""Real servers for the tests that need them, started once per test process, stopped at its end."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ from tests.support.engine import Engine, build_ledger
 from tests.support.recount import drift
 
 TEMPLATE = "memlane_template"
+# Directories whose tests start whole stacks, time them and kill them.
+STACKS = {"e2e", "chaos"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests with stacks in one process, one after the other, beside all others."""
+    for item in items:
+        if item.path.parent.name in STACKS:
+            item.add_marker(pytest.mark.xdist_group("stacks"))
 
 
 @pytest.fixture(scope="session")

@@ -49,8 +49,8 @@ def candidates() -> range:
 def choose(reserved: Collection[int] = ()) -> int:
     """A port of 127.0.0.1 that is free now and not reserved."""
     span = candidates()
-    # At random, so that two stacks starting in the same moment do not choose alike.
-    for port in random.sample(span, k=min(len(span), 500)):
+    # Not seeded by a caller: two stacks that start together choose different ports.
+    for port in random.SystemRandom().sample(span, k=min(len(span), 500)):
         if port not in reserved and problem(port) is None:
             return port
     raise StackError(f"no free port found between {span.start} and {span.stop - 1}")

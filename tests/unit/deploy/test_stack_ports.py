@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,14 @@ def test_a_chosen_port_is_free_and_not_reserved() -> None:
     chosen = ports.choose(reserved)
     assert chosen not in reserved
     assert ports.problem(chosen) is None
+
+
+def test_processes_with_the_same_random_seed_choose_different_ports() -> None:
+    chosen = set()
+    for _ in range(3):
+        random.seed(1)
+        chosen.add(ports.choose())
+    assert len(chosen) > 1
 
 
 def test_chosen_ports_lie_outside_the_ephemeral_range() -> None:
