@@ -27,7 +27,7 @@ from api.rate import RateLimit
 from api.routes import ROUTERS, adds
 from api.unknown import refuse_not_built
 from api.watch import EventWatch
-from pipeline import bootstrap
+from pipeline import __version__, bootstrap
 from pipeline.admission import Limits
 from pipeline.ledger.load import LoadView
 from pipeline.settings import Settings
@@ -93,7 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
     app = Memlane(
         settings,
         title="Memlane",
-        version="0.1.0",
+        version=__version__,
         description=ABOUT,
         lifespan=lifespan,
         docs_url=None,

@@ -24,3 +24,5 @@ stage are one commit. So any task may run twice, late, or in a process that is k
     prompts/      words for models  prompted     the three questions, and their answers read back
     bootstrap     puts it together; the only place that chooses adapters
 """
+
+__version__ = "0.1.0"

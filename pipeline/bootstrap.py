@@ -242,7 +242,8 @@ async def warm(embedder: Embedder, *named: ModelSettings) -> None:
 def _given(value: str | SecretStr | None, name: str) -> str:
     if value is None:
         raise InvalidInput(
-            f"MEMLANE_{name.upper()} is not set; `make up` sets it for its processes."
+            f"MEMLANE_{name.upper()} is not set. The local stack sets it for its own processes;"
+            " a process started by itself needs it."
         )
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 

@@ -204,14 +204,20 @@ def _parts(annotation: Any) -> Iterable[str]:
     return annotation.model_fields if issubclass(annotation, BaseModel) else ()
 
 
+def given_names() -> list[str]:
+    """Every environment variable that begins with MEMLANE_, whether it is a setting or not."""
+    names = os.environ  # noqa: TID251  here is where they are read
+    return sorted(name for name in names if name.upper().startswith(PREFIX))
+
+
 def load() -> Settings:
     """The settings of this process, read from its environment.
 
     Errors: InvalidInput naming the variable that is not a setting; pydantic's for a bad value.
     """
     known = known_names()
-    for name in sorted(os.environ):  # noqa: TID251  here is where they are read
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
+    for name in given_names():
+        if name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), known, n=1)
             hint = f" Did you mean {near[0]}?" if near else ""
             raise InvalidInput(f"{name} is not a Memlane setting.{hint}")

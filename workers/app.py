@@ -19,7 +19,10 @@ broker.set_up()
 
 def make_app(settings: Settings) -> Celery:
     if settings.broker_url is None:
-        raise InvalidInput("MEMLANE_BROKER_URL is not set; `make up` sets it for its processes.")
+        raise InvalidInput(
+            "MEMLANE_BROKER_URL is not set. The local stack sets it for its own processes;"
+            " a process started by itself needs it."
+        )
     app = Celery("memlane", broker=settings.broker_url.get_secret_value(), amqp=broker.AMQP)
     app.conf.update(
         # Status is in the ledger; a result backend costs 29-63 % more CPU a task.

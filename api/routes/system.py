@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from api import shapes
 from api.deps import Caller, Given
 from api.errors import Unauthorized
-from pipeline import telemetry
+from pipeline import __version__, telemetry
 from pipeline.addresses import is_loopback
 from pipeline.errors import Forbidden
 
@@ -56,8 +56,8 @@ async def stats(
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers."""
-    return {"status": "ok"}
+    """The process answers, and which version it runs."""
+    return {"status": "ok", "version": __version__}
 
 
 @router.get("/readyz")

@@ -14,7 +14,7 @@ from deploy.demo import asking, crash, screens, sessions, story, tally
 from deploy.demo.answers import Event
 from deploy.demo.client import Client
 from deploy.demo.failure import DemoError
-from deploy.stack.layout import Layout
+from deploy.stack.layout import Layout, command_line
 from pipeline import settings as settings_of
 from pipeline.errors import InvalidInput
 from pipeline.settings import Settings
@@ -49,11 +49,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Play the demo; 0, or 1 and a plain sentence about what went wrong."""
-    arguments = parser().parse_args()
+    """Play the demo as the command line says; the exit code."""
+    return run(kill=not parser().parse_args().no_kill)
+
+
+def run(*, kill: bool) -> int:
+    """Play the demo. Exit code 0, or 1 with a sentence on stderr that says what went wrong."""
     console = screen()
     try:
-        play(settings_of.load(), console, kill=not arguments.no_kill)
+        play(settings_of.load(), console, kill=kill)
     except (InvalidInput, ValidationError) as error:
         print(error, file=sys.stderr)
         return USAGE
@@ -61,7 +65,8 @@ def main() -> int:
         print(f"\nThe demo stopped: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. What was accepted goes on: `make status`, `make down`.")
+        status, down = command_line("status"), command_line("down")
+        print(f"\nInterrupted. What was accepted goes on: `{status}`, `{down}`.")
         return INTERRUPTED
     return 0
 
@@ -106,7 +111,8 @@ def key(layout: Layout) -> str:
         return layout.api_key.read_text().strip()
     except FileNotFoundError:
         raise DemoError(
-            f"There is no key at {layout.api_key}: start the stack with `make up` first."
+            f"There is no key at {layout.api_key}: start the stack with"
+            f" `{command_line('up')}` first."
         ) from None
 
 
@@ -135,9 +141,9 @@ def farewell(url: str, layout: Layout, user_id: str, question: str, console: Con
     console.print(command, soft_wrap=True, markup=False)
     notes = (
         (f"{url}/docs", "every route, to try in the browser"),
-        ("MEMLANE_LLM__MODEL", "a real language model: set it, then make up"),
-        ("make down", "stop it all; what was remembered stays"),
-        ("make reset", "stop it all and delete every memory, those of the demo too"),
+        ("MEMLANE_LLM__MODEL", f"a real language model: set it, then {command_line('up')}"),
+        (command_line("down"), "stop it all; what was remembered stays"),
+        (command_line("reset"), "stop it all and delete every memory, those of the demo too"),
     )
     console.print(screens.explained(notes))
 

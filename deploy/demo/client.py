@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from deploy.demo.answers import Accepted, Change, Event, Events, Found, Memories
 from deploy.demo.failure import DemoError
+from deploy.stack.layout import command_line
 
 # The largest page the API gives; the demo's own events and memories fit on one.
 PAGE_SIZE = 200
@@ -92,7 +93,8 @@ class Client:
         except httpx.TransportError as error:
             raise DemoError(
                 f"Nothing answers at {self.url} ({type(error).__name__}). "
-                "Start the stack with `make up` (or see `make logs`), then try again."
+                f"Start the stack with `{command_line('up')}` (or see `{command_line('logs')}`),"
+                " then try again."
             ) from error
         if answer.is_error:
             raise DemoError(f"{method} {path} answered {answer.status_code}: {answer.text[:300]}")

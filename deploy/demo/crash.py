@@ -19,7 +19,7 @@ from deploy.demo.sessions import ENDED_WITHIN_S, refuse_failures
 from deploy.demo.story import Story
 from deploy.stack import journal
 from deploy.stack.identity import Identity, alive, send
-from deploy.stack.layout import Layout
+from deploy.stack.layout import Layout, command_line
 from deploy.stack.waiting import wait_until
 
 WORKER = "worker-1"
@@ -136,7 +136,8 @@ def _await_work(run_id: str, client: Client) -> None:
         return any(event.status != "PENDING" for event in client.events(run_id))
 
     if not wait_until(begun, CAUGHT_WITHIN_S):
-        raise DemoError(f"No event was begun within {CAUGHT_WITHIN_S:.0f} s: see `make logs`.")
+        logs = command_line("logs")
+        raise DemoError(f"No event was begun within {CAUGHT_WITHIN_S:.0f} s: see `{logs}`.")
 
 
 def _standing(events: Sequence[Event]) -> str:

@@ -12,6 +12,7 @@ from deploy.demo.answers import Accepted, Event
 from deploy.demo.client import Client
 from deploy.demo.failure import DemoError
 from deploy.demo.story import Session, Story
+from deploy.stack.layout import command_line
 from deploy.stack.waiting import wait_until
 
 # Rules take a second. A slow model behind a slow line may take its time.
@@ -92,5 +93,5 @@ def refuse_failures(events: Sequence[Event], within_s: float) -> None:
             why = f"it waits: {event.waiting.code}" if event.waiting else f"stage {event.stage}"
             raise DemoError(
                 f"Event {event.id} is still {event.status} after {within_s:.0f} s ({why}). "
-                "It is kept, and will end; `make logs` tells more."
+                f"It is kept, and will end; see `{command_line('logs')}`."
             )

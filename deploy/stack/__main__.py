@@ -8,16 +8,11 @@ import os
 import sys
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from deploy.stack import control, rebuild
-from deploy.stack.failure import StackError
+from deploy.stack.exits import exit_code
 from deploy.stack.layout import Layout
 from deploy.stack.programs import PROGRAMS, read_programs
 from pipeline import settings as settings_of
-from pipeline.errors import InvalidInput
-
-USAGE = 2
 
 COMMANDS = {
     "up": "start everything, wait until it is healthy, print URL and key, return",
@@ -51,23 +46,7 @@ def main() -> int:
     """Do what the command line says; the exit code."""
     arguments = parser().parse_args()
     os.umask(0o077)  # everything below the data directory is its owner's alone
-    try:
-        return dispatch(arguments)
-    except InvalidInput as error:
-        print(error, file=sys.stderr)
-        return USAGE
-    except ValidationError as error:
-        print(bad_values(error), file=sys.stderr)
-        return USAGE
-    except StackError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def bad_values(error: ValidationError) -> str:
-    """One line a variable; its value is not shown, because it may be a secret."""
-    found = ((settings_of.PREFIX + "__".join(map(str, one["loc"])), one) for one in error.errors())
-    return "\n".join(f"{name.upper()}: {one['msg']}" for name, one in found)
+    return exit_code(lambda: dispatch(arguments))
 
 
 def dispatch(arguments: argparse.Namespace) -> int:

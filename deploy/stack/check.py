@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +37,40 @@ MEANWHILE = "Until it answers, adds are accepted and wait."
 
 async def check(configured: Settings) -> Report:
     """All checks at once, each within seconds."""
-    report = Report()
-    await asyncio.gather(
-        _server(report, "DATABASE_URL", configured.database_url, _database),
-        _server(report, "BROKER_URL", configured.broker_url, _broker),
-        _server(report, "CHROMA_URL", configured.chroma_url, _http),
-        _server(report, "QDRANT_URL", configured.qdrant_url, _http),
-        _models(report, configured),
-        _embedder(report, configured.embedder),
+    reports = await asyncio.gather(*(probe(configured) for probe in CHECKS.values()))
+    return Report(
+        refused=[line for report in reports for line in report.refused],
+        warnings=[line for report in reports for line in report.warnings],
     )
-    return report
 
 
-async def _server(
-    report: Report, name: str, url: Any, answer: Callable[[str], Awaitable[None]]
-) -> None:
+async def check_database(configured: Settings) -> Report:
+    return await _server("DATABASE_URL", configured.database_url, _database)
+
+
+async def check_broker(configured: Settings) -> Report:
+    return await _server("BROKER_URL", configured.broker_url, _broker)
+
+
+async def check_chroma(configured: Settings) -> Report:
+    return await _server("CHROMA_URL", configured.chroma_url, _http)
+
+
+async def check_qdrant(configured: Settings) -> Report:
+    return await _server("QDRANT_URL", configured.qdrant_url, _http)
+
+
+async def check_llm(configured: Settings) -> Report:
+    return await _model("MEMLANE_LLM", configured.llm)
+
+
+async def check_reranker(configured: Settings) -> Report:
+    return await _model("MEMLANE_RERANKER", configured.reranker)
+
+
+async def _server(name: str, url: Any, answer: Callable[[str], Awaitable[None]]) -> Report:
     if url is None:
-        return
+        return Report()
     plain = url if isinstance(url, str) else url.get_secret_value()
     try:
         async with asyncio.timeout(WITHIN_S):
@@ -65,8 +82,8 @@ async def _server(
     except (ValueError, KeyError, ImportError) as error:
         reason = f"not a URL that can be used here ({type(error).__name__})"
     else:
-        return
-    report.refused.append(f"MEMLANE_{name}{_place(plain)}: {reason}")
+        return Report()
+    return Report(refused=[f"MEMLANE_{name}{_place(plain)}: {reason}"])
 
 
 def _place(url: str) -> str:
@@ -105,23 +122,24 @@ async def _http(url: str) -> None:
         await client.get(url)
 
 
-async def _models(report: Report, configured: Settings) -> None:
-    for name in ("llm", "reranker"):
-        model: ModelSettings = getattr(configured, name)
-        if model.model.startswith("local/") or model.model == NO_MODEL:
-            continue
-        setting = f"MEMLANE_{name.upper()}"
-        if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-            report.refused.append(f"{setting}__MODEL={model.model}: {NO_PROVIDER}")
-        elif model.api_base:
-            if reason := await _unreachable(model.api_base):
-                where = f"{setting}__API_BASE{_place(model.api_base)}"
-                report.warnings.append(f"{where}: {reason}. {MEANWHILE}")
-        elif model.api_key is None and (keys := litellm_check.missing_keys(model.model)):
-            report.warnings.append(
-                f"{setting}__MODEL={model.model}: no key. Set {setting}__API_KEY or"
-                f" {', '.join(keys)}, unless this provider needs none here."
-            )
+async def _model(setting: str, model: ModelSettings) -> Report:
+    """Provider, address and key of a language model. No call is paid for."""
+    if model.model.startswith("local/") or model.model == NO_MODEL:
+        return Report()
+    if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
+        return Report(refused=[f"{setting}__MODEL={model.model}: {NO_PROVIDER}"])
+    if model.api_base:
+        reason = await _unreachable(model.api_base)
+        where = f"{setting}__API_BASE{_place(model.api_base)}"
+        return Report(warnings=[f"{where}: {reason}. {MEANWHILE}"] if reason else [])
+    keys = [] if model.api_key else litellm_check.missing_keys(model.model)
+    if not keys:
+        return Report()
+    warning = (
+        f"{setting}__MODEL={model.model}: no key. Set {setting}__API_KEY or"
+        f" {', '.join(keys)}, unless this provider needs none here."
+    )
+    return Report(warnings=[warning])
 
 
 async def _unreachable(url: str) -> str | None:
@@ -133,29 +151,41 @@ async def _unreachable(url: str) -> str | None:
     return None
 
 
-async def _embedder(report: Report, model: ModelSettings) -> None:
-    """A text embedded. One that does not answer may come back: adds are kept until then."""
+async def check_embedder(configured: Settings) -> Report:
+    """Embed one text. An embedder that does not answer is a warning: adds wait until it does."""
+    model = configured.embedder
     if model.model.startswith("local/"):
-        return
+        return Report()
     setting = f"MEMLANE_EMBEDDER__MODEL={model.model}"
     if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-        report.refused.append(f"{setting}: {NO_PROVIDER}")
-        return
+        return Report(refused=[f"{setting}: {NO_PROVIDER}"])
     if model.api_base and (reason := await _unreachable(model.api_base)):
         where = f"MEMLANE_EMBEDDER__API_BASE{_place(model.api_base)}"
-        report.warnings.append(f"{where}: {reason}. {MEANWHILE}")
-        return
+        return Report(warnings=[f"{where}: {reason}. {MEANWHILE}"])
     embedder = bootstrap.build_embedder(model)
     try:
         async with asyncio.timeout(WITHIN_S * 2):
             await embedder.embed(["check"])
     except (TimeoutError, ModelUnavailable) as error:
         reason = str(error) or "no answer in time"
-        report.warnings.append(f"{setting}: {reason}. {MEANWHILE}")
+        return Report(warnings=[f"{setting}: {reason}. {MEANWHILE}"])
     except MemlaneError as error:
-        report.refused.append(f"{setting}: {error}")
+        return Report(refused=[f"{setting}: {error}"])
     finally:
         await embedder.close()
+    return Report()
+
+
+# Each finds nothing wrong where its setting is not given.
+CHECKS: Mapping[str, Callable[[Settings], Awaitable[Report]]] = {
+    "database": check_database,
+    "broker": check_broker,
+    "chroma": check_chroma,
+    "qdrant": check_qdrant,
+    "llm": check_llm,
+    "reranker": check_reranker,
+    "embedder": check_embedder,
+}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from deploy.stack.failure import StackError
 from deploy.stack.fingerprint import changes
 from deploy.stack.identity import alive, rss_mb, send, wait_gone
 from deploy.stack.journal import Phase, ProcessNote, Report, State, read
-from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
 from deploy.stack.postgres import end_backends
 from deploy.stack.programs import check_command, require_complete, require_port
 from deploy.stack.supervisor import (
@@ -66,7 +66,11 @@ def up(
 def _already_running(changed: list[str], state: State) -> str:
     if not changed:
         return "Memlane is already running."
-    how = "restart it where it runs in the foreground" if state.foreground else "use `make up`"
+    how = (
+        "restart it where it runs in the foreground"
+        if state.foreground
+        else f"use `{command_line('up')}`"
+    )
     return (
         f"Memlane is already running, with other settings: {', '.join(changed)}."
         f" To apply those given now, {how}."
@@ -237,7 +241,8 @@ def reset(layout: Layout, *, sure: bool) -> int:
         return 0
     question = f"Delete every memory, key and log in {layout.root}? Type yes: "
     if not sure and (not sys.stdin.isatty() or input(question) != "yes"):
-        print("Nothing was deleted. Without a terminal: make reset ARGS=--yes", file=sys.stderr)
+        unasked = command_line("reset", "--yes")
+        print(f"Nothing was deleted. Without a terminal: {unasked}", file=sys.stderr)
         return 1
     code = down(layout)
     layout.delete()

@@ -13,7 +13,15 @@ from deploy.stack.failure import StackError
 SECRETS = ("postgres_password", "redis_password")
 KEPT = ("postgres", "postgres.init", "redis", "chroma", "logs", "api_key", *SECRETS, "run")
 LOG_MOST_BYTES = 10 * 2**20
+# The directory with our packages: the checkout, or site-packages.
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
+
+
+def command_line(command: str, option: str = "") -> str:
+    """A command as a person types it here: `make up` in a checkout, `memlane up` elsewhere."""
+    if (PROJECT_ROOT / "Makefile").exists():
+        return f"make {command}" + (f" ARGS={option}" if option else "")
+    return f"memlane {command} {option}".rstrip()
 
 
 @dataclass(frozen=True)

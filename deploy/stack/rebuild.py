@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from deploy.stack import control, ports
 from deploy.stack.failure import StackError
-from deploy.stack.layout import PROJECT_ROOT, Layout
+from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
 from deploy.stack.programs import PROGRAMS, environment, own_kinds
 from deploy.stack.server import Server
 from deploy.stack.servers import Redis
@@ -35,7 +35,7 @@ def reindex(settings: Settings, layout: Layout) -> int:
     if code != WHOLE:
         return code
     if not running:
-        print("`make up` with these settings serves it.")
+        print(f"`{command_line('up')}` with these settings serves it.")
         return 0
     print("Starting anew with it ...")
     return control.down(layout) or control.up(settings, layout)

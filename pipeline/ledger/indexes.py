@@ -80,7 +80,8 @@ class Indexes:
             if live is not None and await _named(connection, "WHOLE") != name:
                 raise InvalidInput(
                     f"The memories are indexed in {live}, but these settings ask for {name}. "
-                    "Run `make reindex` with these settings, or go back to those before."
+                    "Run `make reindex` (or `memlane reindex`) with these settings, or go back to"
+                    " those before."
                 )
             if live is not None:
                 await _switch(connection)

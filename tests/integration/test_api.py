@@ -25,6 +25,7 @@ from api.gate import Gate
 from api.keyring import KeyRing
 from api.watch import EventWatch
 from deploy.stack.servers import Postgres
+from pipeline import __version__
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.bootstrap import Stores
@@ -989,7 +990,10 @@ async def test_adds_and_reads_work_without_the_last_slash(service: Service) -> N
 
 
 async def test_health_tells_which_store_is_away(service: Service) -> None:
-    assert (await service.client.get("/healthz")).json() == {"status": "ok"}
+    assert (await service.client.get("/healthz")).json() == {
+        "status": "ok",
+        "version": __version__,
+    }
     answer = await service.client.get("/readyz")
     assert answer.status_code == 200  # adds can be accepted
     assert answer.json() == {

@@ -1,0 +1,138 @@
+"""The commands of `memlane`, and what each calls."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.cli import doctor, events, keys, replays
+from deploy.cli.context import Options, local
+from deploy.demo import __main__ as demonstration
+from deploy.stack import control, rebuild
+from deploy.stack.exits import exit_code
+from deploy.stack.programs import PROGRAMS
+from pipeline import __version__
+
+STACK = "The stack on this machine"
+API = "Any Memlane, over its API"
+
+app = typer.Typer(
+    name="memlane",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Settings are environment variables, MEMLANE_…; `memlane doctor` checks them.",
+)
+app.add_typer(keys.app, name="keys", rich_help_panel=API)
+app.add_typer(events.app, name="events", rich_help_panel=API)
+app.add_typer(replays.app, name="replay", rich_help_panel=API)
+
+
+def main() -> None:
+    """Run the command line; the process ends with its exit code."""
+    os.umask(0o077)  # everything below the data directory is its owner's alone
+    sys.exit(exit_code(lambda: app(standalone_mode=True) or 0))
+
+
+def print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"memlane {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Option(help="Base URL of the API. Default: the stack on this machine.")
+    ] = None,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(help="File with an API key. Default: api_key of the data directory."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the API's answers as JSON.")
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Memory for AI agents: start it, look into it, repair it."""
+    context.obj = Options(url, key_file, as_json)
+
+
+@app.command(rich_help_panel=STACK)
+def up(
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Print one line, without the key.")
+    ] = False,
+) -> None:
+    """Start everything, wait until it is healthy, print the URL, the key and a first curl."""
+    configured, layout = local()
+    raise typer.Exit(control.up(configured, layout, brief=brief))
+
+
+@app.command(rich_help_panel=STACK)
+def down() -> None:
+    """Stop everything. Memories stay."""
+    raise typer.Exit(control.down(local()[1]))
+
+
+@app.command(rich_help_panel=STACK)
+def status() -> None:
+    """Print a table of the processes. Exit code 3 where nothing runs."""
+    raise typer.Exit(control.status(local()[1]))
+
+
+@app.command(rich_help_panel=STACK)
+def logs(
+    names: Annotated[list[str] | None, typer.Argument(help="api, worker-1, postgres …")] = None,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Last lines of each.")] = 40,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until Ctrl-C.")] = False,
+) -> None:
+    """Print the end of all logs, or of those named."""
+    raise typer.Exit(control.logs(local()[1], names or [], lines=lines, follow=follow))
+
+
+@app.command(rich_help_panel=STACK)
+def demo(
+    kill: Annotated[bool, typer.Option(help="Kill a worker in the third act.")] = True,
+) -> None:
+    """Start everything and show a conversation that becomes memory."""
+    configured, layout = local()
+    if code := control.up(configured, layout, brief=True):
+        raise typer.Exit(code)
+    raise typer.Exit(demonstration.run(kill=kill))
+
+
+@app.command("doctor", rich_help_panel=STACK)
+def check() -> None:
+    """Check Python, ports, data directory, settings, servers and models: one line each."""
+    raise typer.Exit(doctor.show(doctor.examine(*local())))
+
+
+@app.command(rich_help_panel=STACK)
+def reindex() -> None:
+    """Build the vector index the settings ask for, or repair the one that is served."""
+    configured, layout = local()
+    raise typer.Exit(rebuild.reindex(configured, layout))
+
+
+@app.command(rich_help_panel=STACK)
+def run() -> None:
+    """Run like `up`, in the foreground until SIGTERM, for systemd."""
+    configured, layout = local()
+    raise typer.Exit(control.run(configured, layout, PROGRAMS))
+
+
+@app.command(rich_help_panel=STACK)
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Stop everything and delete all memories, keys and logs."""
+    raise typer.Exit(control.reset(local()[1], sure=yes))

@@ -1,0 +1,74 @@
+"""The API over HTTP, as the commands call it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import httpx
+
+from deploy.stack.failure import StackError
+from deploy.stack.layout import command_line
+
+# Longer than the longest `wait` of the API.
+TIMEOUT_S = 90.0
+
+
+class Connection:
+    """Calls with one API key. Errors of each: StackError with the API's own explanation."""
+
+    def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self._url,
+            headers={"Authorization": f"Token {key}"},
+            timeout=TIMEOUT_S,
+            transport=transport,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, **params: str | int | float | None) -> dict[str, Any]:
+        """Parameters that are None are left out."""
+        given = {name: value for name, value in params.items() if value is not None}
+        return self._request("GET", path, params=given)
+
+    def post(self, path: str, **body: object) -> dict[str, Any]:
+        """Fields that are None are left out."""
+        given = {name: value for name, value in body.items() if value is not None}
+        return self._request("POST", path, json=given)
+
+    def delete(self, path: str, **params: str | bool) -> dict[str, Any]:
+        return self._request("DELETE", path, params=params)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str | int | float | bool] | None = None,
+        json: object = None,
+    ) -> dict[str, Any]:
+        try:
+            response = self._http.request(method, path, params=params, json=json)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise StackError(
+                f"Nothing answers at {self._url} ({type(error).__name__}). Start the local stack"
+                f" with `{command_line('up')}`, or name another API with --url."
+            ) from error
+        if response.is_error:
+            raise StackError(explanation(response))
+        return dict(response.json())
+
+
+def explanation(response: httpx.Response) -> str:
+    """The API's message, or the status where another server answered."""
+    try:
+        message = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        message = response.reason_phrase
+    return f"{response.status_code}: {message}"

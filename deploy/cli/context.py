@@ -1,0 +1,91 @@
+"""The options that stand before a command, and how each command shows its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from deploy.cli.connection import Connection
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout, command_line
+from pipeline import settings
+from pipeline.settings import Settings
+
+PIPE_COLUMNS = 160
+
+
+@dataclass(frozen=True)
+class Options:
+    """`url` and `key_file` default to the local stack's; `as_json` prints answers as they came."""
+
+    url: str | None = None
+    key_file: Path | None = None
+    as_json: bool = False
+
+    def connect(self) -> Connection:
+        """Errors: StackError where the key cannot be read."""
+        configured, layout = local()
+        url = self.url or f"http://127.0.0.1:{configured.port}"
+        path = (self.key_file or layout.api_key).expanduser()
+        try:
+            key = path.read_text().strip()
+        except OSError as error:
+            raise StackError(
+                f"No API key at {path} ({error.strerror}). Start the local stack with"
+                f" `{command_line('up')}`, or name the file of a key with --key-file."
+            ) from error
+        return Connection(url, key)
+
+
+def options(context: typer.Context) -> Options:
+    """The options of this call, as the root command stored them."""
+    stored = context.obj
+    assert isinstance(stored, Options)
+    return stored
+
+
+def local() -> tuple[Settings, Layout]:
+    """The settings of the environment and the data directory they name.
+
+    Errors: InvalidInput for a misspelt setting; pydantic's ValidationError for a bad value.
+    """
+    configured = settings.load()
+    return configured, Layout(configured.data_dir.expanduser().resolve())
+
+
+def screen() -> Console:
+    """The terminal; in a pipe, wide enough that no id is cut."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS)
+
+
+def print_json(answer: Mapping[str, Any]) -> None:
+    """The API's answer, indented."""
+    print(json.dumps(answer, indent=2, ensure_ascii=False))
+
+
+def print_table(rows: Sequence[Mapping[str, str]], *, empty: str) -> None:
+    """One column per key of the first row; `empty` where there is no row."""
+    if not rows:
+        print(empty)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in rows[0]:
+        table.add_column(name, no_wrap=name == "id", overflow="fold")
+    for row in rows:
+        table.add_row(*row.values())
+    screen().print(table, markup=False)
+
+
+def when(time: str | None) -> str:
+    """A time of the API as a person reads it, in local time."""
+    return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M") if time else ""

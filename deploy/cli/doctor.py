@@ -1,0 +1,223 @@
+"""memlane doctor: one line per check, and what to do where one fails."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from deploy.cli.context import screen
+from deploy.stack import journal, ports
+from deploy.stack.check import CHECKS
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout, command_line
+from deploy.stack.postgres import find_binaries
+from deploy.stack.programs import SERVERS, own_kinds
+from deploy.stack.servers import find_redis
+from deploy.stack.supervisor import is_running
+from pipeline import settings as settings_of
+from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
+
+LEAST_FREE_BYTES = 2**30
+PYTHON = "3.11"
+RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL to use one"
+
+
+class Verdict(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "FAIL"
+
+
+COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check; `advice` says what to do where the verdict is not OK."""
+
+    check: str
+    verdict: Verdict
+    text: str
+    advice: str = ""
+
+
+def examine(configured: Settings, layout: Layout) -> list[Finding]:
+    """All checks of this machine, its settings, and the servers and models they name."""
+    running = is_running(layout)
+    reports = asyncio.run(_probe(configured))  # noqa: TID251  a process of its own, no worker
+    return [
+        check_python(),
+        check_settings(),
+        check_data_dir(layout.root),
+        check_stack(layout, running=running),
+        check_port(configured.port, running=running),
+        *_servers(configured, layout, reports, running=running),
+        *_models(configured, reports),
+    ]
+
+
+async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
+    reports = await asyncio.gather(*(probe(configured) for probe in CHECKS.values()))
+    return dict(zip(CHECKS, reports, strict=True))
+
+
+def check_python() -> Finding:
+    return Finding("python", Verdict.OK, f"{platform.python_version()} ({PYTHON} or newer needed)")
+
+
+def check_settings() -> Finding:
+    """The names that are set; a misspelt one stops every command before it begins."""
+    names = settings_of.given_names()
+    text = f"{len(names)} set: {', '.join(names)}" if names else "none set: all defaults"
+    return Finding("settings", Verdict.OK, text)
+
+
+def check_data_dir(root: Path) -> Finding:
+    """Whether the data directory, or the first parent that exists, can be written to."""
+    place = next(path for path in (root, *root.parents) if path.exists())
+    if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+        advice = "set MEMLANE_DATA_DIR to a directory you may write to"
+        return Finding("data", Verdict.FAIL, f"{root} cannot be written to", advice)
+    free_bytes = shutil.disk_usage(place).free
+    text = f"{root}, {free_bytes / 2**30:.1f} GiB free"
+    if free_bytes < LEAST_FREE_BYTES:
+        return Finding("data", Verdict.WARN, text, "free some space: a full disk stops the ledger")
+    return Finding("data", Verdict.OK, text)
+
+
+def check_stack(layout: Layout, *, running: bool) -> Finding:
+    """The phase of the local stack's supervisor."""
+    state = journal.read(layout)
+    if not running or state is None:
+        return Finding("stack", Verdict.OK, f"not running; `{command_line('up')}` starts it")
+    unhealthy = [
+        name
+        for name, note in state.processes.items()
+        if note.state is not journal.ProcessState.HEALTHY
+    ]
+    if state.phase is journal.Phase.HEALTHY and not unhealthy:
+        return Finding("stack", Verdict.OK, f"running, {len(state.processes)} processes healthy")
+    text = f"{state.phase}: {', '.join(unhealthy) or 'all processes healthy'}"
+    return Finding("stack", Verdict.WARN, text, f"see `{command_line('logs')}`")
+
+
+def check_port(port: int, *, running: bool) -> Finding:
+    if running:
+        return Finding("port", Verdict.OK, f"{port}, used by this stack")
+    if reason := ports.problem(port):
+        text = f"{port} of {ports.HOST} cannot be used: {reason}"
+        return Finding("port", Verdict.FAIL, text, "set MEMLANE_PORT to another one")
+    return Finding("port", Verdict.OK, f"{port} is free")
+
+
+def _servers(
+    configured: Settings,
+    layout: Layout,
+    reports: Mapping[str, journal.Report],
+    *,
+    running: bool,
+) -> list[Finding]:
+    """Servers that a setting names, then those the local stack runs itself."""
+    advice = "check that it runs, and the host, port, user and password in this setting"
+    names = {"postgres": "database", "redis": "broker", "chroma": "vectors"}
+    findings = []
+    for kind, setting in SERVERS:
+        if kind in own_kinds(configured):
+            findings.append(_own(kind.name, names[kind.name], layout, running=running))
+        elif getattr(configured, setting) is not None:
+            report = reports[setting.removesuffix("_url")]
+            good = f"MEMLANE_{setting.upper()} answers"
+            findings.append(_reported(names[kind.name], report, good, advice))
+    if configured.vectors == "pgvector":
+        findings.append(Finding("vectors", Verdict.OK, "pgvector, in the database"))
+    if configured.vectors == "qdrant":
+        good = "MEMLANE_QDRANT_URL answers"
+        findings.append(_reported("vectors", reports["qdrant"], good, advice))
+        if configured.qdrant_url is None:
+            text, fix = "MEMLANE_VECTORS=qdrant without a server", "set MEMLANE_QDRANT_URL"
+            findings[-1] = Finding("vectors", Verdict.FAIL, text, fix)
+    return findings
+
+
+def _own(kind: str, check: str, layout: Layout, *, running: bool) -> Finding:
+    """A server of the local stack: it answers, or its binary is here to be started."""
+    if running:
+        port = ports.read(layout.ports).get(kind)
+        if port is not None and ports.problem(port) is not None:
+            return Finding(check, Verdict.OK, f"own {kind} listens on port {port}")
+        advice = f"see `{command_line('logs')}`"
+        return Finding(check, Verdict.FAIL, f"own {kind} does not listen", advice)
+    try:
+        BINARIES[kind]()
+    except StackError as error:
+        return Finding(check, Verdict.FAIL, f"own {kind} cannot start", str(error))
+    return Finding(check, Verdict.OK, f"own {kind} is installed and starts with the stack")
+
+
+def _find_chroma() -> None:
+    if importlib.util.find_spec("chromadb_rust_bindings") is None:
+        raise StackError("install the package chromadb, or set MEMLANE_CHROMA_URL")
+
+
+BINARIES: Mapping[str, Callable[[], object]] = {
+    "postgres": find_binaries,
+    "redis": find_redis,
+    "chroma": _find_chroma,
+}
+
+
+def _models(configured: Settings, reports: Mapping[str, journal.Report]) -> list[Finding]:
+    findings = [
+        _model("llm", configured.llm, reports["llm"], built_in=RULES),
+        _model("embedder", configured.embedder, reports["embedder"], built_in=MINILM),
+    ]
+    if configured.reranker.model != NO_MODEL:
+        findings.append(_model("reranker", configured.reranker, reports["reranker"], built_in=""))
+    return findings
+
+
+def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in: str) -> Finding:
+    if model.model == built_in:
+        return Finding(
+            name, Verdict.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
+        )
+    if model.model.startswith("local/"):
+        advice = f"set MEMLANE_{name.upper()}__MODEL to provider/model" + (
+            f" or {built_in}" if built_in else ""
+        )
+        return Finding(name, Verdict.FAIL, f"{model.model}: there is no such built-in", advice)
+    good = f"{model.model}: provider known, nothing missing"
+    advice = f"check MEMLANE_{name.upper()}__MODEL, …__API_BASE and …__API_KEY"
+    return _reported(name, report, good, advice)
+
+
+def _reported(check: str, report: journal.Report, good: str, advice: str) -> Finding:
+    if report.refused:
+        return Finding(check, Verdict.FAIL, "; ".join(report.refused), advice)
+    if report.warnings:
+        return Finding(check, Verdict.WARN, "; ".join(report.warnings), advice)
+    return Finding(check, Verdict.OK, good)
+
+
+def show(findings: list[Finding]) -> int:
+    """Print a line per check; exit code 1 where one failed."""
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    for finding in findings:
+        verdict = Text(finding.verdict, style=COLOURS[finding.verdict])
+        text = Text(finding.text)
+        if finding.advice:
+            text.append(f": {finding.advice}", style="bold")
+        table.add_row(verdict, finding.check, text)
+    screen().print(table)
+    return int(any(finding.verdict is Verdict.FAIL for finding in findings))

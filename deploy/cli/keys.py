@@ -1,0 +1,93 @@
+"""memlane keys: list, create and revoke API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from deploy.cli.context import options, print_json, print_table, when
+from pipeline.domain import Access
+
+app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
+
+
+@app.command("list")
+def list_keys(
+    context: typer.Context,
+    project: Annotated[
+        str | None, typer.Option(help="Another project of the organization.")
+    ] = None,
+) -> None:
+    """List the keys of a project, newest first. The keys themselves are not stored."""
+    given = options(context)
+    with given.connect() as api:
+        answer = api.get("/v1/keys/", project_id=project)
+    if given.as_json:
+        print_json(answer)
+    else:
+        print_table([_row(key) for key in answer["results"]], empty="No keys.")
+
+
+@app.command("create")
+def create_key(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What the key is for, such as 'chat backend'.")],
+    scope: Annotated[Access, typer.Option(help="Each scope includes the one before.")] = (
+        Access.WRITE
+    ),
+    project: Annotated[
+        str | None, typer.Option(help="Another project of the organization.")
+    ] = None,
+    member: Annotated[str | None, typer.Option(help="Email of the member it belongs to.")] = None,
+    expires_at: Annotated[
+        str | None, typer.Option(help="ISO 8601 time, such as 2027-01-31T00:00:00Z.")
+    ] = None,
+) -> None:
+    """Create a key and print it. It is shown this once: only its hash is stored."""
+    given = options(context)
+    with given.connect() as api:
+        answer = api.post(
+            "/v1/keys/",
+            name=name,
+            scope=scope.value,
+            project_id=project,
+            member=member,
+            expires_at=expires_at,
+        )
+    if given.as_json:
+        print_json(answer)
+    else:
+        print(answer["key"])
+
+
+@app.command("revoke")
+def revoke_key(
+    context: typer.Context,
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `keys list` shows.")],
+    descendants: Annotated[
+        bool, typer.Option("--descendants", help="Also the keys that were made with this one.")
+    ] = False,
+) -> None:
+    """Revoke a key. API processes may accept it for five more seconds."""
+    given = options(context)
+    with given.connect() as api:
+        answer = api.delete(f"/v1/keys/{key_id}/", descendants=descendants)
+    if given.as_json:
+        print_json(answer)
+    else:
+        print(answer["message"])
+
+
+def _row(key: dict[str, Any]) -> dict[str, str]:
+    ends = key["revoked_at"] or key["expires_at"]
+    state = "revoked" if key["revoked_at"] else "expires" if ends else "active"
+    return {
+        "id": key["id"],
+        "name": key["name"],
+        "key": f"{key['prefix']}…",
+        "scope": key["scope"],
+        "member": key["member"] or "",
+        "created": when(key["created_at"]),
+        "state": f"{state} {when(ends)}".rstrip(),
+    }

@@ -1,0 +1,146 @@
+"""memlane replay: process a scope's whole log again in a shadow, compare, and switch to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from deploy.cli.context import options, print_json, print_table, when
+
+HELP = """Process a scope's whole log again, in a shadow: start, compare, then switch or discard."""
+app = typer.Typer(no_args_is_help=True, help=HELP)
+
+ReplayId = Annotated[str, typer.Argument(metavar="ID")]
+
+
+@app.command("start")
+def start_replay(
+    context: typer.Context,
+    user: Annotated[str | None, typer.Option("--user", help="user_id of the scope.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="agent_id of the scope.")] = None,
+    app_id: Annotated[str | None, typer.Option("--app", help="app_id of the scope.")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="run_id of the scope.")] = None,
+    instructions: Annotated[
+        str | None, typer.Option(help="custom_instructions for every event.")
+    ] = None,
+    llm: Annotated[
+        str | None, typer.Option(help="Another model, listed in MEMLANE_REPLAY_MODELS.")
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="Another embedder, listed in MEMLANE_REPLAY_MODELS.")
+    ] = None,
+    recorded: Annotated[
+        bool, typer.Option("--recorded", help="Use the recorded answers: no model is called.")
+    ] = False,
+) -> None:
+    """Start a replay of all events added under exactly these ids."""
+    given = options(context)
+    with given.connect() as api:
+        replay = api.post(
+            "/v1/replays/",
+            user_id=user,
+            agent_id=agent,
+            app_id=app_id,
+            run_id=run,
+            custom_instructions=instructions,
+            llm_model=llm,
+            embedder_model=embedder,
+            answers="recorded" if recorded else "fresh",
+        )
+    _show([replay], replay, as_json=given.as_json)
+
+
+@app.command("list")
+def list_replays(context: typer.Context) -> None:
+    """List the project's replays, newest first."""
+    given = options(context)
+    with given.connect() as api:
+        answer = api.get("/v1/replays/")
+    _show(answer["results"], answer, as_json=given.as_json)
+
+
+@app.command("show")
+def show_replay(context: typer.Context, replay_id: ReplayId) -> None:
+    """Show how far a replay is: RUNNING, READY or SWITCHED."""
+    given = options(context)
+    with given.connect() as api:
+        replay = api.get(f"/v1/replays/{replay_id}/")
+    _show([replay], replay, as_json=given.as_json)
+
+
+@app.command("diff")
+def diff_replay(context: typer.Context, replay_id: ReplayId) -> None:
+    """Show what a switch would change."""
+    given = options(context)
+    with given.connect() as api:
+        diff = api.get(f"/v1/replays/{replay_id}/diff/")
+    if given.as_json:
+        print_json(diff)
+        return
+    rows = [_change("=", each["memory"], each["becomes"]["memory"]) for each in diff["changed"]]
+    rows += [_change("-", each["memory"], "") for each in diff["only_live"]]
+    rows += [_change("+", "", each["memory"]) for each in diff["only_replay"]]
+    rows += [_change("-", _relation(each), "") for each in diff["relations_removed"]]
+    rows += [_change("+", "", _relation(each)) for each in diff["relations_added"]]
+    print_table(rows, empty="A switch would change nothing.")
+    counts = diff["counts"]
+    print(f"{counts['same']} memories stay the same, {counts['edits_lost']} edits would be lost.")
+
+
+@app.command("switch")
+def switch_replay(
+    context: typer.Context,
+    replay_id: ReplayId,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Even if edits by people or events that failed are lost."),
+    ] = False,
+) -> None:
+    """Replace what the scope remembers with the replay. The old memories stay in the history."""
+    given = options(context)
+    with given.connect() as api:
+        replay = api.post(f"/v1/replays/{replay_id}/switch/", force=force)
+    _show([replay], replay, as_json=given.as_json)
+
+
+@app.command("discard")
+def discard_replay(context: typer.Context, replay_id: ReplayId) -> None:
+    """Drop a replay and everything it produced. Nothing else changes."""
+    given = options(context)
+    with given.connect() as api:
+        answer = api.delete(f"/v1/replays/{replay_id}/")
+    if given.as_json:
+        print_json(answer)
+    else:
+        print(answer["message"])
+
+
+def _show(replays: list[dict[str, Any]], answer: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        print_table([_row(replay) for replay in replays], empty="No replays.")
+
+
+def _row(replay: dict[str, Any]) -> dict[str, str]:
+    names = ("user_id", "agent_id", "app_id", "run_id")
+    scope = {name.removesuffix("_id"): replay[name] for name in names if replay[name]}
+    ended = replay["succeeded"] + replay["failed"]
+    return {
+        "id": replay["id"],
+        "status": replay["status"],
+        "scope": " ".join(f"{name}={value}" for name, value in scope.items()),
+        "events": f"{ended} of {replay['accepted']}",
+        "failed": str(replay["failed"]),
+        "behind": str(replay["behind"]),
+        "created": when(replay["created_at"]),
+    }
+
+
+def _change(sign: str, before: str, after: str) -> dict[str, str]:
+    return {"": sign, "before": before, "after": after}
+
+
+def _relation(edge: dict[str, str]) -> str:
+    return f"{edge['source']} {edge['relationship']} {edge['target']}"

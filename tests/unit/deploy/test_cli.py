@@ -1,0 +1,133 @@
+"""The `memlane` command without a stack: help, version, doctor, and the API's errors."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli import doctor
+from deploy.cli.app import app
+from deploy.cli.connection import Connection
+from deploy.cli.doctor import Verdict
+from deploy.stack import ports
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout
+from pipeline import __version__
+from pipeline.settings import ModelSettings, Settings
+
+PROMISED = (
+    *("up", "down", "status", "logs", "demo", "doctor", "reindex"),
+    *("keys list", "keys create", "keys revoke"),
+    *("events list", "events show", "events retry"),
+    *("replay start", "replay list", "replay show", "replay diff", "replay switch"),
+)
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("command", PROMISED)
+def test_every_command_explains_itself(command: str) -> None:
+    words = command.split()
+    line = rf"^│ {words[-1]} +[A-Z]\w+ "
+    assert re.search(line, invoke(*words[:-1], "--help"), re.MULTILINE)
+    assert f"Usage: memlane {command}" in invoke(*words, "-h")
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert invoke("--version") == f"memlane {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("some-id", "--user", "maya")])
+def test_a_retry_wants_an_id_or_a_filter_and_not_both(arguments: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, ["events", "retry", *arguments])
+    assert result.exit_code == 2
+    assert "at least one filter" in result.output
+
+
+# ── the API's errors ─────────────────────────────────────────────────────────────────────────────
+
+
+def answering(response: httpx.Response) -> Connection:
+    return Connection("http://api", "key", transport=httpx.MockTransport(lambda _: response))
+
+
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (httpx.Response(404, json={"error": "Event not found."}), "404: Event not found."),
+        (httpx.Response(502, text="<html>"), "502: Bad Gateway"),
+        (httpx.Response(500, json=["no object"]), "500: Internal Server Error"),
+    ],
+)
+def test_an_error_of_the_api_is_shown_as_it_says(response: httpx.Response, text: str) -> None:
+    with answering(response) as api, pytest.raises(StackError) as raised:
+        api.get("/v1/event/x/")
+    assert str(raised.value) == text
+
+
+def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
+    def refuse(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    with (
+        Connection("http://api:1", "key", transport=httpx.MockTransport(refuse)) as api,
+        pytest.raises(StackError, match=r"Nothing answers at http://api:1 .* up`, .* --url"),
+    ):
+        api.post("/v1/keys/", name="x")
+
+
+# ── doctor ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_new_machine_passes_every_check(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path / "new", port=ports.choose())
+    findings = doctor.examine(settings, Layout(settings.data_dir))
+    assert [(f.check, f.text) for f in findings if f.verdict is not Verdict.OK] == []
+    assert [f.check for f in findings] == [
+        *("python", "settings", "data", "stack", "port"),
+        *("database", "broker", "vectors", "llm", "embedder"),
+    ]
+    assert doctor.show(findings) == 0
+    assert not settings.data_dir.exists()
+
+
+def test_a_port_in_use_is_a_failure_that_names_its_setting() -> None:
+    with socket.create_server((ports.HOST, 0)) as server:
+        finding = doctor.check_port(server.getsockname()[1], running=False)
+    assert (finding.verdict, finding.advice) == (Verdict.FAIL, "set MEMLANE_PORT to another one")
+    assert doctor.show([finding]) == 1
+
+
+def test_a_data_directory_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    finding = doctor.check_data_dir(tmp_path / "file" / "data")
+    assert finding.verdict is Verdict.FAIL
+    assert "MEMLANE_DATA_DIR" in finding.advice
+
+
+def test_servers_and_models_that_settings_name_are_probed(tmp_path: Path) -> None:
+    nothing = f"127.0.0.1:{ports.choose()}"
+    settings = Settings.model_validate(
+        {
+            "data_dir": tmp_path,
+            "database_url": f"postgresql://me:a-secret@{nothing}/db",
+            "vectors": "qdrant",
+            "llm": ModelSettings(model="bogus/none"),
+            "embedder": ModelSettings(model="local/bogus"),
+        }
+    )
+    found = {f.check: f for f in doctor.examine(settings, Layout(tmp_path))}
+    failed = {name for name, f in found.items() if f.verdict is Verdict.FAIL}
+    assert failed >= {"database", "vectors", "llm", "embedder"}
+    assert found["database"].text.startswith(f"MEMLANE_DATABASE_URL ({nothing}): ")
+    assert all("a-secret" not in f.text + f.advice for f in found.values())
+    assert all(found[name].advice for name in failed)
