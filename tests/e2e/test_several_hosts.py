@@ -1,0 +1,127 @@
+"""API, workers and sweeper on several hosts, against external servers.
+
+What docs/howto/several-hosts.md describes. The commands are those of compose.yaml; the local
+stack's supervisor has no part in it.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import asyncpg
+import httpx
+
+from deploy.stack import ports
+from deploy.stack.servers import Chroma, Postgres, Redis
+from tests.support.hosts import Hosts, hosts
+from tests.support.stack import Client, Stack, wait_until
+
+BLOCKED = """
+SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)
+WHERE NOT granted AND relation = 'memories'::regclass
+"""
+
+
+async def test_hosts_share_the_work_and_any_worker_may_die(
+    tmp_path: Path, postgres: Postgres, redis: Redis, chroma: Chroma, database_url: str
+) -> None:
+    shared = {
+        "MEMLANE_DATABASE_URL": database_url,
+        "MEMLANE_BROKER_URL": redis.url.removesuffix("/0") + "/9",
+        "MEMLANE_CHROMA_URL": chroma.url,
+    }
+    with hosts(tmp_path, shared) as fleet:
+        admin = fleet.start("admin", "migrate")
+        assert await fleet.ended("admin") == 0, fleet.log("admin")
+        port = ports.choose()
+        fleet.start("web", "api", MEMLANE_PORT=str(port))
+        fleet.start("sweeper", "sweeper")
+        for worker in ("worker-1", "worker-2"):
+            await start_worker(fleet, worker)
+        async with Client(Stack(admin, port=port)) as client:
+            await wait_until(lambda: answers(client), within_s=60, what="an API that is ready")
+            first = await client.ended(await client.add("maya", "I live in Turku."))
+            assert first["status"] == "SUCCEEDED"
+            found = await client.search("maya", "Where does Maya live?")
+            assert "Turku" in found["results"][0]["memory"]
+            await a_worker_dies(fleet, client, database_url)
+            await a_worker_drains(fleet, client, database_url)
+        for host in ("web", "sweeper"):
+            fleet.send(host, signal.SIGTERM)
+        assert await fleet.ended("sweeper") == 0, fleet.log("sweeper")
+        # uvicorn ends by the signal itself, after its shutdown.
+        assert await fleet.ended("web") == -signal.SIGTERM, fleet.log("web")
+        assert "Application shutdown complete" in fleet.log("web")
+
+
+async def a_worker_dies(fleet: Hosts, client: Client, database_url: str) -> None:
+    """kill -9 in the middle of an event's commit: another host completes the event."""
+    async with memories_locked(database_url) as connection:
+        event_id = await client.add("kaj", "I own a canoe.")
+        host = await blocked_host(connection)
+        fleet.send(host, signal.SIGKILL)
+        assert await fleet.ended(host) == -signal.SIGKILL
+    event = await client.ended(event_id)
+    assert (event["status"], [row["event"] for row in event["results"]]) == ("SUCCEEDED", ["ADD"])
+    assert len(await client.memories("kaj")) == 1
+
+
+async def a_worker_drains(fleet: Hosts, client: Client, database_url: str) -> None:
+    """SIGTERM while the last worker commits: it finishes that stage, then exits; the next worker
+    completes the event.
+    """
+    async with memories_locked(database_url) as connection:
+        event_id = await client.add("ida", "I play the cello.")
+        host = await blocked_host(connection)
+        fleet.send(host, signal.SIGTERM)
+    assert await fleet.ended(host) == 0, fleet.log(host)
+    assert len(await client.memories("ida")) == 1
+    await start_worker(fleet, "worker-3")
+    assert (await client.ended(event_id))["status"] == "SUCCEEDED"
+    fleet.send("worker-3", signal.SIGTERM)
+    assert await fleet.ended("worker-3") == 0, fleet.log("worker-3")
+
+
+async def start_worker(fleet: Hosts, host: str) -> None:
+    place = fleet.start(host, "worker")
+
+    async def ready() -> bool:
+        return (place / "ready").exists()
+
+    await wait_until(ready, within_s=60, what=f"a ready worker on {host}")
+
+
+async def answers(client: Client) -> bool:
+    try:
+        return (await client.http.get("/readyz")).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@asynccontextmanager
+async def memories_locked(database_url: str) -> AsyncIterator[asyncpg.Connection]:
+    """Readers go on; whoever writes a memory waits until this ends."""
+    connection = await asyncpg.connect(database_url)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("LOCK TABLE memories IN EXCLUSIVE MODE")
+    try:
+        yield connection
+    finally:
+        await transaction.rollback()
+        await connection.close()
+
+
+async def blocked_host(connection: asyncpg.Connection) -> str:
+    """The host whose worker waits to write a memory."""
+    names: list[str] = []
+
+    async def blocked() -> bool:
+        names[:] = [row[0] for row in await connection.fetch(BLOCKED)]
+        return bool(names)
+
+    await wait_until(blocked, within_s=30, what="a worker that writes a memory")
+    return names[0].rpartition(" ")[2]

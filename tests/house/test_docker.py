@@ -1,0 +1,117 @@
+"""deploy/docker: services, commands and settings are ones that exist. No image is built here."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from importlib.metadata import version
+
+import pytest
+from pydantic import SecretStr
+
+from deploy.stack.programs import CHILD_ENVIRONMENT, PROGRAMS
+from pipeline.settings import Settings, known_names
+from tests.support.compose import FOLDER, example_values, services
+
+OURS = [service for service in services().values() if service.ours]
+# What compose.yaml reads besides settings.
+FOR_COMPOSE = {"POSTGRES_PASSWORD", "VALKEY_PASSWORD", "PUBLISHED_ADDRESS"}
+# Settings that hold a secret or name a model, and so concern every operator.
+MODELS = ("LLM", "EMBEDDER", "RERANKER")
+
+
+def test_the_services_are_the_processes_of_the_stack() -> None:
+    assert set(services()) == {
+        *("postgres", "valkey", "chroma"),
+        *("migrate", "api", "worker", "sweeper"),
+    }
+    assert {service.name for service in OURS} == {"migrate", "api", "worker", "sweeper"}
+    assert services()["worker"].raw["deploy"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("service", OURS, ids=lambda service: service.name)
+def test_a_service_runs_the_same_command_as_the_local_stack(service: object) -> None:
+    [found] = [one for one in OURS if one is service]
+    known = {argv[1]: argv for argv in PROGRAMS.values()}
+    assert importlib.util.find_spec(found.module) is not None
+    options = {word for word in found.command if word.startswith("--")}
+    assert options <= {word for word in known[found.module] if word.startswith("--")}
+
+
+@pytest.mark.parametrize("service", OURS, ids=lambda service: service.name)
+def test_a_service_sets_known_settings_only(service: object) -> None:
+    [found] = [one for one in OURS if one is service]
+    assert set(found.environment) <= known_names()
+    assert found.raw["env_file"] == ".env"
+
+
+def test_only_the_api_publishes_a_port_and_on_loopback_by_default() -> None:
+    published = {service.name: service.ports for service in services().values() if service.ports}
+    assert published == {"api": ("${PUBLISHED_ADDRESS:-127.0.0.1:8000}:8000",)}
+    assert example_values()["PUBLISHED_ADDRESS"] == "127.0.0.1:8000"
+
+
+def test_every_service_is_checked_and_kept_running() -> None:
+    for name, service in services().items():
+        if name == "migrate":
+            assert service.raw["restart"] == "no"
+            continue
+        assert service.raw["restart"] == "unless-stopped", name
+        assert service.raw["healthcheck"]["test"], name
+
+
+def test_what_keeps_data_has_a_volume() -> None:
+    for name in ("postgres", "valkey", "chroma", "migrate", "api"):
+        assert services()[name].raw["volumes"], name
+
+
+def test_chroma_is_the_version_that_the_tests_run() -> None:
+    assert services()["chroma"].raw["image"] == f"chromadb/chroma:{version('chromadb')}"
+
+
+def test_the_example_names_settings_that_exist_with_their_defaults() -> None:
+    values = example_values()
+    names = set(values) - FOR_COMPOSE
+    assert names <= known_names()
+    for name in names:
+        default: object = Settings.model_construct()
+        for part in name.removeprefix("MEMLANE_").lower().split("__"):
+            default = getattr(default, part)
+        if values[name]:
+            assert (
+                float(values[name]) == default if _is_number(default) else (values[name] == default)
+            ), name
+        else:
+            assert default in (None, ""), name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def test_the_example_has_every_secret_and_every_model() -> None:
+    given = set(example_values()) | set(services()["api"].environment)
+    secrets = {
+        f"MEMLANE_{name.upper()}"
+        for name, field in Settings.model_fields.items()
+        if SecretStr in getattr(field.annotation, "__args__", ())
+    }
+    models = {f"MEMLANE_{m}__{part}" for m in MODELS for part in ("MODEL", "API_BASE", "API_KEY")}
+    assert len(secrets) >= 4
+    assert secrets | models <= given
+
+
+def test_every_variable_that_compose_needs_is_in_the_example() -> None:
+    text = (FOLDER / "compose.yaml").read_text("utf-8")
+    needed = set(re.findall(r"\$\{([A-Z_]+)", text))
+    assert needed == FOR_COMPOSE <= set(example_values())
+
+
+def test_the_image_runs_as_a_user_and_with_the_stacks_environment() -> None:
+    text = (FOLDER / "Dockerfile").read_text("utf-8")
+    final = text.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER memlane$", final, re.MULTILINE)
+    for name, value in CHILD_ENVIRONMENT.items():
+        assert re.search(rf"\b{name}={value}\b", final), name
+    copied = set(re.findall(r"^COPY (\w+) \1$", text, re.MULTILINE))
+    assert copied == {"api", "workers", "pipeline", "deploy"}
