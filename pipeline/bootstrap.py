@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_minilm import MiniLM
-from pipeline.adapters.embedder_openai import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.model_rules import RulesModel
+from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
@@ -160,8 +160,10 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
         raise InvalidInput(f"{settings.model}: the only local model is {RULES}.")
     # Imported here: whoever runs on the built-in models never pays for LiteLLM.
     from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
+    from pipeline.adapters.llm_openai import OpenAIChat  # noqa: PLC0415
 
-    llm = LiteLLM(
+    client = OpenAIChat if _speaks_openai(settings) else LiteLLM
+    llm = client(
         settings.model,
         api_base=settings.api_base,
         api_key=_secret(settings.api_key),
@@ -185,7 +187,7 @@ def _uncached_embedder(settings: ModelSettings) -> Embedder:
         return MiniLM()
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local embedder is {MINILM}.")
-    if settings.model.startswith(OPENAI_COMPATIBLE) and (settings.api_base or settings.api_key):
+    if _speaks_openai(settings):
         return OpenAIEmbedder(
             settings.model,
             api_base=settings.api_base,
@@ -200,6 +202,14 @@ def _uncached_embedder(settings: ModelSettings) -> Embedder:
         api_key=_secret(settings.api_key),
         timeout_s=settings.timeout_s,
     )
+
+
+def _speaks_openai(settings: ModelSettings) -> bool:
+    """Whether to call the model straight over HTTP. Without a base and a key, LiteLLM takes both
+    from the environment.
+    """
+    given = settings.api_base or settings.api_key
+    return bool(given) and settings.model.startswith(OPENAI_COMPATIBLE)
 
 
 def build_reranker(settings: ModelSettings) -> Reranker | None:

@@ -71,6 +71,9 @@ class GuardedModel:
     ) -> Answer[Mapping[str, Any]]:
         return await self._guarded(lambda: self._model.distil(question, memories))
 
+    async def close(self) -> None:
+        await self._model.close()
+
     async def _guarded(self, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
         return await _call(self.name, self._cooldowns, ask, lambda answer: bool(answer.usage.calls))
 

@@ -54,6 +54,9 @@ class MeasuredModel:
     ) -> Answer[Mapping[str, Any]]:
         return await self._timed("distil", self._model.distil(question, memories))
 
+    async def close(self) -> None:
+        await self._model.close()
+
     async def _timed(self, task: str, answer: Awaitable[Answer[T]]) -> Answer[T]:
         with _measured(telemetry.model_seconds, telemetry.model_errors, self.name, task):
             return await answer

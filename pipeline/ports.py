@@ -86,6 +86,10 @@ class MemoryModel(Protocol):
         """An object of the question's shape from what the memories, oldest first, state."""
         ...
 
+    async def close(self) -> None:
+        """Release connections; nothing where there are none."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -109,6 +113,10 @@ class LLM(Protocol):
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
     ) -> Completion:
         """The model's text, asked to be one JSON object of `schema`. Errors: as MemoryModel."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections; nothing where there are none."""
         ...
 
 

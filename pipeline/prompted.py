@@ -132,6 +132,9 @@ class PromptedModel:
         )
         return await self._ask(prompt, shape, partial(filled, shape=shape))
 
+    async def close(self) -> None:
+        await self._llm.close()
+
     async def _ask(
         self,
         prompt: str,

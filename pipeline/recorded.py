@@ -89,6 +89,9 @@ class RecordedModel:
     ) -> Answer[Mapping[str, Any]]:
         raise MalformedAnswer("A replay repeats what was added, and puts no question again.")
 
+    async def close(self) -> None:
+        """No connections."""
+
     async def _recorded(self) -> Batch:
         """The batch as it was, with what its stages put out then."""
         there = self._batch.override.recorded

@@ -226,5 +226,6 @@ class Runtime:
     def close(self) -> None:
         for task in self._background:
             task.cancel()
+        self._loop.run(self._services.model.close())
         self._loop.run(self._stores.close())
         self._loop.close()

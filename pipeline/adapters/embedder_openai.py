@@ -12,34 +12,22 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-import aiohttp
 import numpy as np
 import orjson
 
-from pipeline.adapters.provider_calls import (
-    DEFAULT_RETRY,
-    PASSING_STATUSES,
-    RetryPolicy,
-    Throttled,
-    retried,
-    retry_after_s,
-)
+from pipeline.adapters.openai_http import OpenAIHttp, Response
+from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy, retried
 from pipeline.errors import ModelRejected, ModelUnavailable
 from pipeline.ports import Vector
 
-PROVIDER = "openai/"
-OPENAI_BASE = "https://api.openai.com/v1"
 # Servers behind this API differ: Cohere takes 96 texts a request, Gemini 100, OpenAI 2,048.
 # Source: https://docs.cohere.com/reference/embed, https://ai.google.dev/api/embeddings
 BATCH = 96
 CONNECTIONS = 64
-# Idle connections are closed before a load balancer does it (60 s is the shortest common limit).
-KEEPALIVE_S = 30.0
 _REFUSALS_OF_A_PARAMETER = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
@@ -56,8 +44,9 @@ class OpenAIEmbedder:
         retry: RetryPolicy = DEFAULT_RETRY,
     ) -> None:
         self._model = model
-        self._url = (api_base or OPENAI_BASE).rstrip("/") + "/embeddings"
-        self._key = api_key
+        self._http = OpenAIHttp(
+            model, "/embeddings", api_base=api_base, api_key=api_key, connections=CONNECTIONS
+        )
         self._timeout_s = timeout_s
         self._retry = retry
         self._format = "base64"
@@ -80,17 +69,7 @@ class OpenAIEmbedder:
         return vectors
 
     async def close(self) -> None:
-        if "_http" in vars(self):
-            await self._http.close()
-
-    @cached_property
-    def _http(self) -> aiohttp.ClientSession:
-        """Made at the first request: a session belongs to the loop that runs then."""
-        headers = {"content-type": "application/json"}
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
-        connector = aiohttp.TCPConnector(limit=CONNECTIONS, keepalive_timeout=KEEPALIVE_S)
-        return aiohttp.ClientSession(connector=connector, headers=headers)
+        await self._http.close()
 
     async def _batch(self, texts: Sequence[str]) -> list[Vector]:
         async def once(limit_s: float) -> Any:
@@ -107,54 +86,30 @@ class OpenAIEmbedder:
         return vectors
 
     async def _post(self, texts: Sequence[str], limit_s: float) -> Any:
-        status, headers, content = await self._send(texts, limit_s)
-        if status in _REFUSALS_OF_A_PARAMETER and self._format == "base64" and _about(content):
+        response = await self._send(texts, limit_s)
+        refused = response.status in _REFUSALS_OF_A_PARAMETER
+        if refused and self._format == "base64" and _about(response.content):
             self._format = "float"
-            status, headers, content = await self._send(texts, limit_s)
-        if status != HTTPStatus.OK:
-            raise _refusal(self._model, status, headers)
+            response = await self._send(texts, limit_s)
+        if response.status != HTTPStatus.OK:
+            raise self._http.error(response)
         try:
-            return orjson.loads(content)
+            return orjson.loads(response.content)
         except orjson.JSONDecodeError:
             raise ModelUnavailable(f"{self._model}: the answer is not JSON") from None
 
-    async def _send(
-        self, texts: Sequence[str], limit_s: float
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def _send(self, texts: Sequence[str], limit_s: float) -> Response:
         body = {
-            "model": self._model.removeprefix(PROVIDER),
+            "model": self._http.remote_model,
             "input": [text or " " for text in texts],  # OpenAI refuses an empty string
             "encoding_format": self._format,
         }
-        timeout = aiohttp.ClientTimeout(total=limit_s)
-        try:
-            async with self._http.post(
-                self._url, data=orjson.dumps(body), timeout=timeout, allow_redirects=False
-            ) as response:
-                content = await response.read()
-        except TimeoutError:
-            raise ModelUnavailable(f"{self._model}: no answer within {limit_s:g} s") from None
-        except aiohttp.ClientError as error:
-            raise ModelUnavailable(f"{self._model}: {type(error).__name__}") from None
-        lower = {name.lower(): value for name, value in response.headers.items()}
-        return response.status, lower, content
+        return await self._http.post(body, limit_s=limit_s)
 
 
 def _about(content: bytes) -> bool:
     """Whether a refusal names the format of the vectors."""
     return b"encoding_format" in content or b"base64" in content
-
-
-def _refusal(
-    model: str, status: int, headers: Mapping[str, str]
-) -> ModelUnavailable | ModelRejected:
-    """The error by what helps. It names the status only: a body may repeat the texts."""
-    text = f"{model}: HTTP {status}"
-    if status == HTTPStatus.TOO_MANY_REQUESTS:
-        return Throttled(text, retry_after_s=retry_after_s(headers))
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in PASSING_STATUSES:
-        return ModelUnavailable(text, retry_after_s=retry_after_s(headers))
-    return ModelRejected(text)
 
 
 def _floats(embedding: str | Sequence[float]) -> Vector:

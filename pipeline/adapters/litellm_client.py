@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from pipeline.adapters.llm_json import rejection
 from pipeline.adapters.provider_calls import (
     PASSING_STATUSES,
     RetryPolicy,
@@ -41,12 +42,6 @@ _ENVIRONMENT = {
 _LOADING = threading.Lock()
 # They quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
 _TALKATIVE = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")
-_ABOUT_FORMAT = re.compile(
-    r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar", re.IGNORECASE
-)
-_ABOUT_LIMIT = re.compile(
-    r"max_?(completion_|output_|new_)?tokens|context.?(length|window)", re.IGNORECASE
-)
 # LiteLLM reports as HTTP 500 what no retry mends: a key that was never given, and a provider that
 # does not do what it is asked for.
 _NO_KEY = re.compile(
@@ -54,14 +49,6 @@ _NO_KEY = re.compile(
     re.IGNORECASE,
 )
 _CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
-
-
-class FormatRefused(ModelRejected):
-    """The provider does not take this kind of `response_format`; a plainer one may do."""
-
-
-class LimitRefused(ModelRejected):
-    """The provider does not take this `max_tokens`, alone or beside this prompt."""
 
 
 class LiteLLMClient:
@@ -130,15 +117,7 @@ def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected
         return Throttled(told, retry_after_s=retry_after_s(_headers(error)))
     if status is None or status >= 500 or status in PASSING_STATUSES:
         return ModelUnavailable(told, retry_after_s=retry_after_s(_headers(error)))
-    return _rejection(status, str(error))(told)
-
-
-def _rejection(status: int, text: str) -> type[ModelRejected]:
-    if status in (400, 422) and _ABOUT_FORMAT.search(text):
-        return FormatRefused
-    if status in (400, 422) and _ABOUT_LIMIT.search(text):
-        return LimitRefused
-    return ModelRejected
+    return rejection(status, str(error))(told)
 
 
 def _headers(error: Exception) -> Mapping[str, str]:

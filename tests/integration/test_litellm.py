@@ -1,4 +1,7 @@
-"""The real LiteLLM against the stand-in: what seconds can mend is mended, the rest has a name."""
+"""Both clients for chat against the stand-in: what seconds can mend is mended, the rest has a name.
+
+`Direct` speaks HTTP itself, `LiteLLM` is the real one.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
@@ -18,8 +21,11 @@ import pytest
 from structlog.testing import capture_logs
 from tenacity import wait_none
 
-from pipeline.adapters.litellm_client import LimitRefused, LiteLLMClient, load, translated
-from pipeline.adapters.llm_litellm import MAX_TOKENS, LiteLLM
+from pipeline.adapters.litellm_client import load, translated
+from pipeline.adapters.llm_json import MAX_TOKENS, JsonLLM, LimitRefused
+from pipeline.adapters.llm_litellm import LiteLLM
+from pipeline.adapters.llm_openai import OpenAIChat
+from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RetryPolicy, retry_after_s
 from pipeline.domain import (
     Instructions,
@@ -53,12 +59,29 @@ async def server() -> AsyncIterator[LLMServer]:
         yield running
 
 
+Build = Callable[..., JsonLLM]
+
+
+@pytest.fixture(params=[LiteLLM, OpenAIChat], ids=["litellm", "direct"])
+async def build(request: pytest.FixtureRequest) -> AsyncIterator[Build]:
+    """Builds the client under test, and closes what it built."""
+    built: list[JsonLLM] = []
+
+    def build(model: str, **options: Any) -> JsonLLM:
+        built.append(request.param(model, **{"retry": AT_ONCE, **options}))
+        return built[-1]
+
+    yield build
+    for llm in built:
+        await llm.close()
+
+
 @pytest.fixture
-def llm(server: LLMServer) -> LiteLLM:
-    return LiteLLM("openai/stand-in", api_base=server.base_url, api_key=KEY, retry=AT_ONCE)
+def llm(server: LLMServer, build: Build) -> JsonLLM:
+    return build("openai/stand-in", api_base=server.base_url, api_key=KEY)
 
 
-async def ask(llm: LiteLLM) -> Completion:
+async def ask(llm: JsonLLM) -> Completion:
     return await llm.complete([ChatTurn("user", SAID)], schema_name="facts", schema=SCHEMA)
 
 
@@ -70,7 +93,7 @@ def said(content: str = SAID) -> ExtractionRequest:
 # ── the conversation, end to end ─────────────────────────────────────────────────────────────────
 
 
-async def test_facts_are_extracted_decided_and_related(server: LLMServer, llm: LiteLLM):
+async def test_facts_are_extracted_decided_and_related(server: LLMServer, llm: JsonLLM):
     model = PromptedModel(llm)
     extracted = await model.extract(said())
     assert any("Rome" in fact.text for fact in extracted.value)
@@ -85,7 +108,7 @@ async def test_facts_are_extracted_decided_and_related(server: LLMServer, llm: L
     assert [server.count(kind) for kind in ("extract", "decide", "relate")] == [1, 1, 1]
 
 
-async def test_a_repeated_fact_is_a_noop_on_what_was_stored(llm: LiteLLM):
+async def test_a_repeated_fact_is_a_noop_on_what_was_stored(llm: JsonLLM):
     model = PromptedModel(llm)
     facts = (await model.extract(said())).value
     stored = [Neighbour(UUID(int=n), fact.text, 1.0) for n, fact in enumerate(facts, start=1)]
@@ -94,15 +117,15 @@ async def test_a_repeated_fact_is_a_noop_on_what_was_stored(llm: LiteLLM):
     assert [d.memory_id for d in decided] == [neighbour.memory_id for neighbour in stored]
 
 
-async def test_usage_is_counted_and_an_unknown_price_is_none(llm: LiteLLM):
+async def test_usage_is_counted_and_an_unknown_price_is_none(llm: JsonLLM):
     usage = (await ask(llm)).usage
     assert (usage.model, usage.calls, usage.cost_usd) == ("openai/stand-in", 1, None)
     assert usage.prompt_tokens > 0
     assert usage.completion_tokens > 0
 
 
-async def test_a_known_price_is_told(server: LLMServer):
-    llm = LiteLLM("openai/gpt-4o-mini", api_base=server.base_url, retry=AT_ONCE)
+async def test_a_known_price_is_told(server: LLMServer, build: Build):
+    llm = build("openai/gpt-4o-mini", api_base=server.base_url)
     usage = (await ask(llm)).usage
     assert usage.cost_usd == pytest.approx(
         usage.prompt_tokens * 0.15e-6 + usage.completion_tokens * 0.6e-6
@@ -113,21 +136,21 @@ async def test_a_known_price_is_told(server: LLMServer):
 
 
 @pytest.mark.parametrize("do", ["429", "500", "close"])
-async def test_a_passing_fault_is_tried_again(server: LLMServer, llm: LiteLLM, do: Do):
+async def test_a_passing_fault_is_tried_again(server: LLMServer, llm: JsonLLM, do: Do):
     server.on("any", do, times=2, retry_after_s=0)
     await ask(llm)
     assert len(server.calls) == 3
 
 
 @pytest.mark.parametrize("do", ["429", "500", "close"])
-async def test_three_tries_and_no_more(server: LLMServer, llm: LiteLLM, do: Do):
+async def test_three_tries_and_no_more(server: LLMServer, llm: JsonLLM, do: Do):
     server.on("any", do, retry_after_s=0)
     with pytest.raises(ModelUnavailable):
         await ask(llm)
     assert len(server.calls) == 3
 
 
-async def test_the_wait_a_provider_asks_for_is_kept(server: LLMServer, llm: LiteLLM):
+async def test_the_wait_a_provider_asks_for_is_kept(server: LLMServer, llm: JsonLLM):
     server.on("any", "429", times=1, retry_after_s=0.2)
     began = asyncio.get_running_loop().time()
     await ask(llm)
@@ -136,7 +159,7 @@ async def test_the_wait_a_provider_asks_for_is_kept(server: LLMServer, llm: Lite
 
 @pytest.mark.parametrize("wait", [None, 11])
 async def test_a_429_without_a_short_wait_is_the_ledgers_to_wait_for(
-    server: LLMServer, llm: LiteLLM, wait: float | None
+    server: LLMServer, llm: JsonLLM, wait: float | None
 ):
     server.on("any", "429", retry_after_s=wait)
     with pytest.raises(ModelUnavailable) as caught:
@@ -145,44 +168,35 @@ async def test_a_429_without_a_short_wait_is_the_ledgers_to_wait_for(
     assert len(server.calls) == 1
 
 
-async def test_a_hanging_server_is_given_up(server: LLMServer):
+async def test_a_hanging_server_is_given_up(server: LLMServer, build: Build):
     server.on("any", "hang")
-    llm = LiteLLM("openai/x", api_base=server.base_url, retry=AT_ONCE, timeout_s=0.2)
+    llm = build("openai/x", api_base=server.base_url, timeout_s=0.2)
     with pytest.raises(ModelUnavailable):
         await ask(llm)
     assert len(server.calls) == 3
 
 
-async def test_no_further_try_begins_after_the_total(server: LLMServer):
+async def test_no_further_try_begins_after_the_total(server: LLMServer, build: Build):
     server.on("any", "hang")
     once = RetryPolicy(wait=wait_none(), total_s=0.1)
-    llm = LiteLLM("openai/x", api_base=server.base_url, retry=once, timeout_s=0.2)
+    llm = build("openai/x", api_base=server.base_url, retry=once, timeout_s=0.2)
     with pytest.raises(ModelUnavailable):
         await ask(llm)
     assert len(server.calls) == 1
 
 
-async def test_nobody_listens():
-    llm = LiteLLM("openai/x", api_base="http://127.0.0.1:1/v1", retry=AT_ONCE)
+async def test_nobody_listens(build: Build):
+    llm = build("openai/x", api_base="http://127.0.0.1:1/v1")
     with pytest.raises(ModelUnavailable):
         await ask(llm)
 
 
 async def test_the_length_of_an_answer_is_limited_where_the_server_lets_it(
-    llm: LiteLLM, monkeypatch: pytest.MonkeyPatch
+    server: LLMServer, llm: JsonLLM
 ):
-    limits: list[int | None] = []
-    call = LiteLLMClient.call
-
-    async def refuse(self: LiteLLMClient, function: str, **arguments: Any) -> Any:
-        limits.append(arguments.get("max_tokens"))
-        if "max_tokens" in arguments:
-            raise LimitRefused("HTTP 400")
-        return await call(self, function, **arguments)
-
-    monkeypatch.setattr(LiteLLMClient, "call", refuse)
+    server.on("any", "refuse_limit")
     assert (await ask(llm)).text
-    assert limits == [MAX_TOKENS, None]
+    assert [call.max_tokens for call in server.calls] == [MAX_TOKENS, None]
 
 
 @pytest.mark.parametrize(
@@ -197,11 +211,44 @@ def test_a_refused_limit_is_known_by_its_text(text: str):
 
 
 @pytest.mark.parametrize("do", ["400", "401"])
-async def test_a_refusal_is_final(server: LLMServer, llm: LiteLLM, do: Do):
+async def test_a_refusal_is_final(server: LLMServer, llm: JsonLLM, do: Do):
     server.on("any", do)
     with pytest.raises(ModelRejected, match=f"HTTP {do}"):
         await ask(llm)
-    assert len(server.calls) == 1
+    asked_through_litellm_too = do == "400" and isinstance(llm, OpenAIChat)
+    assert len(server.calls) == (2 if asked_through_litellm_too else 1)
+
+
+@pytest.mark.parametrize("do", ["400", "think", "parts"])
+async def test_what_the_direct_client_does_not_understand_goes_through_litellm_from_then_on(
+    server: LLMServer, build: Build, do: Do
+):
+    server.on("any", do, times=1)
+    llm = build("openai/stand-in", api_base=server.base_url)
+    if isinstance(llm, LiteLLM):
+        server.rules.clear()
+    first = await ask(llm)
+    assert first.text.startswith("{")
+    assert (await ask(llm)).text == first.text
+    agents = [call.headers["user-agent"].partition("/")[0] for call in server.calls]
+    direct = isinstance(llm, OpenAIChat)
+    assert agents == ["Python", "AsyncOpenAI", "AsyncOpenAI"] if direct else ["AsyncOpenAI"] * 2
+
+
+async def test_both_clients_tell_the_same_price(server: LLMServer):
+    """Of cached tokens, too, which cost less."""
+    details = {"prompt_tokens_details": {"cached_tokens": 1_000}}
+    server.usage = {
+        "prompt_tokens": 1_500,
+        "completion_tokens": 70,
+        "total_tokens": 1_570,
+    } | details
+    options: Any = {"api_base": server.base_url, "retry": AT_ONCE}
+    direct = OpenAIChat("openai/gpt-4o-mini", **options)
+    paid = [(await ask(llm)).usage for llm in (direct, LiteLLM("openai/gpt-4o-mini", **options))]
+    await direct.close()
+    assert paid[0] == paid[1]
+    assert paid[0].cost_usd == pytest.approx(500 * 0.15e-6 + 1_000 * 0.075e-6 + 70 * 0.6e-6)
 
 
 async def test_an_unknown_provider_is_rejected():
@@ -216,16 +263,16 @@ async def test_a_key_that_was_never_given_is_rejected(monkeypatch: pytest.Monkey
 
 
 async def test_only_the_given_key_goes_to_a_given_base(
-    server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    server: LLMServer, build: Build, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    await ask(LiteLLM("openai/x", api_base=server.base_url, retry=AT_ONCE))
+    await ask(build("openai/x", api_base=server.base_url))
     assert KEY not in server.calls[0].headers["authorization"]
 
 
 @pytest.mark.parametrize("do", ["400", "401", "429", "500"])
 async def test_no_error_or_log_tells_the_key_or_what_was_said(
-    server: LLMServer, llm: LiteLLM, do: Do, caplog: pytest.LogCaptureFixture
+    server: LLMServer, llm: JsonLLM, do: Do, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
     server.on("any", do, retry_after_s=0)  # the stand-in's errors repeat what was said
@@ -239,13 +286,13 @@ async def test_no_error_or_log_tells_the_key_or_what_was_said(
 # ── the form of the answer ───────────────────────────────────────────────────────────────────────
 
 
-async def test_an_unknown_model_is_asked_for_a_schema(server: LLMServer, llm: LiteLLM):
+async def test_an_unknown_model_is_asked_for_a_schema(server: LLMServer, llm: JsonLLM):
     await ask(llm)
     assert server.calls[0].response_format == "json_schema"
 
 
-async def test_a_model_known_to_take_no_schema_is_asked_for_json(server: LLMServer):
-    llm = LiteLLM("openai/gpt-3.5-turbo", api_base=server.base_url, retry=AT_ONCE)
+async def test_a_model_known_to_take_no_schema_is_asked_for_json(server: LLMServer, build: Build):
+    llm = build("openai/gpt-3.5-turbo", api_base=server.base_url)
     await ask(llm)
     assert server.calls[0].response_format == "json_object"
 
@@ -258,7 +305,7 @@ async def test_a_model_known_to_take_no_schema_is_asked_for_json(server: LLMServ
     ],
 )
 async def test_a_refused_format_is_remembered(
-    server: LLMServer, llm: LiteLLM, refused: list[str], tried: list[str | None]
+    server: LLMServer, llm: JsonLLM, refused: list[str], tried: list[str | None]
 ):
     server.on("any", "refuse_format", formats=refused)
     await ask(llm)
@@ -266,7 +313,7 @@ async def test_a_refused_format_is_remembered(
     assert [call.response_format for call in server.calls] == tried
 
 
-async def test_a_malformed_answer_is_repaired(server: LLMServer, llm: LiteLLM):
+async def test_a_malformed_answer_is_repaired(server: LLMServer, llm: JsonLLM):
     server.on("extract", "malformed", times=1)
     answer = await PromptedModel(llm).extract(said())
     assert answer.usage.calls == 2
@@ -275,17 +322,31 @@ async def test_a_malformed_answer_is_repaired(server: LLMServer, llm: LiteLLM):
 
 
 @pytest.mark.parametrize("do", ["malformed", "truncated"])
-async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm: LiteLLM, do: Do):
+async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm: JsonLLM, do: Do):
     server.on("any", do)
     with pytest.raises(MalformedAnswer):
         await PromptedModel(llm).extract(said())
     assert len(server.calls) == 2
 
 
+async def test_the_direct_client_uses_the_proxy_of_the_environment(
+    server: LLMServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.port}")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    base = "http://provider.invalid/v1"
+    http = OpenAIHttp("openai/x", "/embeddings", api_base=base, api_key=None, connections=1)
+    response = await http.post({"input": "tea"}, limit_s=10)
+    await http.close()
+    assert response.status == 200
+    assert server.count("embed") == 1
+
+
 # ── the client and the stand-in themselves ───────────────────────────────────────────────────────
 
 
-async def test_many_calls_share_one_loop(server: LLMServer, llm: LiteLLM):
+async def test_many_calls_share_one_loop(server: LLMServer, llm: JsonLLM):
     await asyncio.to_thread(load)
     answers = await asyncio.gather(*(ask(llm) for _ in range(50)))
     assert len(answers) == len(server.calls) == 50
@@ -306,7 +367,7 @@ def test_retry_after_may_be_a_date():
 
 def test_importing_the_adapters_is_cheap():
     code = (
-        "import sys, pipeline.adapters.llm_litellm, pipeline.adapters.embedder_litellm,"
+        "import sys, pipeline.adapters.llm_openai, pipeline.adapters.embedder_litellm,"
         " pipeline.adapters.embedder_minilm;"
         "print(sorted({'litellm', 'openai', 'onnxruntime'} & sys.modules.keys()))"
     )

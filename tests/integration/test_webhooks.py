@@ -123,6 +123,9 @@ class Mute:
 
     decide = relate = distil = extract
 
+    async def close(self) -> None:
+        """No connections."""
+
 
 async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
     service: Service, receiver: Receiver

@@ -45,6 +45,9 @@ Do = Literal[
     "hang",
     "close",
     "refuse_format",
+    "refuse_limit",
+    "think",
+    "parts",
     "refuse_base64",
     "floats",
 ]
@@ -81,6 +84,7 @@ class Call:
     response_format: str | None
     headers: Mapping[str, str]
     encoding_format: str | None = None
+    max_tokens: int | None = None
     at_s: float = field(default_factory=time.monotonic)
 
 
@@ -115,6 +119,8 @@ class LLMServer:
         seed: int = 0,
     ) -> None:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        # The usage that every chat answer names, where a test sets it.
+        self.usage: dict[str, Any] | None = None
         # Tokens of the answers given, as they were told.
         self.billed: Counter[str] = Counter()
         self.answered = 0
@@ -212,7 +218,8 @@ class LLMServer:
             if (reply := await _misbehave(rule, call, reader)) is not None:
                 return reply
         reply = await behave(request.body, call)
-        self.billed.update(reply.body["usage"])
+        used: Mapping[str, Any] = reply.body["usage"]
+        self.billed.update({name: n for name, n in used.items() if isinstance(n, int)})
         self.answered += 1
         return _spoiled(reply, {rule.do for rule in rules})
 
@@ -227,7 +234,8 @@ class LLMServer:
 
     async def _chat(self, body: Any, call: Call) -> Reply:
         text = await self._answers(call.kind, body["messages"][-1]["content"])
-        return Reply(_completion(text, "stop", call))
+        completion = _completion(text, "stop", call)
+        return Reply(completion | {"usage": self.usage} if self.usage else completion)
 
     async def _embed(self, body: Any, call: Call) -> Reply:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
@@ -265,6 +273,8 @@ async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Re
             return _error(int(rule.do), f"scripted; you said: {call.prompt[-80:]}", headers)
         case "refuse_format" if call.response_format in rule.formats:
             return _error(400, f"response_format type {call.response_format} is not supported")
+        case "refuse_limit" if call.max_tokens:
+            return _error(400, "'max_tokens' is too large for this model")
         case "refuse_base64" if call.encoding_format == "base64":
             return _error(400, "encoding_format must be float")
     return None
@@ -279,8 +289,17 @@ def _spoiled(reply: Reply, done: set[Do]) -> Reply:
     if not isinstance(reply.body, dict) or "choices" not in reply.body:
         return reply
     choice = reply.body["choices"][0]
+    _rewrite(choice, done)
+    return reply
+
+
+def _rewrite(choice: dict[str, Any], done: set[Do]) -> None:
     if "malformed" in done:
         choice["message"]["content"] = 'I would say: {"result": "that depends"}'
+    if "think" in done:
+        choice["message"]["content"] = f"<think>Well.</think>{choice['message']['content']}"
+    if "parts" in done:
+        choice["message"]["content"] = [{"type": "text", "text": choice["message"]["content"]}]
     if "filtered" in done:
         choice["message"]["content"] = ""
         choice["finish_reason"] = "content_filter"
@@ -288,7 +307,6 @@ def _spoiled(reply: Reply, done: set[Do]) -> Reply:
         content = choice["message"]["content"]
         choice["message"]["content"] = content[: len(content) // 2 + 1]
         choice["finish_reason"] = "length"
-    return reply
 
 
 def _call(request: Request) -> Call:
@@ -302,6 +320,7 @@ def _call(request: Request) -> Call:
         response_format=(body.get("response_format") or {}).get("type"),
         headers=request.headers,
         encoding_format=body.get("encoding_format"),
+        max_tokens=body.get("max_tokens"),
     )
 
 

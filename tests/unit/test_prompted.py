@@ -61,6 +61,9 @@ class ScriptedLLM:
         usage = Usage(self.name, 1, prompt_tokens=100, completion_tokens=10, cost_usd=0.5)
         return Completion(self._answers.pop(0), usage)
 
+    async def close(self) -> None:
+        """No connections."""
+
 
 def message(content: str, role: Role = Role.USER, *, event: int = 0, at: int = 0) -> SourcedMessage:
     return SourcedMessage(Source(event, at), Message(role, content), SAID_AT)

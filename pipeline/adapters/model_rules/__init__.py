@@ -90,6 +90,9 @@ class RulesModel:
         """The object filled by words alone; its instructions are for language models."""
         return Answer(await self._run(False, lambda: fill(question, memories)), USAGE)
 
+    async def close(self) -> None:
+        """No connections."""
+
     async def _run(self, inline: bool, answer: Callable[[], T]) -> T:
         """`answer()`, off the event loop where it takes long."""
         if inline:
