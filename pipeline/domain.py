@@ -321,7 +321,8 @@ class Event:
 class Wake:
     """What a hint says: this lane, as of this fence, has this stage to do.
 
-    `at_once`: a caller waits for the event, so the worker goes on without a message in between.
+    `at_once`: the worker goes on without a message in between, because a caller waits for the
+    event, or because the stage takes less CPU than a message.
     """
 
     lane_id: UUID

@@ -1,7 +1,7 @@
 """From accepted to settled: the only code that drives the lane state machine.
 
     accept ──► run_stage(extract) ──► run_stage(retrieve) ──► … ──► settle
-                     │ each: claim ─► stage ─► finish (one commit) ─► the next hint
+                     │ each: claim ─► stage ─► finish (one commit) ─► the next hint, or `at_once`
 
 A stage that cannot go on has five ways out: it waits (somebody else's outage), its batch is halved
 (one of several events breaks it), its event fails (with a code), its lane is lost (a younger
@@ -81,6 +81,9 @@ REFUSED_FOR_CONTENT = ("22", "23", "54")
 OUT_OF_TIME = ("57014", "55P03")
 # Enough for an estimate; the models' own count is in the receipt.
 CHARACTERS_PER_TOKEN = 4
+# Stages of a few milliseconds, which follow the stage before them in the same task: a message costs
+# more than they do.
+ASK_NO_MODEL = (StageName.RETRIEVE, StageName.APPLY)
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
 
 
@@ -285,7 +288,8 @@ async def _advance(activation: Activation, batch: Batch, services: Services) -> 
             log.info("decisions_outdated")
             return await services.ledger.lanes.reconsider(activation)
         if wake is not None:
-            return replace(wake, at_once=not batch.options.infer)
+            quick = wake.stage in ASK_NO_MODEL or not batch.options.infer
+            return replace(wake, at_once=quick)
     return await _settle(activation, batch, _success(batch), services)
 
 

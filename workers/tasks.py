@@ -1,4 +1,7 @@
-"""One task a stage, all alike: read the hint and begin its stage, which publishes the next hint.
+"""The tasks, one a stage and all alike: read the hint, begin its stage, publish the next hint.
+
+Each stage that asks a language model has a task of its own. Retrieve and apply take a few
+milliseconds and follow the stage before them in its task; each is claimed and committed alone.
 
 The next hint stands in the queue this one came from: which one is decided where lanes wake.
 

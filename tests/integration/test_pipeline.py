@@ -407,3 +407,18 @@ async def search_all(engine: Engine, text: str) -> Found:
         embedder=services.embedder,
         index=services.index,
     )
+
+
+async def test_only_a_stage_that_asks_a_language_model_needs_a_message(engine: Engine) -> None:
+    for text in ("I live in Rome.", "I live in Paris now."):
+        await engine.add(text)
+        following = []
+        while engine.hints.waiting:
+            following.append(await engine.step())
+    at_once = {wake.stage: wake.at_once for wake in following if wake is not None}
+    assert at_once == {
+        StageName.RETRIEVE: True,
+        StageName.CONSOLIDATE: False,
+        StageName.APPLY: True,
+        StageName.RELATE: False,
+    }
