@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement
 
 from pipeline import telemetry
 from pipeline.domain import FailureCode, Message, Status, Wake
 from pipeline.errors import StoreUnavailable
+from pipeline.filters import EventFilter
 from pipeline.ingest import estimated_tokens
 from pipeline.ledger import Ledger
 from pipeline.ledger.recourse import Edit, Replayed
@@ -68,18 +68,17 @@ async def replay_graph(
 
 async def replay_all(
     project_id: UUID,
-    where: ColumnElement[bool],
+    wanted: EventFilter,
     *,
-    graph: bool = False,
     ledger: Ledger,
     dispatcher: Dispatcher,
 ) -> Sequence[UUID]:
-    """Try again the matching events of a project that have ended without success, oldest first; or
-    those whose graph has, for their `graph` alone.
+    """Replay the matching failed events of a project, oldest first; with `wanted.graph_failed`,
+    their graph alone.
 
-    Returns their ids, about MOST_REPLAYS at most: who gets that many asks again.
+    Returns their ids, MOST_REPLAYS at most: call again as long as it returns that many.
     """
-    replayed = await ledger.recourse.replay_all(where, limit=MOST_REPLAYS, graph=graph)
+    replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)
     return replayed.event_ids
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from pipeline.domain import FailureCode
 from pipeline.errors import InvalidInput
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
@@ -385,6 +386,22 @@ def period(start: object, end: object) -> dict[str, datetime]:
         if re.fullmatch(r"\d{4}-\d\d-\d\d", str(end)):
             found["lte"] += timedelta(days=1, microseconds=-1)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Conditions on events, all of which must hold; an empty value is no condition.
+
+    `created`: bounds as `period` returns them. `graph_failed`: only events whose graph can be
+    replayed.
+    """
+
+    scope_ids: Mapping[str, str] = field(default_factory=dict)
+    kinds: Sequence[str] = ()
+    statuses: Sequence[str] = ()
+    created: Mapping[str, datetime] = field(default_factory=dict)
+    code: FailureCode | None = None
+    graph_failed: bool = False
 
 
 def _uuid(value: object) -> UUID:

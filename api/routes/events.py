@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
-from sqlalchemy import ColumnElement, and_
 
 from api import shapes
 from api.deps import Caller, Given
@@ -21,9 +19,7 @@ from api.strict_json import StrictJson
 from pipeline import events as use_cases
 from pipeline.domain import EventType, FailureCode, Status
 from pipeline.errors import InvalidInput
-from pipeline.filters import ENTITY_IDS, period
-from pipeline.ledger.filtering import one_of
-from pipeline.ledger.schema import events, lanes
+from pipeline.filters import ENTITY_IDS, EventFilter, period
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
@@ -79,15 +75,16 @@ async def list_events(
     between.
     """
     ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
-    where = and_(
-        events.c.project_id == project.id,
-        *(lanes.c[name] == value for name, value in ids.items() if value),
-        *([one_of(events.c.event_type, kinds(event_type))] if event_type else []),
-        *([one_of(events.c.status, statuses(status))] if status else []),
-        *between(start_date, end_date),
+    wanted = EventFilter(
+        {name: value for name, value in ids.items() if value},
+        kinds=kinds(event_type) if event_type else (),
+        statuses=statuses(status) if status else (),
+        created=period(start_date, end_date),
     )
-    found, count = await api.stores.ledger.events.page(where, limit=page.limit, offset=page.offset)
-    return page.envelope([shapes.event(one) for one in found], count, http)
+    events, count = await api.stores.ledger.events.page(
+        project.id, wanted, limit=page.limit, offset=page.offset
+    )
+    return page.envelope([shapes.event(event) for event in events], count, http)
 
 
 @router.post("/v1/event/{event_id}/cancel/")
@@ -128,19 +125,20 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
     Cancelled events only come back where `code` is CANCELLED. With `stage` "relate", those that
     SUCCEEDED with `graph_status` FAILED, for their graph alone.
     """
-    asked = request.model_dump()
-    where = and_(
-        events.c.project_id == project.id,
-        *(lanes.c[name] == asked[name] for name in ENTITY_IDS if asked[name]),
-        *between(request.start_date, request.end_date),
-        *([events.c.failure_code == request.code] if request.code else []),
-        *_ended_badly(request),
+    given = request.model_dump()
+    cancelled = request.code is FailureCode.CANCELLED
+    ended = Status.CANCELLED if cancelled else Status.FAILED
+    wanted = EventFilter(
+        {name: given[name] for name in ENTITY_IDS if given[name]},
+        statuses=() if request.stage else (ended,),
+        created=period(request.start_date, request.end_date),
+        code=request.code,
+        graph_failed=request.stage is not None,
     )
-    graph = request.stage is not None
     ids = await use_cases.replay_all(
-        project.id, where, graph=graph, ledger=api.stores.ledger, dispatcher=api.dispatcher
+        project.id, wanted, ledger=api.stores.ledger, dispatcher=api.dispatcher
     )
-    return {"replayed": len(ids), "event_ids": [str(one) for one in ids]}
+    return {"replayed": len(ids), "event_ids": [str(event_id) for event_id in ids]}
 
 
 @router.post("/v1/event/{event_id}/undo/")
@@ -166,13 +164,6 @@ async def undo(
     return shapes.undone(identity, undone)
 
 
-def _ended_badly(asked: ReplayManyRequest) -> list[ColumnElement[bool]]:
-    if asked.stage:
-        return [events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None)]
-    cancelled = asked.code is FailureCode.CANCELLED
-    return [events.c.status == (Status.CANCELLED if cancelled else Status.FAILED)]
-
-
 def statuses(value: str) -> list[str]:
     """The ledger's words for a client's: FAILED includes CANCELLED."""
     asked = _words("status", value, list(Status))
@@ -189,15 +180,6 @@ def _words(name: str, value: str, known: list[str]) -> list[str]:
     if not set(asked) <= set(known):
         raise InvalidInput(f"{name} is one of {', '.join(known)}.")
     return asked
-
-
-def between(start: str | None, end: str | None) -> list[ColumnElement[bool]]:
-    at = period(start, end)
-    return [
-        compare(events.c.created_at, at[bound])
-        for bound, compare in (("gte", operator.ge), ("lte", operator.le))
-        if bound in at
-    ]
 
 
 def uuid(value: str) -> UUID:

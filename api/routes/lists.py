@@ -18,7 +18,6 @@ from api.strict_json import StrictJson
 from pipeline.errors import InvalidInput
 from pipeline.filters import Filter
 from pipeline.ledger.events import FINAL
-from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.owners import KINDS
 from pipeline.ledger.projects import Project
 
@@ -139,13 +138,10 @@ async def list_of(
 async def _rows(
     request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
 ) -> tuple[list[dict[str, Any]], int]:
-    where = matches(project.id, tree)
-    if not request.show_expired:
-        where = where & unexpired()
-    found, count = await api.stores.ledger.memories.page(
-        where, limit=page.limit, offset=page.offset
+    memories, count = await api.stores.ledger.memories.page(
+        project.id, tree, expired=request.show_expired, limit=page.limit, offset=page.offset
     )
-    return [shapes.only(shapes.memory(one), request.fields) for one in found], count
+    return [shapes.only(shapes.memory(memory), request.fields) for memory in memories], count
 
 
 def _page(request: ListRequest, number: int | None, size: int | None) -> Page:

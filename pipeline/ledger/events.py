@@ -28,12 +28,13 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Outcome, Scope, Status
 from pipeline.errors import NotFound
+from pipeline.filters import EventFilter
 from pipeline.ledger.cost_tables import event_costs
 from pipeline.ledger.costs import Paid, nano_usd
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filtering import among, lanes_with
+from pipeline.ledger.filtering import among, events_matching, lanes_with
 from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
@@ -149,9 +150,10 @@ class Events:
         return views[0]
 
     async def page(
-        self, where: ColumnElement[bool], *, limit: int, offset: int
+        self, project_id: UUID, wanted: EventFilter, *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
-        """Newest first, in excerpts, and how many match: see count_near."""
+        """Events newest first, as excerpts, and the number that match: see count_near."""
+        where = events_matching(project_id, wanted)
         matching = select(events.c.id).join(lanes).where(where)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         return await self._views(where, limit=limit, offset=offset, whole=False), count

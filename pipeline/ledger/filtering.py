@@ -9,6 +9,7 @@ A null is never equal: `ne` includes it.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -40,6 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import TypeEngine
 
+from pipeline.domain import Status
 from pipeline.filters import (
     ANY,
     LISTED,
@@ -48,11 +50,12 @@ from pipeline.filters import (
     TIMES,
     AllOf,
     AnyOf,
+    EventFilter,
     Filter,
     Not,
     Test,
 )
-from pipeline.ledger.schema import lanes, memories
+from pipeline.ledger.schema import events, lanes, memories
 
 # The parameter of every condition: whose project is looked into.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
@@ -113,6 +116,21 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
     of parameters would end at 32,767.
     """
     return column == any_(literal(list(ids), ARRAY(Uuid)))
+
+
+def events_matching(project_id: UUID, wanted: EventFilter) -> ColumnElement[bool]:
+    """The filter on `events JOIN lanes`, inside one project."""
+    bounds = {"gte": operator.ge, "lte": operator.le}
+    graph_failed = and_(events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None))
+    return and_(
+        events.c.project_id == project_id,
+        *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
+        *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
+        *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
+        *(bounds[name](events.c.created_at, moment) for name, moment in wanted.created.items()),
+        *([events.c.failure_code == wanted.code] if wanted.code else []),
+        *([graph_failed] if wanted.graph_failed else []),
+    )
 
 
 def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
@@ -244,10 +262,10 @@ def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
 
 
 def _compared(
-    operator: str, held: ColumnElement[Any], value: ColumnElement[Any]
+    comparison: str, held: ColumnElement[Any], value: ColumnElement[Any]
 ) -> ColumnElement[bool]:
     """Numbers with numbers, strings with strings by code points; of two types neither is less."""
-    compare = COMPARISONS[operator]
+    compare = COMPARISONS[comparison]
     kind = func.jsonb_typeof(value)
     strings = compare(collate(_as_text(held), "C"), _as_text(value))
     by_kind = case((kind == "number", compare(held, value)), else_=strings)

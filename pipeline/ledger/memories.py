@@ -14,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ColumnElement,
     Executable,
     Integer,
     Row,
@@ -28,8 +27,9 @@ from sqlalchemy import (
 
 from pipeline.domain import Scope
 from pipeline.errors import NotFound
+from pipeline.filters import Filter
 from pipeline.ledger.changes import Memory, Write, text_hash
-from pipeline.ledger.filtering import among
+from pipeline.ledger.filtering import among, matches, unexpired
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, memories, memory_history, messages, shadows
@@ -184,10 +184,15 @@ class Memories(Projected):
         return as_memory(rows[0])
 
     async def page(
-        self, where: ColumnElement[bool], *, limit: int, offset: int
+        self, project_id: UUID, tree: Filter, *, expired: bool, limit: int, offset: int
     ) -> tuple[list[Memory], int]:
-        """Current memories that match, newest first, and how many match in all."""
-        current = and_(memories.c.state == "ACTIVE", where)
+        """Current memories of the project that match, newest first, and the number of all matches.
+
+        `expired`: include memories past their expiration date.
+        """
+        current = and_(memories.c.state == "ACTIVE", matches(project_id, tree))
+        if not expired:
+            current = and_(current, unexpired())
         query = (
             select(memories)
             .where(current)

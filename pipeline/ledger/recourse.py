@@ -25,9 +25,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline import lexical
 from pipeline.domain import Message, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
+from pipeline.filters import EventFilter
 from pipeline.ledger.batches import omission_rows
 from pipeline.ledger.events import NO_SUCH_EVENT
-from pipeline.ledger.filtering import among
+from pipeline.ledger.filtering import among, events_matching
 from pipeline.ledger.schema import events, lanes, messages, turn_vectors
 from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import owe_again, owe_anew
@@ -108,16 +109,15 @@ class Recourse:
                 raise Conflict("What this event put out is not kept any more: add it again.")
             return _replayed(rows)
 
-    async def replay_all(
-        self, where: ColumnElement[bool], *, limit: int, graph: bool = False
-    ) -> Replayed:
-        """Put the oldest of the matching ended events back, each at its lane's tail, in order; for
-        their graph alone where `graph` says so.
+    async def replay_all(self, project_id: UUID, wanted: EventFilter, *, limit: int) -> Replayed:
+        """Put the oldest matching events back at the tails of their lanes, in order.
+
+        With `wanted.graph_failed`, replay their graph alone.
         """
         chosen = (
             select(events.c.id)
             .join(lanes)
-            .where(where)
+            .where(events_matching(project_id, wanted))
             .order_by(events.c.created_at, events.c.id)
             .limit(limit)
         )
@@ -128,7 +128,7 @@ class Recourse:
             await _hold_lanes(connection, events.c.id.in_(ids))
             # Now that nothing moves: those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
-            if graph:
+            if wanted.graph_failed:
                 return _replayed(await self._requeue_graph(connection, ids))
             return _replayed(await self._requeue(connection, ids, Edit()))
 

@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from pipeline.domain import Batch, Question
 from pipeline.filters import parse, require_scope
-from pipeline.ledger.filtering import matches, unexpired
 from pipeline.ledger.memories import Memories
 from pipeline.outputs import Extracted, dump
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
 
-# What one call can read: the newest so many.
+# Maximum number of memories passed to one model call.
 MOST = 500
 
 
 async def answer(
     batch: Batch, question: Question, *, model: MemoryModel, memories: Memories
 ) -> Finished:
-    where = matches(batch.scope.project_id, require_scope(parse(question.filters)))
-    found, count = await memories.page(where & unexpired(), limit=MOST, offset=0)
-    distilled = await model.distil(question, [memory.text for memory in reversed(found)])
-    extracted = Extracted((), _note(len(found), count), dict(distilled.value))
+    tree = require_scope(parse(question.filters))
+    newest, count = await memories.page(
+        batch.scope.project_id, tree, expired=False, limit=MOST, offset=0
+    )
+    distilled = await model.distil(question, [memory.text for memory in reversed(newest)])
+    extracted = Extracted((), _note(len(newest), count), dict(distilled.value))
     return Finished(dump(extracted), next_stage=None, usage=distilled.usage)
 
 

@@ -18,6 +18,7 @@ from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain import AddOptions, Message, Role, Scope, StageName, Status
 from pipeline.errors import Conflict, StoreUnavailable
+from pipeline.filters import EventFilter
 from pipeline.ingest import accept
 from pipeline.ledger import Ledger
 from pipeline.ledger.erasure import Whose, erasures
@@ -307,8 +308,8 @@ async def test_what_is_said_after_an_erasure_begins_anew(engine: Engine) -> None
     view = await engine.event(again)
     assert (view.status, view.scope) == ("SUCCEEDED", Scope(engine.project.id, user_id=MAYA.id))
     assert await engine.texts(MAYA.id) == ["User likes rye bread"]
-    hers = lanes.c.user_id == MAYA.id
-    mine, count = await engine.ledger.events.page(hers, limit=10, offset=0)
+    hers = EventFilter({"user_id": MAYA.id})
+    mine, count = await engine.ledger.events.page(engine.project.id, hers, limit=10, offset=0)
     assert ([e.id for e in mine], count) == (
         [again],
         1,

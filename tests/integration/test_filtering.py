@@ -11,8 +11,9 @@ from sqlalchemy import insert, select
 
 from pipeline.domain import Scope
 from pipeline.filters import parse
+from pipeline.ledger.changes import Memory
 from pipeline.ledger.direct import Direct, _numbered
-from pipeline.ledger.filtering import matches, matching, shape
+from pipeline.ledger.filtering import matching, shape
 from pipeline.ledger.passages import LARGEST_KEPT, Where, _placed, _ranked
 from pipeline.ledger.schema import memories
 from tests.support.engine import Engine
@@ -120,10 +121,15 @@ FOUND: dict[str, tuple[Any, str]] = {
 }
 
 
+async def page(furnished: Engine, asked: Any) -> tuple[list[Memory], int]:
+    return await furnished.ledger.memories.page(
+        furnished.project.id, parse(asked), expired=True, limit=10, offset=0
+    )
+
+
 @pytest.mark.parametrize(("asked", "names"), FOUND.values(), ids=FOUND.keys())
 async def test_a_filter_finds(furnished: Engine, asked: Any, names: str) -> None:
-    where = matches(furnished.project.id, parse(asked))
-    found, count = await furnished.ledger.memories.page(where, limit=10, offset=0)
+    found, count = await page(furnished, asked)
     assert {one.text.split()[0].casefold() for one in found} == set(names.split())
     assert count == len(found)
 
@@ -149,12 +155,9 @@ def test_filters_that_differ_in_values_alone_have_one_shape() -> None:
 
 
 async def test_memory_ids_find_only_those(furnished: Engine) -> None:
-    ids = await furnished.ledger.memories.page(
-        matches(furnished.project.id, parse({"user_id": "maya"})), limit=10, offset=0
-    )
+    ids = await page(furnished, {"user_id": "maya"})
     asked = {"memory_ids": [str(one.id) for one in ids[0]], "agent_id": "bot"}
-    where = matches(furnished.project.id, parse(asked))
-    [found], _ = await furnished.ledger.memories.page(where, limit=10, offset=0)
+    [found], _ = await page(furnished, asked)
     assert found.text == "rum"
 
 

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain import Scope
 from pipeline.errors import NotFound
+from pipeline.filters import EventFilter
 from pipeline.ledger import counting
-from pipeline.ledger.filtering import one_of
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.schema import events, lanes, memories
 from pipeline.ledger.sql import statement
@@ -116,9 +116,9 @@ async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Eng
         await connection.execute(
             update(events).where(events.c.id.in_(one.scalar_subquery())).values(values)
         )
-    where = (events.c.project_id == engine.project.id) & one_of(events.c.status, ["FAILED"])
+    failed = EventFilter(statuses=["FAILED"])
     with recorded(ledger.engine) as statements:
-        found, count = await ledger.events.page(where, limit=10, offset=0)
+        found, count = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
     assert (len(found), count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 50
 

@@ -28,7 +28,6 @@ from pipeline.errors import ModelRejected, StoreUnavailable
 from pipeline.filters import parse
 from pipeline.ledger.changes import Memory, Write
 from pipeline.ledger.editing import Edit
-from pipeline.ledger.filtering import matches
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Hit, Query, search
 from tests.support.engine import Engine
@@ -349,9 +348,10 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     await engine.add("I like chess.", options=AddOptions(metadata={"trip": "oslo"}))
     await engine.drain()
 
-    async def texts(value: object, project: object = None) -> int:
-        where = matches(project or engine.project.id, parse(value))  # type: ignore[arg-type]
-        return (await engine.ledger.memories.page(where, limit=10, offset=0))[1]
+    async def texts(value: object, project: UUID | None = None) -> int:
+        project_id, tree = project or engine.project.id, parse(value)
+        page = engine.ledger.memories.page
+        return (await page(project_id, tree, expired=True, limit=10, offset=0))[1]
 
     maya = {"user_id": "maya"}
     assert await texts(maya | {"metadata": {"trip": "lisbon"}}) == 1
