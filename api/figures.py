@@ -11,7 +11,7 @@ import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
-from pipeline.domain import Status
+from pipeline.domain import ProjectId, Status
 from pipeline.ledger.books import Accounts, Books
 
 log = structlog.get_logger()
@@ -30,7 +30,7 @@ class Figures:
         self._read_at = -kept_s
         self._searches: Counter[UUID] = Counter()
 
-    def searched(self, project_id: UUID) -> None:
+    def searched(self, project_id: ProjectId) -> None:
         """Count a search; it is written down before figures are read and at the end."""
         self._searches[project_id] += 1
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.admission import Limits, Load, admit
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.errors import Overloaded
 from pipeline.ledger.load import LoadView
 
@@ -47,7 +47,7 @@ class Gate:
             telemetry.adds_refused.labels("server" if error.everybody else "caller").inc()
             raise
 
-    def woken(self, project_id: UUID) -> int:
+    def woken(self, project_id: ProjectId) -> int:
         """How many lanes of this project are busy, the one just woken included.
 
         Those woken since the last look count too: a crowd comes within a second.

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from pipeline.context import assemble
-from pipeline.domain import Scope, Status
+from pipeline.domain import ProjectId, Scope, Status
 from pipeline.explanation import MEANING, Explained
 from pipeline.fusion import Score
 from pipeline.ledger.books import Accounts
@@ -115,7 +115,7 @@ def registered(found: Owner, project: Project) -> dict[str, Any]:
     }
 
 
-def number(project_id: UUID, kind: str, owner_id: str) -> int:
+def number(project_id: ProjectId, kind: str, owner_id: str) -> int:
     """A number that stands for an entity: 48 bits of a hash, exact in every JSON reader."""
     key = f"{project_id}:{kind}:{owner_id}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=6).digest(), "big")

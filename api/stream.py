@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 
 from api import shapes
 from api.watch import EventWatch
+from pipeline.domain import ProjectId
 from pipeline.ledger.events import Events
 
 # Proxies close what has been silent for half a minute or a minute.
@@ -21,7 +22,7 @@ _JSON: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
 
 async def live(
-    project_id: UUID,
+    project_id: ProjectId,
     event_id: UUID,
     *,
     events: Events,

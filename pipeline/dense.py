@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from uuid import UUID
 
 import structlog
 
+from pipeline.domain import ProjectId
 from pipeline.errors import TransientError
 from pipeline.filters import Filter, covers, of_pins_only
 from pipeline.ledger import Ledger
@@ -53,7 +53,7 @@ class Near:
 class Asked:
     """`least`: cosines below it do not count; `enough`: how many above it are needed."""
 
-    project_id: UUID
+    project_id: ProjectId
     tree: Filter
     where: Where
     vector: Vector

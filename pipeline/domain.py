@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NewType, TypeVar
 from uuid import UUID, uuid5
 
 # Namespace of every derived id: the same event and ordinal give the same id on every retry.
@@ -79,11 +79,22 @@ class FailureCode(StrEnum):
     INTERNAL = "INTERNAL"
 
 
+ProjectId = NewType("ProjectId", UUID)
+"""The tenant: a project id that comes from an API key or from a row of the ledger.
+
+A store takes this type and no plain UUID, so a query without a tenant, or with another id in its
+place, does not type-check. tests/house lists the few places that make one.
+"""
+
+OrganizationId = NewType("OrganizationId", UUID)
+"""The organization of an authenticated API key, or of a row of the ledger."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Whose memories: the unit of ordering. One scope has one lane."""
 
-    project_id: UUID
+    project_id: ProjectId
     user_id: str | None = None
     agent_id: str | None = None
     app_id: str | None = None

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import structlog
 
+from pipeline.domain import OrganizationId, ProjectId
 from pipeline.ledger.erasure import Erasures, Whose
 from pipeline.ledger.projects import Project
 from pipeline.ledger.removal import Removal
@@ -22,7 +23,7 @@ from pipeline.vectors import VectorIndex
 log = structlog.get_logger()
 
 
-async def erase(project_id: UUID, whose: Whose, *, erasures: Erasures) -> UUID:
+async def erase(project_id: ProjectId, whose: Whose, *, erasures: Erasures) -> UUID:
     """Erase every scope that carries this id. Returns the event; its vectors follow within seconds.
 
     To erase what was never there, or is no more, is no error: the receipt's counts are zeros.
@@ -42,7 +43,7 @@ async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> N
 
 
 async def remove_organization(
-    organization_id: UUID, *, removal: Removal, index: VectorIndex
+    organization_id: OrganizationId, *, removal: Removal, index: VectorIndex
 ) -> None:
     """Take away an organization whose projects are all empty. Safe to be begun again at any point.
 

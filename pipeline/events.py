@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain import FailureCode, Message, Status, Wake
+from pipeline.domain import FailureCode, Message, ProjectId, Status, Wake
 from pipeline.errors import StoreUnavailable
 from pipeline.filters import EventFilter
 from pipeline.ingest import estimated_tokens
@@ -25,7 +25,7 @@ MOST_REPLAYS = 1_000
 
 
 async def cancel(
-    project_id: UUID, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
+    project_id: ProjectId, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
 ) -> None:
     """End an event that has had no effect yet; its lane goes on with what is behind it.
 
@@ -38,7 +38,7 @@ async def cancel(
 
 
 async def replay(
-    project_id: UUID,
+    project_id: ProjectId,
     event_id: UUID,
     *,
     messages: Sequence[Message] = (),
@@ -56,7 +56,7 @@ async def replay(
 
 
 async def replay_graph(
-    project_id: UUID, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
+    project_id: ProjectId, event_id: UUID, *, ledger: Ledger, dispatcher: Dispatcher
 ) -> None:
     """Relate again what an event stored, where that is all that failed.
 
@@ -67,7 +67,7 @@ async def replay_graph(
 
 
 async def replay_all(
-    project_id: UUID,
+    project_id: ProjectId,
     wanted: EventFilter,
     *,
     ledger: Ledger,
@@ -84,7 +84,7 @@ async def replay_all(
 
 
 async def undo(
-    project_id: UUID,
+    project_id: ProjectId,
     event_id: UUID,
     *,
     force: bool,
@@ -115,12 +115,12 @@ async def undo(
     return undone
 
 
-def _tell(replayed: Replayed, project_id: UUID, dispatcher: Dispatcher) -> None:
+def _tell(replayed: Replayed, project_id: ProjectId, dispatcher: Dispatcher) -> None:
     telemetry.events_replayed.inc(len(replayed.event_ids))
     log.info("events_replayed", count=len(replayed.event_ids))
     _kick(replayed.wakes, project_id, dispatcher)
 
 
-def _kick(wakes: Iterable[Wake], project_id: UUID, dispatcher: Dispatcher) -> None:
+def _kick(wakes: Iterable[Wake], project_id: ProjectId, dispatcher: Dispatcher) -> None:
     for wake in wakes:
         dispatcher.kick(wake, project_id)

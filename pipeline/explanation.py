@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
+from pipeline.domain import ProjectId
 from pipeline.fusion import Score
 from pipeline.ledger import Ledger
 from pipeline.ledger.passages import Where
@@ -74,7 +75,7 @@ NEXT = 10
 
 
 async def explain(
-    project_id: UUID, ids: Sequence[UUID] | None, ranking: Ranking, ledger: Ledger
+    project_id: ProjectId, ids: Sequence[UUID] | None, ranking: Ranking, ledger: Ledger
 ) -> list[Explained]:
     """What became of these memories or turns; without ids, of the best that did not come back."""
     if ids is None:
@@ -102,7 +103,7 @@ def _explained(
 
 
 async def _why_none(
-    project_id: UUID, ids: Sequence[UUID], ranking: Ranking, ledger: Ledger
+    project_id: ProjectId, ids: Sequence[UUID], ranking: Ranking, ledger: Ledger
 ) -> dict[UUID, Verdict]:
     """Of ids that are no candidates."""
     current = {memory.id for memory in await ledger.memories.active(project_id, ids)}

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
-from uuid import UUID
 
 from pipeline.domain import (
     Answer,
@@ -15,6 +14,7 @@ from pipeline.domain import (
     GraphChanges,
     Instructions,
     Neighbour,
+    ProjectId,
     Question,
     StoredRelation,
 )
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 LONGEST_CAUSE = 300
 PROBED = f" (one call probes it every {PROBE_EVERY.total_seconds():.0f} s)"
-_project: ContextVar[UUID | None] = ContextVar("_project", default=None)
+_project: ContextVar[ProjectId | None] = ContextVar("_project", default=None)
 
 
 @contextmanager
-def on_behalf_of(project_id: UUID) -> Iterator[None]:
+def on_behalf_of(project_id: ProjectId) -> Iterator[None]:
     """Calls inside are made for this project: its failures alone stop no other."""
     token = _project.set(project_id)
     try:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from pipeline.domain import ProjectId
 from pipeline.errors import StoreUnavailable
 from pipeline.ledger import Ledger
 from pipeline.ledger.changes import Memory
@@ -23,7 +24,7 @@ AT_ONCE = 500
 
 
 async def edit(
-    project_id: UUID,
+    project_id: ProjectId,
     edits: Sequence[Edit],
     *,
     ledger: Ledger,
@@ -42,7 +43,7 @@ async def edit(
 
 
 async def retire(
-    project_id: UUID, memory_ids: Sequence[UUID], *, ledger: Ledger, index: VectorIndex
+    project_id: ProjectId, memory_ids: Sequence[UUID], *, ledger: Ledger, index: VectorIndex
 ) -> None:
     """Delete these memories, all or none; their history stays."""
     await ledger.editing.retire(project_id, memory_ids)
@@ -50,7 +51,12 @@ async def retire(
 
 
 async def clear(
-    project_id: UUID, asked: Asked, *, ledger: Ledger, index: VectorIndex, dispatcher: Dispatcher
+    project_id: ProjectId,
+    asked: Asked,
+    *,
+    ledger: Ledger,
+    index: VectorIndex,
+    dispatcher: Dispatcher,
 ) -> UUID:
     """Delete all that matches. Returns the event that did it; by then it has succeeded."""
     cleared = await ledger.clearing.clear(project_id, asked)

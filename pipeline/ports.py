@@ -21,6 +21,7 @@ from pipeline.domain import (
     Instructions,
     Message,
     Neighbour,
+    ProjectId,
     Question,
     SourcedMessage,
     StoredRelation,
@@ -241,7 +242,7 @@ class WebhookSender(Protocol):
 class Dispatcher(Protocol):
     """Hints to workers. A lost hint costs time, never an event: the ledger knows what is due."""
 
-    def kick(self, wake: Wake, project_id: UUID) -> None:
+    def kick(self, wake: Wake, project_id: ProjectId) -> None:
         """Publish the task of a lane's next stage, in fairness to the lanes of other projects.
 
         Never raises, never blocks for long.

@@ -80,8 +80,7 @@ class RecordedModel:
         saved = _saved(await self._recorded(), Related)
         if saved.detail is not None:
             raise MalformedAnswer(f"The recorded graph failed as well: {saved.detail}")
-        lane_id = self._batch.scope.lane_id
-        ended = await self._ledger.recordings.same_relations(lane_id, saved.changes.ended)
+        ended = await self._ledger.recordings.same_relations(self._batch.scope, saved.changes.ended)
         return Answer(replace(saved.changes, ended=tuple(ended)), COST)
 
     async def distil(

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain import Scope, Wake
+from pipeline.domain import ProjectId, Scope, Wake
 from pipeline.errors import Conflict, StoreUnavailable
 from pipeline.ledger import Ledger
 from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish
@@ -36,7 +36,7 @@ async def begin(
 
 
 async def switch(
-    project_id: UUID,
+    project_id: ProjectId,
     shadow_id: UUID,
     *,
     force: bool,
@@ -79,7 +79,9 @@ async def switch(
     return switched
 
 
-async def discard(project_id: UUID, shadow_id: UUID, *, ledger: Ledger, index: VectorIndex) -> None:
+async def discard(
+    project_id: ProjectId, shadow_id: UUID, *, ledger: Ledger, index: VectorIndex
+) -> None:
     """Drop the shadow and all that is in it; the scope stays as it is.
 
     Errors: NotFound; Conflict once it was switched on; StoreUnavailable while its vectors cannot
@@ -107,7 +109,7 @@ async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
         await index.catch_up(ids[start : start + AT_ONCE])
 
 
-def _kick(wake: Wake | None, project_id: UUID, dispatcher: Dispatcher) -> None:
+def _kick(wake: Wake | None, project_id: ProjectId, dispatcher: Dispatcher) -> None:
     """Wake a shadow's lane among those of its own project, and not as an idle tenant's."""
     if wake is not None:
         dispatcher.kick(wake, project_id)

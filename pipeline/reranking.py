@@ -41,7 +41,9 @@ async def rerank(
     if reranker is None:
         return Outcome(ranking, reason=NOT_CONFIGURED)
     shown = ranking.selection.near(ranking.order, ranking.scores)
-    read = await passages.read(shown[: looked_at(ranking.selection.top_k)])
+    read = await passages.read(
+        ranking.where.project_id, shown[: looked_at(ranking.selection.top_k)]
+    )
     keys = [key for key in shown if key in read]
     try:
         said = await reranker.rerank(question, [told(read[key]) for key in keys])

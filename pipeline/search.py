@@ -23,7 +23,7 @@ import structlog
 from pipeline import lexical, timeframes
 from pipeline.calibration import IDENTITY, Scale
 from pipeline.dense import Asked, Meaning, Near, is_short, nearest, widened
-from pipeline.domain import FailureCode
+from pipeline.domain import FailureCode, ProjectId
 from pipeline.errors import Overloaded, TransientError
 from pipeline.explanation import Explained, Ranking, explain
 from pipeline.filters import Filter, pinned
@@ -118,7 +118,7 @@ class Found:
 
 
 async def search(
-    project_id: UUID,
+    project_id: ProjectId,
     query: Query,
     *,
     ledger: Ledger,
@@ -146,7 +146,7 @@ async def search(
 
 
 async def _search(
-    project_id: UUID, query: Query, vector: Vector, near: Near, reranker: Reranker | None
+    project_id: ProjectId, query: Query, vector: Vector, near: Near, reranker: Reranker | None
 ) -> Found:
     ledger, ids = near.ledger, pinned(query.filter)
     # Counted before anything is read: none pending means that nothing is missing below.
@@ -173,7 +173,7 @@ async def _search(
 
 
 async def _rank(
-    project_id: UUID, query: Query, vector: Vector, near: Near
+    project_id: ProjectId, query: Query, vector: Vector, near: Near
 ) -> tuple[Ranking, Meaning]:
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
@@ -206,8 +206,8 @@ async def _rank(
 
 async def _read(query: Query, ranking: Ranking, ledger: Ledger) -> list[Hit]:
     best = ranking.best()
-    read = await ledger.passages.read(best)
-    around = await ledger.passages.around(best, turns=query.around)
+    read = await ledger.passages.read(ranking.where.project_id, best)
+    around = await ledger.passages.around(ranking.where.project_id, best, turns=query.around)
     return [Hit(read[key], ranking.scores[key], around.get(key, ())) for key in best if key in read]
 
 
@@ -223,7 +223,7 @@ def _recency(at: datetime, now: datetime) -> float:
     return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
 
 
-async def _vector(project_id: UUID, text: str, embedder: Embedder, limit_s: float) -> Vector:
+async def _vector(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
     """Empty where the model does not answer; a remote one has `limit_s`."""
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):

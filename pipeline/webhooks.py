@@ -29,6 +29,7 @@ import structlog
 
 from pipeline import telemetry
 from pipeline.addresses import is_public, literal
+from pipeline.domain import ProjectId
 from pipeline.errors import InvalidInput, Unanswered, Undeliverable
 from pipeline.ledger.webhooks import Try, Verdict, Webhook, Webhooks
 from pipeline.ports import WebhookSender
@@ -57,7 +58,7 @@ GONE = 410
 
 
 async def create(
-    project_id: UUID,
+    project_id: ProjectId,
     *,
     name: str,
     url: str,

@@ -7,14 +7,13 @@ import threading
 from collections.abc import Callable, Mapping
 from queue import Full, Queue
 from typing import Any
-from uuid import UUID
 
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
-from pipeline.domain import Wake
+from pipeline.domain import ProjectId, Wake
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.queues import QUEUES, queue_of
@@ -130,16 +129,20 @@ class FairDispatcher:
     lanes, this one included.
     """
 
-    def __init__(self, dispatcher: BackgroundDispatcher, *, woken: Callable[[UUID], int]) -> None:
+    def __init__(
+        self, dispatcher: BackgroundDispatcher, *, woken: Callable[[ProjectId], int]
+    ) -> None:
         self._dispatcher = dispatcher
         self._woken = woken
         self.close = dispatcher.close
 
-    def kick(self, wake: Wake, project_id: UUID) -> None:
+    def kick(self, wake: Wake, project_id: ProjectId) -> None:
         self._dispatcher.kick(wake, queue_of(self._woken(project_id)))
 
 
-def background_dispatcher(settings: Settings, *, woken: Callable[[UUID], int]) -> FairDispatcher:
+def background_dispatcher(
+    settings: Settings, *, woken: Callable[[ProjectId], int]
+) -> FairDispatcher:
     """For the API, which may know no more of the workers than this."""
     publisher = CeleryDispatcher(make_app(settings))
     return FairDispatcher(BackgroundDispatcher(publisher), woken=woken)

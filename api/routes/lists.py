@@ -128,7 +128,7 @@ async def list_of(
         raise InvalidInput("Invalid entity type")
     request = ListRequest(filters={KINDS[entity_type]: {"eq": entity_id}})
     rows, count = await _rows(request, request.tree(), page, api, project)
-    inputs = await api.stores.ledger.histories.inputs([UUID(row["id"]) for row in rows])
+    inputs = await api.stores.ledger.histories.inputs(project.id, [UUID(row["id"]) for row in rows])
     for row in rows:
         source = inputs.get(UUID(row["id"]))
         row |= {"input": [source] if source else [], "is_updated": row["version"] > 1}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
@@ -20,7 +19,7 @@ from api.tenants import (
     ProjectUpdateRequest,
 )
 from pipeline import erasure
-from pipeline.domain import Access
+from pipeline.domain import Access, ProjectId
 from pipeline.errors import Forbidden, InvalidInput
 from pipeline.ledger.projects import ProjectView
 
@@ -222,7 +221,7 @@ async def _views(api: Api, admin: Administration) -> Sequence[ProjectView]:
     return await api.stores.ledger.projects.views(admin.project.organization_id, only)
 
 
-async def _visible(api: Api, admin: Administration) -> list[UUID]:
+async def _visible(api: Api, admin: Administration) -> list[ProjectId]:
     return [view.id for view in await _views(api, admin)]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import EventType, StageName
+from pipeline.domain import EventType, ProjectId, StageName
 from pipeline.errors import NotFound
 from pipeline.ledger.filtering import one_of
 from pipeline.ledger.schema import events, stage_runs
@@ -22,7 +22,7 @@ class Answers:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def of(self, project_id: UUID, event_id: UUID) -> dict[str, Any]:
+    async def of(self, project_id: ProjectId, event_id: UUID) -> dict[str, Any]:
         """What the stage put out; empty as long as it has put nothing out."""
         query = (
             select(stage_runs.c.output["answer"])
@@ -37,7 +37,7 @@ class Answers:
             return dict(await connection.scalar(query) or {})
 
     async def export(
-        self, project_id: UUID, *, event_id: UUID | None, filters: Mapping[str, Any]
+        self, project_id: ProjectId, *, event_id: UUID | None, filters: Mapping[str, Any]
     ) -> UUID:
         """The export of that id, or the newest of exactly these filters. Errors: NotFound."""
         asked: ColumnElement[Any] = events.c.options["question"]["filters"]

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Float, Select, Subquery, cast, delete, func, insert, select, text, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, Status
+from pipeline.domain import EventType, ProjectId, Status
 from pipeline.ledger.schema import book_entries, books, events
 from pipeline.ledger.sql import statement
 
@@ -51,7 +51,7 @@ class Books:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def accounts(self, project_id: UUID | None = None) -> Accounts:
+    async def accounts(self, project_id: ProjectId | None = None) -> Accounts:
         """The books of a project, or of the whole ledger, at one instant."""
         lines = _lines(project_id)
         query = select(lines.c.kind, func.sum(lines.c.amount)).group_by(lines.c.kind)
@@ -60,7 +60,7 @@ class Books:
             age_s = await connection.scalar(_oldest(lines)) if _in_flight(counts) else None
         return _accounts(counts, age_s or 0.0)
 
-    async def owners(self, project_id: UUID) -> dict[str, int]:
+    async def owners(self, project_id: ProjectId) -> dict[str, int]:
         """How many users, agents, apps and runs have memories, by kind."""
         parts = [
             select(table.c.kind, table.c.owner, table.c.amount).where(
@@ -114,7 +114,7 @@ async def _fold(connection: AsyncConnection, limit: int | None) -> int:
     return int(moved or 0)
 
 
-def _lines(project_id: UUID | None) -> Subquery:
+def _lines(project_id: ProjectId | None) -> Subquery:
     """The counts of a project, or of all, still apart."""
     parts: list[Select[tuple[UUID, str, int]]] = [
         select(table.c.project_id, table.c.kind, table.c.amount).where(

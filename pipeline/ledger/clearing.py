@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, Scope, StageName, Status, Wake
+from pipeline.domain import EventType, ProjectId, Scope, StageName, Status, Wake
 from pipeline.filters import Filter, of_ids_only, pinned
 from pipeline.ledger.editing import end_unstated
 from pipeline.ledger.filtering import among, lanes_matching, matches
@@ -72,7 +72,7 @@ class Clearing:
         self._engine = engine
         self._grace = grace
 
-    async def clear(self, project_id: UUID, asked: Asked) -> Cleared:
+    async def clear(self, project_id: ProjectId, asked: Asked) -> Cleared:
         """Retire what matches, in one transaction that ends with the event SUCCEEDED."""
         event_id, scope = uuid4(), Scope(project_id, **pinned(asked.tree))
         whole = of_ids_only(asked.tree)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
-from uuid import UUID
 
 from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain import ProjectId
 from pipeline.ledger.schema import cooldowns
 
 # So many failures in a row, with no answer between, and the provider counts as down.
@@ -37,7 +37,7 @@ class Cooldowns:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def enter(self, provider: str, project_id: UUID | None = None) -> Turn:
+    async def enter(self, provider: str, project_id: ProjectId | None = None) -> Turn:
         """Ask before a call. PROBE is given to one caller every two seconds, over all processes.
 
         While only one project's calls fail, the provider is down for that project alone.
@@ -66,7 +66,7 @@ class Cooldowns:
         provider: str,
         *,
         retry_after_s: float | None,
-        project_id: UUID | None = None,
+        project_id: ProjectId | None = None,
         cause: str | None = None,
     ) -> None:
         """Record a failed call of this project; where the provider named a time, it is down for

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import Row, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Activation, Usage
+from pipeline.domain import Activation, ProjectId, Usage
 from pipeline.ledger.cost_tables import usage_daily
 from pipeline.ledger.sql import statement
 
@@ -84,7 +83,7 @@ class Costs:
 
     async def spending(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         *,
         user_id: str | None = None,
         start: date | None = None,

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Outcome
+from pipeline.domain import Outcome, ProjectId
 from pipeline.errors import Conflict, InvalidInput, NotFound
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.memory_rows import (
@@ -46,7 +46,9 @@ class Editing:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def edit(self, project_id: UUID, edits: Sequence[Edit], *, embedder: str) -> list[Memory]:
+    async def edit(
+        self, project_id: ProjectId, edits: Sequence[Edit], *, embedder: str
+    ) -> list[Memory]:
         """The memories as changed, in the order asked; their old states go to the history.
 
         A text that another memory of the scope holds is stored all the same.
@@ -65,7 +67,7 @@ class Editing:
         except IntegrityError:
             raise Conflict(TEXT_TAKEN) from None
 
-    async def retire(self, project_id: UUID, memory_ids: Sequence[UUID]) -> None:
+    async def retire(self, project_id: ProjectId, memory_ids: Sequence[UUID]) -> None:
         """Take these memories out of every read. Errors: NotFound, and none is retired."""
         async with self._engine.begin() as connection:
             await hold(connection, project_id, memory_ids)
@@ -75,7 +77,7 @@ class Editing:
 
 
 async def hold(
-    connection: AsyncConnection, project_id: UUID, memory_ids: Sequence[UUID]
+    connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
 ) -> dict[UUID, Memory]:
     """These memories, locked for this transaction. Errors: NotFound where one is missing."""
     query = (

@@ -37,7 +37,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, Scope, Status
+from pipeline.domain import EventType, ProjectId, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
@@ -128,7 +128,7 @@ class Erasures:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def erase(self, project_id: UUID, whose: Whose) -> UUID:
+    async def erase(self, project_id: ProjectId, whose: Whose) -> UUID:
         """Erase every scope of that id from the ledger. Returns the event that stands for it."""
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
@@ -183,7 +183,7 @@ class Erasures:
         async with self._single.connect() as connection:
             await connection.execute(statement("end_erasure"), values)
 
-    async def receipt(self, project_id: UUID, event_id: UUID) -> ErasureReceipt:
+    async def receipt(self, project_id: ProjectId, event_id: UUID) -> ErasureReceipt:
         """Errors: NotFound."""
         query = (
             select(erasures, events.c.status, events.c.completed_at)
@@ -199,7 +199,7 @@ class Erasures:
         )
 
 
-async def _hold_keys(connection: AsyncConnection, project_id: UUID, whose: Whose) -> None:
+async def _hold_keys(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
     """Lock the idempotency keys of that id's events, in the order in which adds do."""
     keys = idempotency_keys.c
     query = (
@@ -239,7 +239,7 @@ async def _hold_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
 
 
 async def _drop_shadows(
-    connection: AsyncConnection, project_id: UUID, whose: Whose
+    connection: AsyncConnection, project_id: ProjectId, whose: Whose
 ) -> Sequence[UUID]:
     """Erase the replays of their scopes, which are copies. Returns the memories these held."""
     theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[whose.kind]] == whose.id)
@@ -253,7 +253,7 @@ async def _drop_shadows(
 
 
 def _all_of(
-    project_id: UUID, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
+    project_id: ProjectId, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
 ) -> Iterator[tuple[str, Delete]]:
     """Every row that holds a word or an id of theirs, by store; referring rows go first."""
     theirs = select(events.c.id).where(
@@ -315,7 +315,7 @@ async def _empty(
     return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
-async def _withdraw(connection: AsyncConnection, project_id: UUID, whose: Whose) -> None:
+async def _withdraw(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
     values = {
         "project_id": project_id,
         "kind": whose.kind,

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Outcome, Scope, Status
+from pipeline.domain import Outcome, ProjectId, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.filters import EventFilter
 from pipeline.ledger.cost_tables import event_costs
@@ -137,7 +137,7 @@ class Events:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
 
-    async def get(self, project_id: UUID, event_id: UUID) -> EventView:
+    async def get(self, project_id: ProjectId, event_id: UUID) -> EventView:
         """Errors: NotFound, also for another project's event."""
         views = await self._views(
             and_(events.c.project_id == project_id, events.c.id == event_id),
@@ -150,7 +150,7 @@ class Events:
         return views[0]
 
     async def page(
-        self, project_id: UUID, wanted: EventFilter, *, limit: int, offset: int
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
         """Events newest first, as excerpts, and the number that match: see count_near."""
         where = events_matching(project_id, wanted)
@@ -158,7 +158,7 @@ class Events:
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         return await self._views(where, limit=limit, offset=offset, whole=False), count
 
-    async def status(self, project_id: UUID, event_id: UUID) -> Status:
+    async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
         """Errors: NotFound, also for another project's event."""
         query = select(events.c.status).where(
             events.c.project_id == project_id, events.c.id == event_id
@@ -189,7 +189,7 @@ class Events:
             rows = (await connection.execute(query)).all()
         return {row[0]: Progress(Status(row[1]), *row[2:]) for row in rows}
 
-    async def unsettled(self, project_id: UUID, pinned: Mapping[str, str]) -> int:
+    async def unsettled(self, project_id: ProjectId, pinned: Mapping[str, str]) -> int:
         """How many events of the lanes with these ids have not ended."""
         values = {"in_project": project_id, **pinned}
         [row] = await self._direct.rows(_unsettled(*pinned), values)

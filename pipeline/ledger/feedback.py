@@ -8,6 +8,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain import ProjectId
 from pipeline.errors import NotFound
 from pipeline.ledger.schema import feedback, memories
 
@@ -17,7 +18,7 @@ class Feedback:
         self._engine = engine
 
     async def give(
-        self, project_id: UUID, memory_id: UUID, opinion: str | None, reason: str | None
+        self, project_id: ProjectId, memory_id: UUID, opinion: str | None, reason: str | None
     ) -> None:
         """Keep the opinion instead of an earlier one; None takes it back. Errors: NotFound."""
         mine = select(memories.c.id).where(

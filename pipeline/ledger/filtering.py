@@ -41,7 +41,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import TypeEngine
 
-from pipeline.domain import Status
+from pipeline.domain import ProjectId, Status
 from pipeline.filters import (
     ANY,
     LISTED,
@@ -93,7 +93,7 @@ def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
     return _with(name, tree), values
 
 
-def matches(project_id: UUID, tree: Filter | None) -> ColumnElement[bool]:
+def matches(project_id: ProjectId, tree: Filter | None) -> ColumnElement[bool]:
     """The tree on memories, inside one project: no filter can reach across. None is all of it."""
     mine = memories.c.project_id == project_id
     return mine if tree is None else and_(mine, _condition(_with(Given, tree), memories))
@@ -118,7 +118,7 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
     return column == any_(literal(list(ids), ARRAY(Uuid)))
 
 
-def events_matching(project_id: UUID, wanted: EventFilter) -> ColumnElement[bool]:
+def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement[bool]:
     """The filter on `events JOIN lanes`, inside one project."""
     bounds = {"gte": operator.ge, "lte": operator.le}
     graph_failed = and_(events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None))
@@ -133,7 +133,7 @@ def events_matching(project_id: UUID, wanted: EventFilter) -> ColumnElement[bool
     )
 
 
-def lanes_matching(project_id: UUID, tree: Filter) -> ColumnElement[bool]:
+def lanes_matching(project_id: ProjectId, tree: Filter) -> ColumnElement[bool]:
     """The lanes of the scopes that a tree `of_ids_only` asks for."""
     return and_(lanes.c.project_id == project_id, _condition(_with(Given, tree), lanes))
 

@@ -16,7 +16,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Integer, Select, Text, and_, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope, StoredRelation
+from pipeline.domain import ProjectId, Scope, StoredRelation
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import name_key
 from pipeline.ledger.filtering import lanes_with
@@ -62,7 +62,7 @@ class Graph:
 
     async def near(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         pinned: Mapping[str, str],
         query: str,
         found: Sequence[str],

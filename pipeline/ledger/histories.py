@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.schema import events, memories, memory_history, messages
@@ -42,7 +42,7 @@ class Histories:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def of(self, project_id: UUID, memory_id: UUID) -> list[HistoryEntry]:
+    async def of(self, project_id: ProjectId, memory_id: UUID) -> list[HistoryEntry]:
         """Every state the memory had, oldest first; none for an id never given.
 
         Of a history larger than LARGEST_BYTES the newest states.
@@ -57,7 +57,7 @@ class Histories:
         return await self._entries(told.order_by(memory_history.c.version))
 
     async def feed(
-        self, project_id: UUID, *, limit: int, offset: int
+        self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[HistoryEntry], int]:
         """The changes of all the project's memories, newest first, texts cut, and how many: see
         count_near.
@@ -72,8 +72,10 @@ class Histories:
         entries = await self._entries(_told(this).order_by(*order))
         return [_excerpt(entry) for entry in entries], count
 
-    async def inputs(self, memory_ids: Sequence[UUID]) -> dict[UUID, dict[str, str]]:
-        """The message that each of these memories was last read from, where there was one."""
+    async def inputs(
+        self, project_id: ProjectId, memory_ids: Sequence[UUID]
+    ) -> dict[UUID, dict[str, str]]:
+        """The messages that these memories of the project were last read from."""
         said = and_(
             messages.c.lane_id == events.c.lane_id,
             messages.c.seq == events.c.seq,
@@ -83,7 +85,7 @@ class Histories:
             select(memories.c.id, messages.c.role, messages.c.content)
             .join(events, events.c.id == memories.c.event_id)
             .join(messages, said)
-            .where(memories.c.id.in_(memory_ids))
+            .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
@@ -94,7 +96,7 @@ class Histories:
             return [_entry(row) for row in (await connection.execute(query)).all()]
 
 
-def _mine(project_id: UUID) -> ColumnElement[bool]:
+def _mine(project_id: ProjectId) -> ColumnElement[bool]:
     return memory_history.c.project_id == project_id
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Access
+from pipeline.domain import Access, OrganizationId, ProjectId
 from pipeline.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import api_keys, members, organizations, projects
@@ -56,7 +56,7 @@ class ApiKey:
     """A key as it is listed: all but the key."""
 
     id: UUID
-    project_id: UUID
+    project_id: ProjectId
     name: str
     prefix: str
     member: str | None
@@ -86,13 +86,14 @@ class ApiKeys:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None
-        project = Project(row.id, row.organization_id, row.name)
+        own = OrganizationId(row.organization_id)
+        project = Project(ProjectId(row.id), own, row.name)
         ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 
     async def make(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         *,
         name: str,
         access: Access,
@@ -123,7 +124,7 @@ class ApiKeys:
                 raise InvalidInput("expires_at: this time is over; give one to come.")
         return _as_key(row), secret
 
-    async def of_project(self, project_id: UUID) -> Sequence[ApiKey]:
+    async def of_project(self, project_id: ProjectId) -> Sequence[ApiKey]:
         """All it ever had, newest first: what was revoked stays on record."""
         query = _listed().where(api_keys.c.project_id == project_id)
         async with self._engine.connect() as connection:
@@ -131,7 +132,7 @@ class ApiKeys:
         return [_as_key(row) for row in rows]
 
     async def revoke(
-        self, organization_id: UUID, key_id: UUID, *, descendants: bool = False
+        self, organization_id: OrganizationId, key_id: UUID, *, descendants: bool = False
     ) -> None:
         """End a key; again changes nothing. What the key of a member, or one that expires, has made
         ends with it; what a lasting key has made, only with `descendants`.
@@ -164,14 +165,14 @@ async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
     await connection.execute(query.values(revoked_at=func.now()))
 
 
-async def hold(connection: AsyncConnection, organization_id: UUID) -> None:
+async def hold(connection: AsyncConnection, organization_id: OrganizationId) -> None:
     """One at a time may make keys in an organization, or take them away."""
     query = select(organizations.c.id).where(organizations.c.id == organization_id)
     await connection.execute(query.with_for_update())
 
 
 async def keep_one_admin(
-    connection: AsyncConnection, organization_id: UUID, *, without: ColumnElement[bool]
+    connection: AsyncConnection, organization_id: OrganizationId, *, without: ColumnElement[bool]
 ) -> None:
     """Errors: Conflict where no lasting admin key would be left, and one of these is."""
     lasting = and_(
@@ -185,7 +186,7 @@ async def keep_one_admin(
         raise Conflict(LAST_KEY)
 
 
-def _mine(organization_id: UUID, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Has the organization a key like that?"""
     return exists(
         select(api_keys.c.id)
@@ -243,7 +244,7 @@ def _end(maker: Any, wanted: datetime | None) -> datetime | None:
     return wanted or end
 
 
-async def _hold_member(connection: AsyncConnection, project_id: UUID, email: str) -> None:
+async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email: str) -> None:
     query = select(members.c.email).where(
         members.c.project_id == project_id, members.c.email == email
     )

@@ -36,6 +36,7 @@ from pipeline.domain import (
     Hold,
     Message,
     Omission,
+    ProjectId,
     Scope,
     StageName,
     Status,
@@ -100,7 +101,7 @@ class Accepted:
 @dataclass(frozen=True, slots=True)
 class Swept:
     wake: Wake
-    project_id: UUID
+    project_id: ProjectId
     was: str
 
 
@@ -215,7 +216,9 @@ class Lanes:
             fence=row.fence,
             owner=owner,
             stage=wake.stage,
-            scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+            scope=Scope(
+                ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.run_id
+            ),
             attempts=row.attempts,
             counted=row.counted,
             waits=row.waits,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain import ProjectId
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.keys import end, hold, made_by
 from pipeline.ledger.schema import api_keys, members, projects
@@ -26,7 +26,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    project_id: UUID
+    project_id: ProjectId
     email: str
     role: Role
     created_at: datetime
@@ -36,7 +36,7 @@ class Members:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def of(self, project_ids: Sequence[UUID]) -> Sequence[Member]:
+    async def of(self, project_ids: Sequence[ProjectId]) -> Sequence[Member]:
         """Everybody, by project, in the order they came."""
         query = (
             select(members)
@@ -47,7 +47,7 @@ class Members:
             rows = await connection.execute(query)
         return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
 
-    async def add(self, project_ids: Sequence[UUID], email: str, role: Role) -> None:
+    async def add(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
         """Make a person a member of these projects, where they are not one yet.
 
         Errors: Conflict for a member of all of them.
@@ -59,7 +59,7 @@ class Members:
         if not added.rowcount:
             raise Conflict("This is a member's email already; change the role with PUT.")
 
-    async def change(self, project_ids: Sequence[UUID], email: str, role: Role) -> None:
+    async def change(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
         """Another role in all of these projects. The member's keys follow; what a reader's keys
         made in other projects ends.
 
@@ -77,7 +77,7 @@ class Members:
                 made = api_keys.c.id.in_(made_by(_keys_of(project_ids, email)))
                 await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 
-    async def remove(self, project_ids: Sequence[UUID], email: str) -> None:
+    async def remove(self, project_ids: Sequence[ProjectId], email: str) -> None:
         """Take the member off these projects, and end their keys there for good, with all that
         these made.
 
@@ -95,11 +95,13 @@ class Members:
             await end(connection, or_(theirs, api_keys.c.id.in_(made_by(theirs))))
 
 
-def _keys_of(project_ids: Sequence[UUID], email: str) -> ColumnElement[bool]:
+def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool]:
     return and_(api_keys.c.project_id.in_(project_ids), api_keys.c.member == email)
 
 
-async def _hold_organizations(connection: AsyncConnection, project_ids: Sequence[UUID]) -> None:
+async def _hold_organizations(
+    connection: AsyncConnection, project_ids: Sequence[ProjectId]
+) -> None:
     query = select(projects.c.organization_id).where(projects.c.id.in_(project_ids)).distinct()
     for organization_id in sorted((await connection.scalars(query)).all()):
         await hold(connection, organization_id)

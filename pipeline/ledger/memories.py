@@ -25,7 +25,7 @@ from sqlalchemy import (
     select,
 )
 
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.errors import NotFound
 from pipeline.filters import Filter
 from pipeline.ledger.changes import Memory, Write, text_hash
@@ -91,7 +91,7 @@ class Memories(Projected):
         rows = await self._direct.rows(statement("held"), values)
         return [(row.id, row.embedding) for row in rows]
 
-    async def active(self, project_id: UUID, ids: Sequence[UUID]) -> list[Memory]:
+    async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
         """Those of the ids that are current memories of the project, in no particular order."""
         if not ids:
             return []
@@ -112,8 +112,10 @@ class Memories(Projected):
         rows = await self._direct.rows(statement("touchable"), values)
         return [as_memory(row) for row in rows]
 
-    async def last_changed_by(self, ids: Sequence[UUID], event_ids: Sequence[UUID]) -> set[UUID]:
-        """Those of the memories whose newest state one of the events brought about."""
+    async def last_changed_by(
+        self, scope: Scope, ids: Sequence[UUID], event_ids: Sequence[UUID]
+    ) -> set[UUID]:
+        """Those of the scope's memories whose newest version one of the events wrote."""
         newest = and_(
             memory_history.c.memory_id == memories.c.id,
             memory_history.c.version == memories.c.version,
@@ -121,7 +123,11 @@ class Memories(Projected):
         query = (
             select(memories.c.id)
             .join(memory_history, newest)
-            .where(among(memories.c.id, ids), among(memory_history.c.event_id, event_ids))
+            .where(
+                memories.c.lane_id == scope.lane_id,
+                among(memories.c.id, ids),
+                among(memory_history.c.event_id, event_ids),
+            )
         )
         return {row.id for row in await self._rows(query)}
 
@@ -174,7 +180,7 @@ class Memories(Projected):
 
     # What people ask
 
-    async def get(self, project_id: UUID, memory_id: UUID) -> Memory:
+    async def get(self, project_id: ProjectId, memory_id: UUID) -> Memory:
         query = select(memories).where(
             memories.c.project_id == project_id, memories.c.id == memory_id
         )
@@ -184,7 +190,7 @@ class Memories(Projected):
         return as_memory(rows[0])
 
     async def page(
-        self, project_id: UUID, tree: Filter, *, expired: bool, limit: int, offset: int
+        self, project_id: ProjectId, tree: Filter, *, expired: bool, limit: int, offset: int
     ) -> tuple[list[Memory], int]:
         """Current memories of the project that match, newest first, and the number of all matches.
 
@@ -203,7 +209,7 @@ class Memories(Projected):
         count = (await self._rows(select(func.count()).select_from(memories).where(current)))[0][0]
         return [as_memory(row) for row in await self._rows(query)], count
 
-    async def categories(self, project_id: UUID) -> list[str]:
+    async def categories(self, project_id: ProjectId) -> list[str]:
         """Every category that a current memory of the project is in, by name."""
         held = func.unnest(memories.c.categories).label("held")
         query = (

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain import ProjectId
 from pipeline.ledger.schema import lanes, owners
 from pipeline.ledger.sql import statement
 
@@ -51,7 +51,7 @@ class Owners:
 
     async def census(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         *,
         kind: str | None = None,
         owner_id: str | None = None,
@@ -76,7 +76,7 @@ class Owners:
         ]
         return Census(found, dict.fromkeys(KINDS, 0) | (rows[0].totals if rows else {}))
 
-    async def named(self, project_id: UUID, kind: str, owner_id: str) -> bool:
+    async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
         """Somebody of that id was ever named, or registered."""
         lane = select(lanes.c.id).where(
             lanes.c.project_id == project_id, lanes.c[KINDS[kind]] == owner_id
@@ -88,7 +88,13 @@ class Owners:
             return bool(await connection.scalar(select(lane.exists() | row.exists())))
 
     async def register(
-        self, project_id: UUID, kind: str, owner_id: str, *, name: str, metadata: Mapping[str, Any]
+        self,
+        project_id: ProjectId,
+        kind: str,
+        owner_id: str,
+        *,
+        name: str,
+        metadata: Mapping[str, Any],
     ) -> None:
         """Write down what is known; again: instead of what was."""
         known = {"name": name, "metadata": metadata}

@@ -41,13 +41,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Role
+from pipeline.domain import ProjectId, Role
 from pipeline.filters import Filter, size
 from pipeline.ledger.bm25 import asking, ranking
 from pipeline.ledger.changes import Memory
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import name_key
-from pipeline.ledger.filtering import matching, shape, unexpired
+from pipeline.ledger.filtering import IN_PROJECT, matching, shape, unexpired
 from pipeline.ledger.graph import names_any
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.schema import (
@@ -128,10 +128,14 @@ class Where:
 
     @classmethod
     def of(
-        cls, project_id: UUID, tree: Filter, *, facts: bool, turns: bool, expired: bool
+        cls, project_id: ProjectId, tree: Filter, *, facts: bool, turns: bool, expired: bool
     ) -> Where:
         shaped, values = shape(tree)
         return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
+
+    @property
+    def project_id(self) -> ProjectId:
+        return ProjectId(self.values["in_project"])
 
     def with_vectors(self, *, turns: bool) -> Where | None:
         """The same without turns where these have no vectors; None where nothing is left."""
@@ -206,25 +210,28 @@ class Passages:
         build = _placed_related if related_to is not None else _placed
         return [_as_placed(row) for row in await self._rows(build, where.shape, values)]
 
-    async def read(self, keys: Sequence[PassageKey]) -> dict[PassageKey, Memory | Turn]:
-        """The passages themselves; those of the keys that have gone meanwhile are left out."""
+    async def read(
+        self, project_id: ProjectId, keys: Sequence[PassageKey]
+    ) -> dict[PassageKey, Memory | Turn]:
+        """The project's passages with these keys; deleted ones are left out."""
         found: dict[PassageKey, Memory | Turn] = {}
         if facts := [key.id for key in keys if not key.is_turn]:
-            for row in await self._direct.rows(_FACTS, {"facts": facts}):
+            for row in await self._direct.rows(_FACTS, {"in_project": project_id, "facts": facts}):
                 found[PassageKey(row.id)] = as_memory(row)
         if any(key.is_turn for key in keys):
-            for row in await self._direct.rows(_TURNS, listed("turns", keys)):
+            values = {"in_project": project_id, **listed("turns", keys)}
+            for row in await self._direct.rows(_TURNS, values):
                 found[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
         return found
 
     async def around(
-        self, keys: Sequence[PassageKey], *, turns: int
+        self, project_id: ProjectId, keys: Sequence[PassageKey], *, turns: int
     ) -> dict[PassageKey, list[Turn]]:
-        """So many turns before and after each, oldest first, in its own lane."""
+        """Up to `turns` turns before and after each passage of the project, oldest first."""
         if not turns or not keys:
             return {}
         facts = [key.id for key in keys if not key.is_turn]
-        values = {**listed("turns", keys), "facts": facts, "count": turns}
+        values = {"in_project": project_id, **listed("turns", keys), "facts": facts, "count": turns}
         values["reach"] = REACH * turns
         found: dict[PassageKey, list[Turn]] = defaultdict(list)
         for row in await self._direct.rows(beside(), values):
@@ -240,8 +247,12 @@ class Passages:
 
 # A vector is a kilobyte and more: it is read only where it is needed.
 _READ = [column for column in memories.c if column.name not in ("embedding", "terms")]
-_FACTS = select(*_READ).where(memories.c.id == any_(uuids("facts")), memories.c.state == "ACTIVE")
-_TURNS = select(said).where(among(said, "turns"))
+_FACTS = select(*_READ).where(
+    memories.c.project_id == IN_PROJECT,
+    memories.c.id == any_(uuids("facts")),
+    memories.c.state == "ACTIVE",
+)
+_TURNS = select(said).where(said.c.project_id == IN_PROJECT, among(said, "turns"))
 _EMBEDDER = bindparam("embedder", type_=Text)
 
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Access
+from pipeline.domain import Access, OrganizationId, ProjectId
 from pipeline.errors import NotFound, ProjectGone
 from pipeline.ledger.schema import api_keys, organizations, projects
 from pipeline.ledger.secret import Secret
@@ -21,7 +21,7 @@ NO_SUCH_PROJECT = "Project not found."
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    id: UUID
+    id: OrganizationId
     name: str
     operator: bool
     created_at: datetime
@@ -29,8 +29,8 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    id: UUID
-    organization_id: UUID
+    id: ProjectId
+    organization_id: OrganizationId
     name: str
 
 
@@ -38,8 +38,8 @@ class Project:
 class ProjectView:
     """A project with all that can be set on it."""
 
-    id: UUID
-    organization_id: UUID
+    id: ProjectId
+    organization_id: OrganizationId
     name: str
     description: str | None
     custom_instructions: str | None
@@ -62,7 +62,7 @@ class Projects:
 
     async def create(self, name: str, *, operator: bool = False) -> tuple[Project, str]:
         """A new organization, its first project and its admin key, in clear for the only time."""
-        organization_id, secret = uuid4(), Secret()
+        organization_id, secret = OrganizationId(uuid4()), Secret()
         key = {"name": "first", "scope": Access.ADMIN}
         async with self._engine.begin() as connection:
             await connection.execute(
@@ -76,20 +76,20 @@ class Projects:
             )
         return project, secret.key
 
-    async def organization(self, organization_id: UUID) -> Organization:
+    async def organization(self, organization_id: OrganizationId) -> Organization:
         query = select(organizations).where(organizations.c.id == organization_id)
         async with self._engine.connect() as connection:
             return Organization(*(await connection.execute(query)).one())
 
     async def add(
-        self, organization_id: UUID, name: str, description: str | None = None
+        self, organization_id: OrganizationId, name: str, description: str | None = None
     ) -> Project:
         """A further project of an organization; it has no key yet."""
         async with self._engine.begin() as connection:
             return await _add(connection, organization_id, name, description)
 
-    async def of(self, organization_id: UUID, project_id: UUID) -> Project:
-        """One of the organization's projects. Errors: NotFound."""
+    async def of(self, organization_id: OrganizationId, project_id: UUID) -> Project:
+        """The project with this id, which a client sent, in the organization. Errors: NotFound."""
         query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
             projects.c.organization_id == organization_id, projects.c.id == project_id
         )
@@ -97,9 +97,11 @@ class Projects:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise NotFound(NO_SUCH_PROJECT)
-        return Project(*row)
+        return Project(ProjectId(row.id), OrganizationId(row.organization_id), row.name)
 
-    async def views(self, organization_id: UUID, only: UUID | None = None) -> Sequence[ProjectView]:
+    async def views(
+        self, organization_id: OrganizationId, only: ProjectId | None = None
+    ) -> Sequence[ProjectView]:
         """The organization's projects, oldest first, or only that one of them."""
         query = select(*(projects.c[field.name] for field in fields(ProjectView))).where(
             projects.c.organization_id == organization_id,
@@ -110,7 +112,7 @@ class Projects:
         return [ProjectView(*row) for row in rows]
 
     async def change(
-        self, project_id: UUID, values: Mapping[str, Any], settings: Mapping[str, Any]
+        self, project_id: ProjectId, values: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> None:
         """Set columns to these values; settings that are not named stay."""
         query = update(projects).where(projects.c.id == project_id)
@@ -121,7 +123,7 @@ class Projects:
             )
 
 
-async def keep(connection: AsyncConnection, project_id: UUID) -> None:
+async def keep(connection: AsyncConnection, project_id: ProjectId) -> None:
     """Lock the project against its deletion, before any lane. Errors: ProjectGone."""
     query = select(projects.c.id).where(projects.c.id == project_id)
     if await connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
@@ -129,8 +131,11 @@ async def keep(connection: AsyncConnection, project_id: UUID) -> None:
 
 
 async def _add(
-    connection: AsyncConnection, organization_id: UUID, name: str, description: str | None = None
+    connection: AsyncConnection,
+    organization_id: OrganizationId,
+    name: str,
+    description: str | None = None,
 ) -> Project:
-    project = Project(uuid4(), organization_id, name)
+    project = Project(ProjectId(uuid4()), organization_id, name)
     await connection.execute(insert(projects).values(**asdict(project), description=description))
     return project

@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain import Scope
 from pipeline.ledger.schema import entities, relations, stage_runs
 
 
@@ -27,8 +28,8 @@ class Recordings:
         async with self._engine.connect() as connection:
             return {row.stage: row.output for row in await connection.execute(query)}
 
-    async def same_relations(self, lane_id: UUID, ids: Sequence[UUID]) -> list[UUID]:
-        """The current relations of the lane that say what these say, which may be another's."""
+    async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> list[UUID]:
+        """Current relations of the scope with the content of these, which are the live scope's."""
         if not ids:
             return []
         theirs, ours = relations.alias("theirs"), relations.alias("ours")
@@ -37,7 +38,7 @@ class Recordings:
             select(ours.c.id)
             .select_from(theirs)
             .join(ours, and_(ours.c.relation == theirs.c.relation, ours.c.expired_at.is_(None)))
-            .where(ours.c.lane_id == lane_id, theirs.c.id.in_(ids))
+            .where(ours.c.lane_id == scope.lane_id, theirs.c.id.in_(ids))
             .order_by(ours.c.id)
         )
         for name, (their, our) in ends.items():

@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline import lexical
-from pipeline.domain import Message, StageName, Status, Wake
+from pipeline.domain import Message, ProjectId, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.filters import EventFilter
 from pipeline.ledger.batches import omission_rows
@@ -54,7 +54,7 @@ class Recourse:
         self._engine = engine
         self._grace = grace
 
-    async def cancel(self, project_id: UUID, event_id: UUID) -> tuple[bool, Wake | None]:
+    async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Wake | None]:
         """End the event as CANCELLED: it has had no effect and will have none.
 
         Returns False where it was cancelled before, and whom to wake where its lane starts again
@@ -72,7 +72,7 @@ class Recourse:
         wake = Wake(row.lane_id, row.fence, StageName.EXTRACT) if restarts else None
         return row.taken, wake
 
-    async def replay(self, project_id: UUID, event_id: UUID, edit: Edit) -> Replayed:
+    async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
         """Put a FAILED or CANCELLED event back at its lane's tail, edited.
 
         Errors: NotFound; Conflict for an event in any other state.
@@ -92,7 +92,7 @@ class Recourse:
                 await _say_instead(connection, rows[0], edit.messages)
         return _replayed(rows)
 
-    async def replay_graph(self, project_id: UUID, event_id: UUID) -> Replayed:
+    async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
         """Put a SUCCEEDED event whose graph FAILED back at its lane's tail, for its graph alone.
 
         The events of its batch go with it. Errors: NotFound; Conflict for any other event.
@@ -109,7 +109,9 @@ class Recourse:
                 raise Conflict("What this event put out is not kept any more: add it again.")
             return _replayed(rows)
 
-    async def replay_all(self, project_id: UUID, wanted: EventFilter, *, limit: int) -> Replayed:
+    async def replay_all(
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int
+    ) -> Replayed:
         """Put the oldest matching events back at the tails of their lanes, in order.
 
         With `wanted.graph_failed`, replay their graph alone.
@@ -155,7 +157,7 @@ class Recourse:
         return rows
 
 
-def _one(project_id: UUID, event_id: UUID) -> ColumnElement[bool]:
+def _one(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
     return and_(events.c.project_id == project_id, events.c.id == event_id)
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain import OrganizationId
 from pipeline.errors import Conflict
 from pipeline.ledger.books import SEARCH, fold_all
 from pipeline.ledger.keys import hold, keep_one_admin
@@ -63,7 +64,7 @@ class Removal:
             searches = books.c.project_id.in_(ids) & (books.c.kind == SEARCH)
             await connection.execute(delete(books).where(searches))
 
-    async def forget_organization(self, organization_id: UUID) -> Sequence[UUID]:
+    async def forget_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
         """As `forget`, for all projects of an organization."""
         async with self._engine.begin() as connection:
             ids = await self._refuse_organization(connection, organization_id)
@@ -75,7 +76,7 @@ class Removal:
             held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
             return (await connection.scalars(held)).all()
 
-    async def remove_organization(self, organization_id: UUID) -> None:
+    async def remove_organization(self, organization_id: OrganizationId) -> None:
         """Take away an organization with its projects and keys. Errors: Conflict, as `remove`."""
         async with self._engine.begin() as connection:
             for gone in _deletes(await self._refuse_organization(connection, organization_id)):
@@ -86,7 +87,7 @@ class Removal:
             await fold_all(connection)
 
     async def _refuse_organization(
-        self, connection: AsyncConnection, organization_id: UUID
+        self, connection: AsyncConnection, organization_id: OrganizationId
     ) -> Sequence[UUID]:
         """All its projects and their replays, locked; unless one of them has to stay."""
         await hold(connection, organization_id)

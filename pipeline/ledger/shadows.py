@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Scope, StageName, Status, Wake
+from pipeline.domain import ProjectId, Scope, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import FINAL
 from pipeline.ledger.schema import (
@@ -69,7 +69,7 @@ class Shadow:
     def apart(self) -> Scope:
         """The same ids in the shadow's own project."""
         ids = self.scope
-        return Scope(self.id, ids.user_id, ids.agent_id, ids.app_id, ids.run_id)
+        return Scope(ProjectId(self.id), ids.user_id, ids.agent_id, ids.app_id, ids.run_id)
 
     @property
     def done(self) -> bool:
@@ -102,7 +102,9 @@ class Shadows:
         looks at what has changed since. Errors: NotFound where the scope has no event; Conflict
         beyond a limit, or where its recorded answers cannot be told apart any more.
         """
-        shadow = Scope(uuid4(), scope.user_id, scope.agent_id, scope.app_id, scope.run_id)
+        shadow = Scope(
+            ProjectId(uuid4()), scope.user_id, scope.agent_id, scope.app_id, scope.run_id
+        )
         async with self._engine.begin() as connection:
             await _one_at_a_time(connection, scope.project_id)
             await _refuse_more(connection, scope, limits)
@@ -140,12 +142,14 @@ class Shadows:
         wake = Wake(shadow.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
         return row.copied, wake
 
-    async def get(self, project_id: UUID, shadow_id: UUID) -> Shadow:
+    async def get(self, project_id: ProjectId, shadow_id: UUID) -> Shadow:
         """Errors: NotFound, also for another project's."""
         async with self._engine.connect() as connection:
             return await read(connection, project_id, shadow_id)
 
-    async def page(self, project_id: UUID, *, limit: int, offset: int) -> tuple[list[Shadow], int]:
+    async def page(
+        self, project_id: ProjectId, *, limit: int, offset: int
+    ) -> tuple[list[Shadow], int]:
         """The project's, newest first, and how many there are."""
         mine = shadows.c.project_id == project_id
         ids = (
@@ -188,7 +192,7 @@ class Shadows:
             await connection.execute(delete(shadows).where(shadows.c.id == shadow.id))
 
 
-async def read(connection: AsyncConnection, project_id: UUID, shadow_id: UUID) -> Shadow:
+async def read(connection: AsyncConnection, project_id: ProjectId, shadow_id: UUID) -> Shadow:
     mine = and_(shadows.c.id == shadow_id, shadows.c.project_id == project_id)
     row = (await connection.execute(select(shadows).where(mine))).one_or_none()
     if row is None:
@@ -259,7 +263,7 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         await connection.execute(doomed)
 
 
-async def _one_at_a_time(connection: AsyncConnection, project_id: UUID) -> None:
+async def _one_at_a_time(connection: AsyncConnection, project_id: ProjectId) -> None:
     """Count and insert as one: the project's row is locked, though not against its adds."""
     query = select(projects.c.id).where(projects.c.id == project_id)
     await connection.execute(query.with_for_update(key_share=True))

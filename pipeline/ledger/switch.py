@@ -16,7 +16,7 @@ from sqlalchemy import and_, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Entity, EventType, Scope, Status, Wake
+from pipeline.domain import Entity, EventType, ProjectId, Scope, Status, Wake
 from pipeline.errors import Conflict
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
 from pipeline.ledger.effects import entity_id
@@ -79,7 +79,7 @@ class Switch:
         self._engine = engine
         self._shadows = shadows
 
-    async def difference(self, project_id: UUID, shadow_id: UUID) -> Difference:
+    async def difference(self, project_id: ProjectId, shadow_id: UUID) -> Difference:
         """What a switch would change now. Errors: NotFound; Conflict before the replay is done, or
         after it was switched on.
         """
@@ -98,7 +98,7 @@ class Switch:
 
     async def switch(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         shadow_id: UUID,
         *,
         force: bool,
@@ -130,7 +130,7 @@ class Switch:
             await _embed(connection, shadow, vectors, embedder)
             return await _adopt(connection, shadow, current, compared.kept)
 
-    async def _compared(self, project_id: UUID, shadow_id: UUID) -> _Comparison:
+    async def _compared(self, project_id: ProjectId, shadow_id: UUID) -> _Comparison:
         async with self._engine.connect() as connection:
             shadow = await read(connection, project_id, shadow_id)
             _refuse_early(shadow)

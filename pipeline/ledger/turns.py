@@ -40,6 +40,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from pipeline.domain import EventType, Outcome, Role, Scope
+from pipeline.ledger.filtering import IN_PROJECT
 from pipeline.ledger.schema import events, lanes, memories, memory_history, messages
 
 # The ordinal of what is no turn.
@@ -200,7 +201,7 @@ def just_before(turn: FromClause) -> FromClause:
 @cache
 def beside() -> Select[Any]:
     """(of_id, of_ordinal) with a turn: the `count` said nearest before and after each of `facts`,
-    and of the turns listed as `turns`.
+    and of the turns listed as `turns`, in the project `in_project`.
     """
     of = _sources()
     anchor = heard.alias("anchor")
@@ -212,7 +213,11 @@ def beside() -> Select[Any]:
         select(before.limit(count).correlate(anchor).subquery()),
         select(after.limit(count).correlate(anchor).subquery()),
     ).lateral("around")
-    source = and_(anchor.c.event_id == of.c.event_id, anchor.c.ordinal == of.c.at)
+    source = and_(
+        anchor.c.event_id == of.c.event_id,
+        anchor.c.ordinal == of.c.at,
+        anchor.c.project_id == IN_PROJECT,
+    )
     return (
         select(of.c.id.label("of_id"), of.c.ordinal.label("of_ordinal"), *around.c)
         .select_from(of)

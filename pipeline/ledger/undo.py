@@ -32,7 +32,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline import lexical
-from pipeline.domain import Outcome, Status
+from pipeline.domain import Outcome, ProjectId, Status
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
@@ -89,14 +89,14 @@ class Undo:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def texts(self, project_id: UUID, event_id: UUID) -> list[str]:
+    async def texts(self, project_id: ProjectId, event_id: UUID) -> list[str]:
         """The texts that an undo would bring back and that no stored vector belongs to."""
         plan = await self._plan(project_id, event_id)
         return [s.text for s in plan.steps if s.text is not None and s.text != s.memory.text]
 
     async def undo(
         self,
-        project_id: UUID,
+        project_id: ProjectId,
         event_id: UUID,
         *,
         force: bool,
@@ -116,7 +116,7 @@ class Undo:
                 return undone
         raise Conflict(CHANGED_MEANWHILE)
 
-    async def _plan(self, project_id: UUID, event_id: UUID) -> Plan:
+    async def _plan(self, project_id: ProjectId, event_id: UUID) -> Plan:
         mine = and_(events.c.project_id == project_id, events.c.id == event_id)
         async with self._engine.begin() as connection:
             event = (await connection.execute(select(events).where(mine))).one_or_none()
@@ -186,7 +186,7 @@ def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
         raise Conflict(f'{said} Send {{"force": true}} to undo the rest.')
 
 
-async def _steps(connection: AsyncConnection, project_id: UUID, event_id: UUID) -> list[Step]:
+async def _steps(connection: AsyncConnection, project_id: ProjectId, event_id: UUID) -> list[Step]:
     """The ways back of all memories the event has touched."""
     table = memory_history.c
     touched = select(table.memory_id).where(

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Executable, Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain import ProjectId
 from pipeline.errors import InvalidInput, NotFound
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.sql import statement
@@ -31,7 +32,7 @@ SILENT_FOR = timedelta(hours=1)
 @dataclass(frozen=True, slots=True)
 class Webhook:
     id: UUID
-    project_id: UUID
+    project_id: ProjectId
     name: str
     url: str
     event_types: Sequence[str]
@@ -92,7 +93,7 @@ class Webhooks:
     # What a project has
 
     async def create(
-        self, project_id: UUID, *, name: str, url: str, event_types: Sequence[str], secret: str
+        self, project_id: ProjectId, *, name: str, url: str, event_types: Sequence[str], secret: str
     ) -> Webhook:
         """Errors: InvalidInput where the project has as many as it may."""
         if len(await self.of(project_id)) >= MOST_WEBHOOKS:
@@ -107,11 +108,13 @@ class Webhooks:
         )
         return _webhook((await self._rows(query.returning(webhooks)))[0])
 
-    async def of(self, project_id: UUID) -> list[Webhook]:
+    async def of(self, project_id: ProjectId) -> list[Webhook]:
         query = select(webhooks).where(webhooks.c.project_id == project_id)
         return [_webhook(row) for row in await self._rows(query.order_by(webhooks.c.created_at))]
 
-    async def change(self, project_id: UUID, webhook_id: UUID, values: Mapping[str, Any]) -> None:
+    async def change(
+        self, project_id: ProjectId, webhook_id: UUID, values: Mapping[str, Any]
+    ) -> None:
         """Errors: NotFound."""
         changed = dict(values) | {"updated_at": func.now()}
         if values.get("is_active"):
@@ -120,7 +123,7 @@ class Webhooks:
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
-    async def remove(self, project_id: UUID, webhook_id: UUID) -> None:
+    async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
         """With all it still owes. Errors: NotFound."""
         # Deliveries first, then their webhook, as a courier locks them when a try ends.
         mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
@@ -133,7 +136,7 @@ class Webhooks:
     # The log
 
     async def log(
-        self, project_id: UUID, webhook_id: UUID, *, state: str | None, limit: int, offset: int
+        self, project_id: ProjectId, webhook_id: UUID, *, state: str | None, limit: int, offset: int
     ) -> tuple[list[Delivery], int]:
         """A page, newest first, and how many there are: see count_near. Errors: NotFound."""
         if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
@@ -146,7 +149,7 @@ class Webhooks:
         newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
         return [_delivery(row) for row in await self._rows(newest)], count
 
-    async def redeliver(self, project_id: UUID, webhook_id: UUID, delivery_id: UUID) -> None:
+    async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
         """Send it again, whatever became of it, with all its tries before it. Errors: NotFound."""
         table = webhook_deliveries.c
         query = (
@@ -232,7 +235,7 @@ class Webhooks:
             return rows
 
 
-def _one(project_id: UUID, webhook_id: UUID) -> ColumnElement[bool]:
+def _one(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
     return and_(webhooks.c.project_id == project_id, webhooks.c.id == webhook_id)
 
 

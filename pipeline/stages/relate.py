@@ -55,7 +55,7 @@ async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Seque
     person and no undo. The graph must not learn late what the scope has got over.
     """
     changed, of = _changed(batch)
-    left = await memories.last_changed_by(of, [event.id for event in batch.events])
+    left = await memories.last_changed_by(batch.scope, of, [event.id for event in batch.events])
     pairs = [pair for pair in zip(changed, of, strict=False) if pair[1] in left]
     return [fact for fact, _ in pairs], [memory_id for _, memory_id in pairs]
 

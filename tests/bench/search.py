@@ -30,7 +30,7 @@ from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import numpy as np
 import uvloop
@@ -41,7 +41,7 @@ from deploy.stack.servers import Chroma, Postgres
 from pipeline import bootstrap, lexical, search
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.filters import parse
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.migrate import migrate
@@ -112,7 +112,12 @@ def _sound(number: int) -> str:
 
 
 async def fill(
-    stores: Stores, project: UUID, users: int, count: int, speech: Speech, vectors: RandomVectors
+    stores: Stores,
+    project: ProjectId,
+    users: int,
+    count: int,
+    speech: Speech,
+    vectors: RandomVectors,
 ) -> None:
     """So many more memories, dealt out to the users in turn, each with the turn it was said in."""
     for start in range(0, count, PAGE):
@@ -133,7 +138,7 @@ async def _copy(stores: Stores, table: Table, rows: Sequence[dict[str, Any]]) ->
         await raw.copy_records_to_table(table.name, records=records, columns=list(rows[0]))
 
 
-def _row(project: UUID, user: int, speech: Speech, vectors: RandomVectors) -> dict[str, Any]:
+def _row(project: ProjectId, user: int, speech: Speech, vectors: RandomVectors) -> dict[str, Any]:
     sentence, event_id = speech.sentence(TEXT_WORDS), uuid4()
     lane_id = Scope(project, str(user)).lane_id
     terms, seq = lexical.terms(sentence), random.getrandbits(62)
@@ -188,7 +193,7 @@ class Asked:
     """What one process asks: so many clients, each the next as soon as it has its answer."""
 
     settings: Settings
-    project: UUID
+    project: ProjectId
     users: int
     clients: int
     queries: int

@@ -28,7 +28,7 @@ from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector, _table, statement
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.ledger import connect
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.migrate import migrate
@@ -39,7 +39,7 @@ USERS, DIMENSIONS, LIMIT = 1_000, 384, 200
 BATCH, CLIENTS, QUESTIONS = 500, (1, 16), 400
 KINDS = ("one_user", "whole_project")
 BUCKETS = {"chroma": 64, "pgvector": 1}
-PROJECT = UUID(int=1)
+PROJECT = ProjectId(UUID(int=1))
 RESULTS = Path("bench-results")
 
 

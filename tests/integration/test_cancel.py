@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import func, select, text, update
 
-from pipeline.domain import AddOptions, StageName, Status, Usage
+from pipeline.domain import AddOptions, ProjectId, StageName, Status, Usage
 from pipeline.errors import Conflict, LaneLost, ModelUnavailable, NotFound
 from pipeline.events import cancel
 from pipeline.ledger.schema import events, lanes
@@ -199,7 +199,7 @@ async def test_a_second_cancel_changes_nothing(engine: Engine) -> None:
 async def test_only_the_project_of_an_event_can_cancel_it(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
     with pytest.raises(NotFound):
-        await cancel(uuid4(), event_id, ledger=engine.ledger, dispatcher=engine.hints)
+        await cancel(ProjectId(uuid4()), event_id, ledger=engine.ledger, dispatcher=engine.hints)
     assert await statuses(engine, event_id) == ["PENDING"]
 
 

@@ -77,7 +77,7 @@ async def test_the_turns_around_a_hit_are_read_without_the_rest(engine: Engine) 
     keys = await converse(engine)
     asked = keys[100::500]
     async with asyncio.timeout(5):  # it took 30 s where each was compared with all
-        around = await engine.ledger.passages.around(asked, turns=10)
+        around = await engine.ledger.passages.around(engine.project.id, asked, turns=10)
     for key in asked:
         at = keys.index(key)
         assert [turn.text for turn in around[key]] == [
@@ -87,6 +87,6 @@ async def test_the_turns_around_a_hit_are_read_without_the_rest(engine: Engine) 
 
 async def test_at_the_ends_of_a_conversation_there_are_fewer(engine: Engine) -> None:
     keys = await converse(engine)
-    around = await engine.ledger.passages.around([keys[0], keys[-1]], turns=2)
+    around = await engine.ledger.passages.around(engine.project.id, [keys[0], keys[-1]], turns=2)
     assert [turn.text for turn in around[keys[0]]] == ["turn 2", "turn 3"]
     assert [turn.text for turn in around[keys[-1]]] == [f"turn {LONG - 2}", f"turn {LONG - 1}"]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, Status, Usage, Wake
+from pipeline.domain import Answer, Fact, ProjectId, Status, Usage, Wake
 from pipeline.errors import ModelUnavailable, StoreUnavailable
 from pipeline.guarded import GuardedEmbedder, GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
@@ -197,7 +197,10 @@ async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engi
 
 
 async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None:
-    cooldowns, first, second, third = engine.ledger.cooldowns, uuid4(), uuid4(), uuid4()
+    cooldowns, first, second, third = (
+        engine.ledger.cooldowns,
+        *(ProjectId(uuid4()) for _ in range(3)),
+    )
     for _ in range(FAILURES):
         await cooldowns.failed("far/model", retry_after_s=None, project_id=first)
     assert await cooldowns.enter("far/model", first) is Turn.CLOSED
@@ -208,8 +211,8 @@ async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None
 
 async def test_a_provider_that_names_a_time_is_left_alone_by_all(engine: Engine) -> None:
     cooldowns = engine.ledger.cooldowns
-    await cooldowns.failed("far/model", retry_after_s=60, project_id=uuid4())
-    assert await cooldowns.enter("far/model", uuid4()) is Turn.CLOSED
+    await cooldowns.failed("far/model", retry_after_s=60, project_id=ProjectId(uuid4()))
+    assert await cooldowns.enter("far/model", ProjectId(uuid4())) is Turn.CLOSED
 
 
 async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Remote) -> None:
@@ -219,7 +222,7 @@ async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Re
     await engine.drain()
     cooldowns = engine.ledger.cooldowns
     assert await cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
-    assert await cooldowns.enter(remote.name, uuid4()) is Turn.FREE
+    assert await cooldowns.enter(remote.name, ProjectId(uuid4())) is Turn.FREE
 
 
 async def test_an_event_that_waits_tells_the_cause(engine: Engine, remote: Remote) -> None:

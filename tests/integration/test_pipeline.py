@@ -20,6 +20,7 @@ from pipeline.domain import (
     Instructions,
     Neighbour,
     Outcome,
+    ProjectId,
     Scope,
     StageName,
     StoredRelation,
@@ -348,7 +349,7 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     await engine.add("I like chess.", options=AddOptions(metadata={"trip": "oslo"}))
     await engine.drain()
 
-    async def texts(value: object, project: UUID | None = None) -> int:
+    async def texts(value: object, project: ProjectId | None = None) -> int:
         project_id, tree = project or engine.project.id, parse(value)
         page = engine.ledger.memories.page
         return (await page(project_id, tree, expired=True, limit=10, offset=0))[1]

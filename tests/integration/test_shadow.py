@@ -22,6 +22,7 @@ from pipeline.domain import (
     Instructions,
     Neighbour,
     Outcome,
+    ProjectId,
     StageName,
     Wake,
 )
@@ -154,7 +155,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
     assert after[:4] == before[:4]
     # A line of the books counts the search above.
     assert after[4] == before[4] | {"shadows": 1, "books": after[4]["books"]}
-    books = await service.engine.ledger.books.accounts(UUID(found["id"]))
+    books = await service.engine.ledger.books.accounts(ProjectId(UUID(found["id"])))
     assert (books.balanced, books.accepted, books.memories) == (True, 1, 2)
 
 
@@ -347,7 +348,7 @@ async def test_a_switch_compares_again_where_a_memory_changed_in_between(
     switching = service.engine.ledger.switch
     compared = switching._compared
 
-    async def and_then_an_edit(project_id: UUID, shadow_id: UUID) -> Any:
+    async def and_then_an_edit(project_id: ProjectId, shadow_id: UUID) -> Any:
         before = await compared(project_id, shadow_id)
         edit = {"text": "Likes green tea."}
         assert (await service.client.put(f"/v1/memories/{tea['id']}/", json=edit)).is_success

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, text, update
 
+from pipeline.domain import ProjectId
 from pipeline.errors import Unanswered
 from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks
 from pipeline.webhooks import EACH, EACH_PROJECT, MOST_SILENT, Courier, create
@@ -58,7 +59,7 @@ def courier(engine: Engine, sender: Receivers, *, tries: int = 8, pause_s: float
     return Courier(engine.ledger.webhooks, sender, tries=tries, first_retry_s=pause_s, lease=lease)
 
 
-async def owe(engine: Engine, project_id: UUID, url: str, deliveries: int) -> UUID:
+async def owe(engine: Engine, project_id: ProjectId, url: str, deliveries: int) -> UUID:
     """A webhook that owes so many deliveries."""
     made, _ = await create(
         project_id,
@@ -72,7 +73,9 @@ async def owe(engine: Engine, project_id: UUID, url: str, deliveries: int) -> UU
     return made.id
 
 
-async def owe_more(engine: Engine, project_id: UUID, webhook_id: UUID, deliveries: int) -> None:
+async def owe_more(
+    engine: Engine, project_id: ProjectId, webhook_id: UUID, deliveries: int
+) -> None:
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(
             text(

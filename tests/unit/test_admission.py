@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.admission import LATEST_S, SOONEST_S, Limits, Load, admit, retry_after_s
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.errors import Overloaded
 
-MAYA = Scope(UUID(int=1), user_id="maya")
+MAYA = Scope(ProjectId(UUID(int=1)), user_id="maya")
 LIMITS = Limits(scope_events=10, project_events=100, lag_s=60)
 
 
@@ -33,13 +33,13 @@ def test_a_scope_at_its_limit_is_told_when_its_own_lane_has_drained() -> None:
 
 
 def test_a_deep_lane_stops_nobody_else() -> None:
-    admit(Scope(UUID(int=1), user_id="jon"), Load(deep={MAYA.lane_id: 14}), LIMITS)
+    admit(Scope(ProjectId(UUID(int=1)), user_id="jon"), Load(deep={MAYA.lane_id: 14}), LIMITS)
 
 
 def test_a_project_at_its_limit_stops_that_project_only() -> None:
     load = Load(projects={MAYA.project_id: 120}, drained_per_s=10)
     assert refused(load).retry_after_s == 3
-    admit(Scope(UUID(int=2), user_id="maya"), load, LIMITS)
+    admit(Scope(ProjectId(UUID(int=2)), user_id="maya"), load, LIMITS)
 
 
 def test_a_server_that_is_behind_says_so_to_everybody() -> None:

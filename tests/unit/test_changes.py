@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain import AddOptions, Event, Outcome, Role, Scope
+from pipeline.domain import AddOptions, Event, Outcome, ProjectId, Role, Scope
 from pipeline.ledger.changes import Memory, Shelf, Write, carry_out, text_hash
 from pipeline.ports import as_vector
 
-SCOPE = Scope(UUID(int=1), user_id="maya")
+SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
 THEN, NOW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
 OLD, OTHER = UUID(int=11), UUID(int=12)

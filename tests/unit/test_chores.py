@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from pipeline.domain import Scope
+from pipeline.domain import ProjectId, Scope
 from pipeline.vectors import Projector, VectorIndex
 from tests.support.stack import wait_until
 from workers import chores
@@ -59,7 +59,7 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
 
     projector = Projector(cast("VectorIndex", Index()))
     running = asyncio.create_task(projector.run())
-    scope, ids = Scope(uuid4(), user_id="maya"), [uuid4(), uuid4()]
+    scope, ids = Scope(ProjectId(uuid4()), user_id="maya"), [uuid4(), uuid4()]
     for one in ids:
         projector.owe(scope, [one])
 

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.context import assemble, tokens
-from pipeline.domain import Role, Scope
+from pipeline.domain import ProjectId, Role, Scope
 from pipeline.ledger.turns import Turn
 
 
 def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int = 1) -> Turn:
     at = datetime(2024, 5, day, tzinfo=UTC)
-    scope = Scope(UUID(int=9), user_id="maya")
+    scope = Scope(ProjectId(UUID(int=9)), user_id="maya")
     return Turn(
         UUID(int=number), scope, Role.USER, speaker, text, {}, UUID(int=8), at, at, pending=False
     )

@@ -6,10 +6,11 @@ from uuid import UUID
 
 from api.gate import Gate
 from pipeline.admission import Limits
+from pipeline.domain import ProjectId
 from pipeline.ledger import connect
 from pipeline.ledger.load import LoadView
 
-CROWDED, QUIET = UUID(int=1), UUID(int=2)
+CROWDED, QUIET = ProjectId(UUID(int=1)), ProjectId(UUID(int=2))
 
 
 def test_lanes_woken_since_the_last_look_count_for_their_project_alone() -> None:

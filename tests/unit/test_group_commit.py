@@ -11,12 +11,12 @@ import asyncpg
 import pytest
 from sqlalchemy.exc import DataError, DBAPIError
 
-from pipeline.domain import AddOptions, Message, Role, Scope
+from pipeline.domain import AddOptions, Message, ProjectId, Role, Scope
 from pipeline.errors import Overloaded
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.lanes import Accepted, Add, Lanes
 
-PROJECT = uuid4()
+PROJECT = ProjectId(uuid4())
 WITHIN_S = 30.0
 
 

@@ -9,12 +9,13 @@ from uuid import UUID
 import pytest
 
 from api.keyring import WRONG_KEYS_PER_MIN, KeyRing
-from pipeline.domain import Access
+from pipeline.domain import Access, OrganizationId, ProjectId
 from pipeline.errors import Overloaded
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import Project
 
-GRANT = Grant(UUID(int=1), Project(UUID(int=2), UUID(int=3), "mine"), Access.READ)
+PROJECT = Project(ProjectId(UUID(int=2)), OrganizationId(UUID(int=3)), "mine")
+GRANT = Grant(UUID(int=1), PROJECT, Access.READ)
 
 
 @dataclass

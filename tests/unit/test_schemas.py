@@ -23,12 +23,12 @@ from api.schemas import (
     UpdateRequest,
 )
 from pipeline import filters
-from pipeline.domain import Instructions, Message, Role, Scope
+from pipeline.domain import Instructions, Message, OrganizationId, ProjectId, Role, Scope
 from pipeline.errors import InvalidInput
 from pipeline.filters import ENTITY_IDS, AllOf
 from pipeline.ledger.projects import Project
 
-PROJECT = Project(UUID(int=1), UUID(int=2), "test")
+PROJECT = Project(ProjectId(UUID(int=1)), OrganizationId(UUID(int=2)), "test")
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
 
 

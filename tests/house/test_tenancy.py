@@ -1,0 +1,175 @@
+"""Every read and write of a tenant's rows names the tenant, and the type checker sees it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mypy import api as mypy
+
+from pipeline import ledger
+from tests.house.test_house import ROOT, name_of, nodes, sources
+
+# Types that carry the tenant: an id, or a value that was made with one. An Activation is a claim of
+# one lane, a Grant an authenticated key.
+TENANT = re.compile(
+    r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant)\b"
+)
+# Where a plain UUID becomes a tenant: the key that authenticates a request, a new project, a
+# project looked up in the caller's organization, the row of a claimed lane, and a shadow's id.
+EDGES = {
+    "pipeline/ledger/keys.py",
+    "pipeline/ledger/projects.py",
+    "pipeline/ledger/lanes.py",
+    "pipeline/ledger/passages.py",
+    "pipeline/ledger/shadows.py",
+}
+# Methods that serve all tenants at once, with the reason.
+ALL_TENANTS = {
+    "ApiKeys.grant": "the look-up that makes a tenant out of an API key",
+    "Projects.any": "whether this is a new installation",
+    "Projects.create": "makes a tenant",
+    "Books.add_searches": "counts searches of many projects in one statement, by project",
+    "Books.fold": "housekeeping",
+    "Collections.*": "names of the vector store's collections, no tenant's data",
+    "Cooldowns.*": "circuit breakers of providers, shared by all projects",
+    "Direct.*": "executes statements of the stores",
+    "Erasures.claim": "the eraser takes the next erasure of any project",
+    "Erasures.end": "the eraser's claimed erasure",
+    "Erasures.found": "the eraser's claimed erasure",
+    "Events.progress": "one poll for all requests that wait; each checked its event's project",
+    "Indexes.*": "the vector index as a whole",
+    "Lanes.claim": "a worker's edge: the lane's row names the tenant",
+    "Lanes.doubt_hints": "the sweeper",
+    "Lanes.locked": "group commit asks which lanes of its adds are locked",
+    "Lanes.release": "the sweeper",
+    "Lanes.renew": "the heartbeat of all lanes a worker holds",
+    "Lanes.sweep": "the sweeper",
+    "LoadView.*": "backpressure counts the events of all projects",
+    "Memories.count": "the projector",
+    "Memories.following": "the projector",
+    "Memories.foreign": "the projector",
+    "Memories.owe_foreign": "the projector",
+    "Memories.owed": "the projector; `where` names the project of a search",
+    "Memories.unbuilt": "the projector",
+    "Memories.unprojected": "the projector",
+    "Projected.*": "the projector",
+    "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",
+    "Retention.*": "housekeeping",
+    "Source.*": "the projector",
+    "TurnVectors.*": "the projector; `keys` translates ids that a search then reads by project",
+    "Webhooks.claim": "the sender takes the next deliveries of any project",
+    "Webhooks.end": "the sender's claimed delivery",
+    "Webhooks.forget": "housekeeping",
+    "Webhooks.give_up_excess": "housekeeping",
+}
+
+
+def _methods() -> Iterator[tuple[str, Any]]:
+    """Every public async method of a class in the ledger, as `Class.method`."""
+    for found in pkgutil.iter_modules(ledger.__path__, "pipeline.ledger."):
+        if found.name.endswith(".migrations"):
+            continue
+        module = importlib.import_module(found.name)
+        for name, value in vars(module).items():
+            if not inspect.isclass(value) or value.__module__ != module.__name__:
+                continue
+            for method, function in vars(value).items():
+                if inspect.iscoroutinefunction(function) and not method.startswith("_"):
+                    yield f"{name}.{method}", function
+
+
+METHODS = dict(_methods())
+
+
+def _is_excepted(method: str) -> bool:
+    return method in ALL_TENANTS or f"{method.split('.', maxsplit=1)[0]}.*" in ALL_TENANTS
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_of_a_store_takes_the_tenant_or_says_why_not(method: str) -> None:
+    parameters = inspect.signature(METHODS[method]).parameters.values()
+    names_tenant = any(TENANT.search(str(one.annotation)) for one in parameters)
+    assert names_tenant or _is_excepted(method)
+
+
+def test_no_exception_is_left_over() -> None:
+    classes = {method.split(".")[0] for method in METHODS}
+    known = METHODS.keys() | {f"{name}.*" for name in classes}
+    assert ALL_TENANTS.keys() <= known
+
+
+def test_a_project_id_that_is_taken_is_used() -> None:
+    unused = [
+        f"{name_of(path)}:{node.lineno} {node.name}"
+        for path in sources("pipeline")
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _takes_unused(node, "project_id")
+        and not _is_declared_only(node)
+    ]
+    assert not unused
+
+
+def _takes_unused(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    taken = [*function.args.args, *function.args.kwonlyargs]
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    return any(argument.arg == name for argument in taken) and name not in used
+
+
+def _is_declared_only(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A protocol's method: a docstring, or `...`."""
+    return all(isinstance(node, ast.Expr) for node in function.body)
+
+
+def test_tenants_are_made_at_the_edges_alone() -> None:
+    makers = {
+        name_of(path)
+        for path in sources()
+        for node in nodes(path)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("ProjectId", "OrganizationId")
+    }
+    assert makers == EDGES
+
+
+PREAMBLE = """
+from uuid import UUID
+from pipeline.domain import ProjectId, Scope
+from pipeline.ledger import Ledger
+
+async def read(ledger: Ledger, tenant: ProjectId, any_id: UUID) -> None:
+"""
+# Calls with the error codes that mypy reports for each; the first is the control.
+CALLS: dict[str, set[str]] = {
+    "    await ledger.memories.get(tenant, any_id)": set(),
+    "    await ledger.memories.get(any_id, any_id)": {"arg-type"},
+    "    await ledger.memories.get(any_id, tenant)": {"arg-type"},
+    "    await ledger.memories.get(tenant)": {"call-arg"},
+    "    Scope(any_id)": {"arg-type"},
+}
+
+
+def test_a_store_called_without_the_tenant_does_not_type_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("MYPYPATH", str(ROOT))
+    snippet = tmp_path / "snippet.py"
+    snippet.write_text(PREAMBLE + "\n".join(CALLS) + "\n", "utf-8")
+    output, errors, _ = mypy.run(["--config-file", "pyproject.toml", str(snippet)])
+    assert not errors
+    first = PREAMBLE.count("\n") + 1
+    reported = set(re.findall(r"snippet\.py:(\d+): error: .*\[(.*)\]$", output, re.MULTILINE))
+    expected = {
+        (str(first + at), code) for at, codes in enumerate(CALLS.values()) for code in codes
+    }
+    assert reported == expected, output
