@@ -31,6 +31,7 @@ from pipeline.domain import EventType, ProjectId, Scope, StageName, Status, Wake
 from pipeline.filters import Filter, of_ids_only, pinned
 from pipeline.ledger.editing import end_unstated
 from pipeline.ledger.filtering import among, lanes_matching, matches
+from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.memory_rows import retire_all
 from pipeline.ledger.projects import keep
 from pipeline.ledger.schema import (
@@ -79,7 +80,7 @@ class Clearing:
         theirs = lanes_matching(project_id, asked.tree) if whole else false()
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
-            lane_ids = await _hold_lanes(connection, scope, theirs)
+            lane_ids = await _lock_lanes(connection, scope, theirs)
             wakes = await self._cancel(connection, lane_ids if whole else (), event_id)
             # A scope that begins in this moment is not among the locked lanes, and stays as it is.
             locked = among(memories.c.lane_id, lane_ids)
@@ -109,10 +110,10 @@ class Clearing:
         return [Wake(row.id, row.fence, StageName.EXTRACT) for row in rows]
 
 
-async def _hold_lanes(
+async def _lock_lanes(
     connection: AsyncConnection, scope: Scope, theirs: ColumnElement[bool]
 ) -> list[UUID]:
-    """Lock the lanes to be cleared, and the event's own, in the order in which everybody does."""
+    """Lock the lanes to be cleared and the event's own lane. Returns the ids of the former."""
     own = {
         "id": scope.lane_id,
         "project_id": scope.project_id,
@@ -123,10 +124,8 @@ async def _hold_lanes(
         "state": "IDLE",
     }
     await connection.execute(postgresql.insert(lanes).values(own).on_conflict_do_nothing())
-    query = select(lanes.c.id, theirs.label("cleared")).where(
-        or_(theirs, lanes.c.id == scope.lane_id)
-    )
-    rows = await connection.execute(query.order_by(lanes.c.id).with_for_update())
+    both = or_(theirs, lanes.c.id == scope.lane_id)
+    rows = await lock_lanes(connection, both, theirs.label("cleared"))
     return [row.id for row in rows if row.cleared]
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, select, update
+from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain import Outcome, ProjectId
 from pipeline.errors import Conflict, InvalidInput, NotFound
 from pipeline.ledger.changes import Memory
+from pipeline.ledger.locks import locked
 from pipeline.ledger.memory_rows import (
     as_memory,
     bump,
@@ -80,17 +81,13 @@ async def hold(
     connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
 ) -> dict[UUID, Memory]:
     """These memories, locked for this transaction. Errors: NotFound where one is missing."""
-    query = (
-        select(memories)
-        .where(
-            memories.c.project_id == project_id,
-            memories.c.id.in_(memory_ids),
-            memories.c.state == "ACTIVE",
-        )
-        .order_by(memories.c.id)
-        .with_for_update()
+    current = and_(
+        memories.c.project_id == project_id,
+        memories.c.id.in_(memory_ids),
+        memories.c.state == "ACTIVE",
     )
-    held = {row.id: as_memory(row) for row in await connection.execute(query)}
+    rows = await connection.execute(locked(memories, current, *memories.c))
+    held = {row.id: as_memory(row) for row in rows}
     if missing := [str(one) for one in memory_ids if one not in held]:
         which = f" Nothing was changed; unknown: {', '.join(missing)}."
         raise NotFound("Memory not found!" + (which if len(memory_ids) > 1 else ""))

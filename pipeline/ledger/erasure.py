@@ -41,6 +41,7 @@ from pipeline.domain import EventType, ProjectId, Scope, Status
 from pipeline.errors import NotFound
 from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
+from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.owners import KINDS
 from pipeline.ledger.projects import keep
 from pipeline.ledger.schema import (
@@ -133,12 +134,11 @@ class Erasures:
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
-            await _hold_keys(connection, project_id, whose)
-            lane_ids = await _hold_lanes(connection, own, whose)
+            await _lock_keys(connection, project_id, whose)
+            lane_ids = await _lock_lanes(connection, own, whose)
             copies = await _drop_shadows(connection, project_id, whose)
-            held = select(memories.c.id).where(among(memories.c.lane_id, lane_ids))
-            locked = held.order_by(memories.c.id).with_for_update()
-            memory_ids = (await connection.scalars(locked)).all()
+            of_lanes = among(memories.c.lane_id, lane_ids)
+            memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
             await _withdraw(connection, project_id, whose)
             counts = {
@@ -199,8 +199,8 @@ class Erasures:
         )
 
 
-async def _hold_keys(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
-    """Lock the idempotency keys of that id's events, in the order in which adds do."""
+async def _lock_keys(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
+    """Lock the idempotency keys of that id's events."""
     keys = idempotency_keys.c
     query = (
         select(keys.key)
@@ -212,8 +212,8 @@ async def _hold_keys(connection: AsyncConnection, project_id: ProjectId, whose: 
     await connection.execute(query.with_for_update(of=idempotency_keys))
 
 
-async def _hold_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
-    """Lock the lanes of that id and the project's own, in the order in which everybody does."""
+async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+    """Lock the lanes of that id and the project's own lane. Returns the ids of the former."""
     row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
     await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
     whose_id = lanes.c[KINDS[whose.kind]]
@@ -225,17 +225,15 @@ async def _hold_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
         events.c.event_type != EventType.ADD.value,
         events.c.completed_at.is_(None),
     )
-    query = select(lanes.c.id, mine.label("mine")).where(
-        or_(
-            lanes.c.id == own.lane_id,
-            mine,
-            and_(lanes.c.project_id.in_(apart), theirs),
-            # Where a question over more than one scope is under way.
-            and_(lanes.c.id.in_(asked), whose_id.is_(None)),
-        )
+    which = or_(
+        lanes.c.id == own.lane_id,
+        mine,
+        and_(lanes.c.project_id.in_(apart), theirs),
+        # Where a question over more than one scope is under way.
+        and_(lanes.c.id.in_(asked), whose_id.is_(None)),
     )
-    held = (await connection.execute(query.order_by(lanes.c.id).with_for_update())).all()
-    return [row.id for row in held if row.mine]
+    rows = await lock_lanes(connection, which, mine.label("mine"))
+    return [row.id for row in rows if row.mine]
 
 
 async def _drop_shadows(

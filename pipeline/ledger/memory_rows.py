@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Uuid, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, Row, Uuid, and_, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import lexical
 from pipeline.domain import Outcome, Role, Scope
 from pipeline.ledger.changes import Memory, text_hash
 from pipeline.ledger.filtering import among
+from pipeline.ledger.locks import locked
 from pipeline.ledger.reversal import State
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
@@ -87,12 +88,7 @@ async def retire_all(
     event_id: UUID | None = None,
 ) -> list[UUID]:
     """Take every current memory that matches out of all reads; the history says why."""
-    doomed = (
-        select(memories.c.id)
-        .where(memories.c.state == "ACTIVE", where)
-        .order_by(memories.c.id)
-        .with_for_update()
-    )
+    doomed = locked(memories, and_(memories.c.state == "ACTIVE", where))
     gone = (
         update(memories)
         .where(memories.c.id.in_(doomed))

@@ -29,6 +29,7 @@ from pipeline.filters import EventFilter
 from pipeline.ledger.batches import omission_rows
 from pipeline.ledger.events import NO_SUCH_EVENT
 from pipeline.ledger.filtering import among, events_matching
+from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.schema import events, lanes, messages, turn_vectors
 from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import owe_again, owe_anew
@@ -61,7 +62,7 @@ class Recourse:
         without it. Errors: NotFound; Conflict where it has had its effect, or has ended.
         """
         async with self._engine.begin() as connection:
-            await _hold_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _one(project_id, event_id))
             values = {"event_id": event_id, "grace": self._grace}
             row = (await connection.execute(statement("cancel"), values)).one()
             if row.taken:
@@ -78,7 +79,7 @@ class Recourse:
         Errors: NotFound; Conflict for an event in any other state.
         """
         async with self._engine.begin() as connection:
-            await _hold_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _one(project_id, event_id))
             rows = await self._requeue(connection, [event_id], edit)
             if not rows:
                 status = await connection.scalar(
@@ -98,7 +99,7 @@ class Recourse:
         The events of its batch go with it. Errors: NotFound; Conflict for any other event.
         """
         async with self._engine.begin() as connection:
-            await _hold_lanes(connection, _one(project_id, event_id))
+            await _lock_lanes(connection, _one(project_id, event_id))
             event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
             if event.graph_status != Status.FAILED:
                 raise Conflict(_no_failed_graph(event))
@@ -127,7 +128,7 @@ class Recourse:
             ids = (await connection.scalars(chosen)).all()
             if not ids:
                 return Replayed((), ())
-            await _hold_lanes(connection, events.c.id.in_(ids))
+            await _lock_lanes(connection, events.c.id.in_(ids))
             # Now that nothing moves: those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
             if wanted.graph_failed:
@@ -161,13 +162,10 @@ def _one(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
     return and_(events.c.project_id == project_id, events.c.id == event_id)
 
 
-async def _hold_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -> None:
-    """Lock the lanes of these events, in the order in which everybody takes several."""
-    theirs = select(events.c.lane_id).where(where)
-    held = await connection.scalars(
-        select(lanes.c.id).where(lanes.c.id.in_(theirs)).order_by(lanes.c.id).with_for_update()
-    )
-    if not held.all():
+async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -> None:
+    """Lock the lanes of these events. Errors: NotFound where there is none."""
+    of_events = select(events.c.lane_id).where(where)
+    if not await lock_lanes(connection, lanes.c.id.in_(of_events)):
         raise NotFound(NO_SUCH_EVENT)
 
 

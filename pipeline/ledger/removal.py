@@ -11,7 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain import OrganizationId
 from pipeline.errors import Conflict
 from pipeline.ledger.books import SEARCH, fold_all
+from pipeline.ledger.filtering import among
 from pipeline.ledger.keys import hold, keep_one_admin
+from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import (
     api_keys,
@@ -91,11 +93,11 @@ class Removal:
     ) -> Sequence[UUID]:
         """All its projects and their replays, locked; unless one of them has to stay."""
         await hold(connection, organization_id)
-        mine = select(projects.c.id).where(projects.c.organization_id == organization_id)
+        mine = projects.c.organization_id == organization_id
         # Nothing is accepted until the end of this, nor afterwards if they are gone by then.
-        await connection.execute(mine.order_by(projects.c.id).with_for_update())
-        shadowed = select(shadows.c.id).where(shadows.c.project_id.in_(mine))
-        ids = [*(await connection.scalars(mine)).all(), *(await connection.scalars(shadowed)).all()]
+        own = (await connection.scalars(locked(projects, mine))).all()
+        shadowed = select(shadows.c.id).where(among(shadows.c.project_id, own))
+        ids = [*own, *(await connection.scalars(shadowed)).all()]
         await _refuse_unless_empty(connection, ids)
         return ids
 
@@ -104,8 +106,7 @@ class Removal:
         await hold(connection, project.organization_id)
         shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
         # Nothing is accepted until the end of this, nor afterwards if the project is gone by then.
-        mine = select(projects.c.id).where(projects.c.id == project.id)
-        await connection.execute(mine.with_for_update())
+        await connection.execute(locked(projects, projects.c.id == project.id))
         ids = [project.id, *(await connection.scalars(shadowed)).all()]
         await _refuse_unless_empty(connection, ids)
         await keep_one_admin(
@@ -118,8 +119,7 @@ class Removal:
 
 async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
     # With its lanes held, nothing more is accepted into them, and no worker finishes in between.
-    mine = select(lanes.c.id).where(lanes.c.project_id.in_(ids))
-    await connection.execute(mine.order_by(lanes.c.id).with_for_update())
+    await lock_lanes(connection, lanes.c.project_id.in_(ids))
     held = exists().where(
         memories.c.project_id.in_(ids),
         or_(memories.c.state == "ACTIVE", memories.c.owed),

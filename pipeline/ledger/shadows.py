@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain import ProjectId, Scope, StageName, Status, Wake
 from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.events import FINAL
+from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.schema import (
     entities,
     event_costs,
@@ -187,7 +188,7 @@ class Shadows:
     async def erase(self, shadow: Shadow) -> None:
         """Every row of the shadow, and that there was one."""
         async with self._engine.begin() as connection:
-            await hold(connection, [shadow.apart.lane_id])
+            await lock_lanes(connection, lanes.c.id == shadow.apart.lane_id)
             await sweep_out(connection, shadow)
             await connection.execute(delete(shadows).where(shadows.c.id == shadow.id))
 
@@ -227,12 +228,6 @@ def _shadow(row: Row[Any], scope: Scope, behind: int, counted: Sequence[Row[Any]
         counts=counts,
         failures={book.failure_code: book.events for book in counted if book.status == "FAILED"},
     )
-
-
-async def hold(connection: AsyncConnection, lane_ids: Sequence[UUID]) -> None:
-    """Lock these lanes, in the order in which everybody takes several."""
-    chosen = select(lanes.c.id).where(lanes.c.id.in_(lane_ids)).order_by(lanes.c.id)
-    await connection.execute(chosen.with_for_update())
 
 
 async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:

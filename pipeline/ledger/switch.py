@@ -22,6 +22,7 @@ from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Sto
 from pipeline.ledger.effects import entity_id
 from pipeline.ledger.events import FINAL
 from pipeline.ledger.keeping import unchanged
+from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.memory_rows import states_of
 from pipeline.ledger.reversal import State, standing
 from pipeline.ledger.schema import (
@@ -32,7 +33,7 @@ from pipeline.ledger.schema import (
     relations,
     shadows,
 )
-from pipeline.ledger.shadows import Shadow, Shadows, hold, read, sweep_out
+from pipeline.ledger.shadows import Shadow, Shadows, read, sweep_out
 from pipeline.ledger.sql import statement
 from pipeline.outputs import to_bytes
 from pipeline.ports import Vector
@@ -113,7 +114,8 @@ class Switch:
         compared = await self._compared(project_id, shadow_id)
         async with self._engine.begin() as connection:
             shadow = await read(connection, project_id, shadow_id)
-            await hold(connection, [shadow.scope.lane_id, shadow.apart.lane_id])
+            both = lanes.c.id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+            await lock_lanes(connection, both)
             shadow = await read(connection, project_id, shadow_id)
             _refuse_early(shadow)
             await _refuse_busy(connection, shadow.scope)
@@ -122,7 +124,7 @@ class Switch:
             copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
             if copied:
                 return Switched(behind=copied, wake=wake)
-            current = await _hold_memories(connection, shadow)
+            current = await _lock_memories(connection, shadow)
             if await _stamp(connection, shadow) != compared.stamp:
                 compared = await _compare(connection, shadow)
             if not force:
@@ -160,14 +162,11 @@ async def _stamp(connection: AsyncConnection, shadow: Shadow) -> tuple[int, ...]
     return tuple(row)
 
 
-async def _hold_memories(connection: AsyncConnection, shadow: Shadow) -> list[UUID]:
-    """Lock the memories of both lanes, in the order in which everybody takes several.
-
-    Returns the scope's current ones.
-    """
+async def _lock_memories(connection: AsyncConnection, shadow: Shadow) -> list[UUID]:
+    """Lock the memories of both lanes. Returns the ids of the scope's current ones."""
     both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
-    query = select(memories.c.id, memories.c.lane_id, memories.c.state).where(both)
-    rows = await connection.execute(query.order_by(memories.c.id).with_for_update())
+    columns = (memories.c.id, memories.c.lane_id, memories.c.state)
+    rows = await connection.execute(locked(memories, both, *columns))
     live = (shadow.scope.lane_id, "ACTIVE")
     return [row.id for row in rows if (row.lane_id, row.state) == live]
 

@@ -31,6 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain import Role, Scope
 from pipeline.ledger.filtering import among
+from pipeline.ledger.locks import locked
 from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.ledger.turns import PassageKey, told, uuids
@@ -136,8 +137,8 @@ def _owed(*ids: str) -> Select[Any]:
 async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
     """Whether these are to be found has changed: the index owes them a write."""
     table = turn_vectors.c
-    held = select(table.id).where(which).order_by(table.id).with_for_update().cte("held")
-    query = update(turn_vectors).where(table.id == held.c.id).values(version=table.version + 1)
+    rows = locked(turn_vectors, which).cte("held")
+    query = update(turn_vectors).where(table.id == rows.c.id).values(version=table.version + 1)
     await connection.execute(query)
 
 

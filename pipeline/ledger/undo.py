@@ -37,6 +37,7 @@ from pipeline.errors import Conflict, NotFound
 from pipeline.ledger.changes import text_hash
 from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
 from pipeline.ledger.filtering import among
+from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.memory_rows import as_memory, states_of
 from pipeline.ledger.reversal import Place, Step, way_back, with_free_texts
 from pipeline.ledger.schema import (
@@ -158,7 +159,7 @@ async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
     """The event under the locks of its lane and of those it cleared: no stage writes there."""
     cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
     both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))
-    await connection.execute(select(lanes.c.id).where(both).order_by(lanes.c.id).with_for_update())
+    await lock_lanes(connection, both)
     row: Row[Any] | None = (
         await connection.execute(select(events).where(events.c.id == event.id))
     ).one_or_none()

@@ -129,6 +129,21 @@ def test_every_sql_file_is_used() -> None:
     assert not unused, f"Nothing reads {unused}."
 
 
+# Modules that lock rows of a kind that comes before lanes, or one row by its key.
+LOCKERS = {
+    f"pipeline/ledger/{name}.py" for name in ("erasure", "keys", "locks", "projects", "shadows")
+}
+
+
+def test_lanes_and_memories_are_locked_by_the_module_that_states_the_order() -> None:
+    lockers = {
+        name_of(path)
+        for path in sources("pipeline", "api", "workers")
+        if "with_for_update" in path.read_text("utf-8")
+    }
+    assert lockers == LOCKERS
+
+
 def test_every_prompt_is_used() -> None:
     code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
     prompts = list((ROOT / "pipeline" / "prompts").glob("*.md"))

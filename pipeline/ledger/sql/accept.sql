@@ -1,6 +1,6 @@
 -- One durable statement for any number of adds: their scopes' next numbers, the events and their
 -- messages, all or nothing. `woken` is true for the add that found its lane idle: somebody must be
--- told. Lanes are taken in the order of their ids, so that two of these can never deadlock.
+-- told. Lock order: pipeline/ledger/locks.py.
 -- An add with an idempotency key is accepted only by whoever brings the key first, in this group or
 -- in any process; to all others its row tells which event it was. The conflict's empty update is
 -- what makes a row readable that another commit wrote a moment ago.

@@ -2,7 +2,7 @@
 -- nothing. `seen` are the memories the changes were worked out from, as they were then: where a
 -- person has changed one since, nothing is written and the changes are worked out anew.
 -- What it does to memories is also told to the project's webhooks, if it has any.
--- The lane is locked first and the memories in the order of their ids, as everybody does it.
+-- Lock order: pipeline/ledger/locks.py.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)

@@ -1,5 +1,5 @@
 -- The same texts in another model's vectors. A text that has changed meanwhile has a newer one.
--- Rows are taken in the order of their ids, as everybody takes several of them.
+-- Lock order: pipeline/ledger/locks.py.
 WITH held AS MATERIALIZED (
     SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
 )

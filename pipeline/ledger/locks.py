@@ -1,0 +1,38 @@
+"""Row locks, and the one order in which every transaction takes them.
+
+Lock order, from the first to the last:
+
+    organization → project → idempotency keys by key → lanes by id → memories by id → turns by id
+
+A transaction that locks rows of several kinds takes the kinds in this order; of one kind, it takes
+the rows in ascending order of their ids. Two transactions can then wait for each other but never
+deadlock. The SQL files that lock rows (accept, finish_apply, undo_memories, …) keep the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, Table, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from pipeline.ledger.schema import lanes
+
+
+def locked(table: Table, which: ColumnElement[bool], *columns: ColumnElement[Any]) -> Select[Any]:
+    """Select the matching rows of one table, locked by ascending id; their ids by default."""
+    selected = columns or (table.c.id,)
+    return select(*selected).where(which).order_by(table.c.id).with_for_update()
+
+
+async def lock_lanes(
+    connection: AsyncConnection, which: ColumnElement[bool], *columns: ColumnElement[Any]
+) -> Sequence[Row[Any]]:
+    """Lock the matching lanes. Returns their ids, and further columns.
+
+    A locked lane accepts no event, and no worker commits a stage in it.
+    """
+    query = locked(lanes, which, lanes.c.id, *columns)
+    rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+    return rows
