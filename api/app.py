@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import Depends, FastAPI
-from sqlalchemy.exc import SQLAlchemyError
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -29,6 +28,7 @@ from api.unknown import refuse_not_built
 from api.watch import EventWatch
 from pipeline import __version__, bootstrap
 from pipeline.admission import Limits
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.load import LoadView
 from pipeline.settings import Settings
 from pipeline.turnstile import Turnstile
@@ -83,7 +83,7 @@ def create_app(settings: Settings) -> FastAPI:
         warming.cancel()
         await app.state.mcp.close()
         await gate.close()
-        with contextlib.suppress(SQLAlchemyError, OSError):
+        with contextlib.suppress(*LEDGER_FAILURES):
             await figures.write_down()
         await watch.close()
         dispatcher.close()

@@ -16,7 +16,6 @@ from uuid import UUID
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
-from sqlalchemy.exc import SQLAlchemyError
 
 from api.errors import Unauthorized
 from api.figures import Figures
@@ -27,6 +26,7 @@ from api.watch import EventWatch
 from pipeline.bootstrap import Stores
 from pipeline.domain import Access
 from pipeline.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher, Reranker
@@ -92,7 +92,7 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
         async with asyncio.timeout(PING_S):
             await ping()
-    except (TransientError, SQLAlchemyError, OSError) as error:
+    except (TransientError, *LEDGER_FAILURES) as error:
         return type(error).__name__
     return "ok"
 

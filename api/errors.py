@@ -15,7 +15,6 @@ import structlog
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from pipeline.domain import FailureCode
@@ -29,7 +28,7 @@ from pipeline.errors import (
     ProjectGone,
     TransientError,
 )
-from pipeline.ledger.direct import Unreachable
+from pipeline.ledger.failures import LEDGER_FAILURES, ValueRefused, may_have_committed
 
 log = structlog.get_logger()
 
@@ -109,15 +108,8 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
 
 async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
-    unknown = request.method not in ("GET", "HEAD") and _may_have_committed(error)
+    unknown = request.method not in ("GET", "HEAD") and may_have_committed(error)
     return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
-
-
-def _may_have_committed(error: Exception) -> bool:
-    """Whether the connection was lost, or fell silent, after the statement was sent."""
-    if isinstance(error, DBAPIError):
-        return error.connection_invalidated and not isinstance(error, Unreachable)
-    return isinstance(error, TimeoutError)
 
 
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
@@ -139,10 +131,8 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     HTTPException: http,
     Overloaded: overloaded,
     TransientError: unavailable,
-    DataError: unstorable,
-    # asyncpg raises plain OSError where the server cannot be reached at all.
-    SQLAlchemyError: ledger_down,
-    OSError: ledger_down,
+    ValueRefused: unstorable,
+    **dict.fromkeys(LEDGER_FAILURES, ledger_down),
     Exception: unexpected,
 }
 

@@ -8,11 +8,11 @@ from collections import Counter
 from uuid import UUID
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.domain import ProjectId, Status
 from pipeline.ledger.books import Accounts, Books
+from pipeline.ledger.failures import LEDGER_FAILURES
 
 log = structlog.get_logger()
 
@@ -35,7 +35,7 @@ class Figures:
         self._searches[project_id] += 1
 
     async def write_down(self) -> None:
-        """Errors: SQLAlchemyError, OSError; what was counted is lost then."""
+        """Errors: LEDGER_FAILURES; the counts are lost then."""
         if self._searches:
             searches, self._searches = self._searches, Counter()
             await self._books.add_searches(searches)
@@ -48,7 +48,7 @@ class Figures:
             try:
                 await self.write_down()
                 _show(await self._books.accounts())
-            except (SQLAlchemyError, OSError) as error:
+            except LEDGER_FAILURES as error:
                 log.warning("figures_unknown", error=type(error).__name__)
                 telemetry.ledger_up.set(0)
             else:

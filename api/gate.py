@@ -9,12 +9,12 @@ from collections import Counter
 from uuid import UUID
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.admission import Limits, Load, admit
 from pipeline.domain import ProjectId, Scope
 from pipeline.errors import Overloaded
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.load import LoadView
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ class Gate:
         while True:
             try:
                 self._load = await self._view.look(scope_events=self._limits.scope_events)
-            except (SQLAlchemyError, OSError) as error:
+            except LEDGER_FAILURES as error:
                 log.warning("load_unknown", error=type(error).__name__)
             self._lanes = Counter(self._load.lanes)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from pipeline.ledger.events import Events, Progress
+from pipeline.ledger.failures import LEDGER_FAILURES
 
 # A quarter of the shortest pipeline run: finer would only cost queries.
 BEAT_S = 0.025
@@ -84,7 +83,7 @@ class EventWatch:
     async def _look(self, due: list[Follower], now: float) -> None:
         try:
             found = await self._events.progress(list({one.event_id for one in due}))
-        except (SQLAlchemyError, OSError):
+        except LEDGER_FAILURES:
             return  # the ledger may be back at the next beat; the callers' time runs
         for follower in due:
             if follower.event_id in found:

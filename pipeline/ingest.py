@@ -21,7 +21,6 @@ from typing import Protocol
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from pipeline import telemetry
 from pipeline.choice import ONLY_CONFIGURED, Chosen, Workshop, choose
@@ -52,7 +51,7 @@ from pipeline.errors import (
 )
 from pipeline.guarded import LONGEST_CAUSE, on_behalf_of
 from pipeline.ledger import Ledger
-from pipeline.ledger.direct import sqlstate
+from pipeline.ledger.failures import LEDGER_FAILURES, is_unavailable, sqlstate
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending
 from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
@@ -170,14 +169,14 @@ async def run_stage(wake: Wake, *, owner: UUID, services: Services, leases: Leas
         except LaneLost:
             telemetry.fenced.labels(wake.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=wake.stage)
-            with suppress(SQLAlchemyError, OSError):
+            with suppress(*LEDGER_FAILURES):
                 await lanes.absolve(activation)
             return None
         except asyncio.CancelledError:
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=wake.stage)
             return await lanes.hand_back(activation)
-        except (SQLAlchemyError, OSError) as error:
-            if not (_out_of_reach(error) or sqlstate(error) in OUT_OF_TIME):
+        except LEDGER_FAILURES as error:
+            if not (is_unavailable(error) or sqlstate(error) in OUT_OF_TIME):
                 raise
             log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=wake.stage)
             return await _hand_back_soon(activation, services)
@@ -192,11 +191,6 @@ async def _work(activation: Activation, batch: Batch | None, services: Services)
         return await services.ledger.lanes.rest(activation)
     # Its batch is: what is queued behind it must not be skipped.
     return await services.ledger.lanes.restart(activation)
-
-
-def _out_of_reach(error: Exception) -> bool:
-    """Whether the ledger was not there, and not that it refused a statement."""
-    return not isinstance(error, DBAPIError) or error.connection_invalidated
 
 
 async def _refused(
@@ -217,7 +211,7 @@ async def _hand_back_soon(activation: Activation, services: Services) -> Wake | 
     """Once the ledger is there again: however long that takes, this worker has not crashed."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
-        with suppress(SQLAlchemyError, OSError):
+        with suppress(*LEDGER_FAILURES):
             return await services.ledger.lanes.hand_back(activation)
 
 
@@ -240,8 +234,8 @@ async def _guarded(activation: Activation, batch: Batch, services: Services) -> 
             return await _wait(activation, batch, error, services)
         except PermanentError as error:
             return await _fail(activation, batch, error.code, str(error), services)
-        except (SQLAlchemyError, OSError) as error:
-            if _out_of_reach(error):
+        except LEDGER_FAILURES as error:
+            if is_unavailable(error):
                 raise
             return await _refused(activation, batch, error, services)
         except Exception as error:

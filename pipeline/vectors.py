@@ -23,10 +23,10 @@ from uuid import UUID
 
 import numpy as np
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline.domain import Scope
 from pipeline.errors import CollectionMissing, ModelRejected, StageError, StoreUnavailable
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.indexes import KINDS, family, index_name
 from pipeline.ledger.projections import Projection, Source
 from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
@@ -429,7 +429,7 @@ class Projector:
                 for ids in owed.values():
                     for piece in _shares(list(ids), A_PIECE):
                         await self._index.catch_up(piece)
-            except (StageError, SQLAlchemyError, OSError) as error:
+            except (StageError, *LEDGER_FAILURES) as error:
                 log.warning("projections_owed", error=type(error).__name__)
             except Exception as error:
                 log.error("projector_crashed", exc_info=error)

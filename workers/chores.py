@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap, erasure, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.errors import StageError
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.settings import Settings
 from workers.watchdog import end_with
 
@@ -76,7 +76,7 @@ async def attempt(chore: Chore, *, limit_s: float) -> None:
     try:
         async with asyncio.timeout(limit_s):
             await chore()
-    except (StageError, SQLAlchemyError, OSError) as error:
+    except (StageError, *LEDGER_FAILURES) as error:
         log.warning("chore_waits", chore=name, error=type(error).__name__)
     except Exception as error:
         log.error("chore_crashed", chore=name, exc_info=error)

@@ -17,11 +17,11 @@ from uuid import uuid4
 
 import structlog
 import uvloop
-from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import bootstrap
 from pipeline.domain import Activation, Hold, Wake
 from pipeline.ingest import Services, run_stage
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
 from workers.quarantine import Quarantine
@@ -128,7 +128,7 @@ class Heartbeat:
         try:
             async with asyncio.timeout(self._interval_s):
                 return set(wanted) - await self._lanes.renew(wanted)
-        except (SQLAlchemyError, OSError) as error:
+        except LEDGER_FAILURES as error:
             log.warning("heartbeat_missed", error=type(error).__name__)
             return set()
 

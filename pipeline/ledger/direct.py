@@ -22,14 +22,11 @@ from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from pipeline.ledger.connections import is_stale, suspect_all
+from pipeline.ledger.failures import Unreachable
 
 # What a server says that goes down or starts up, before it closes the connection.
 GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotConnectNowError)
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
-
-
-class Unreachable(DBAPIError):
-    """No connection could be made, so the statement was not sent."""
 
 
 class Record(asyncpg.Record):
@@ -101,11 +98,6 @@ def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, An
     assert isinstance(compiled, SQLCompiler)
     constants = {key: bind.value for key, bind in compiled.binds.items() if not bind.required}
     return compiled.string, tuple(compiled.positiontup or ()), constants
-
-
-def sqlstate(error: Exception) -> str:
-    """PostgreSQL's five-character code of an error; XX000 (internal error) where it has none."""
-    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "XX000")
 
 
 def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
 from pipeline.errors import Overloaded
 from pipeline.ledger.connections import is_locked
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.lanes import Accepted, Add, Lanes
 
 # A second writer prepares its group while the first one's commit is on its way to the disk.
@@ -152,7 +153,7 @@ class GroupCommit:
         """Try the adds of locked lanes beside the writers; the others are returned."""
         try:
             locked = await self.lanes.locked({waiting.lane_id for waiting in group})
-        except (SQLAlchemyError, OSError):  # then all are tried again, and meet the same
+        except LEDGER_FAILURES:  # then all are tried again, and meet the same
             locked = set()
         for lane_id in locked:
             self._retry([waiting for waiting in group if waiting.lane_id == lane_id])

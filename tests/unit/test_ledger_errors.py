@@ -7,7 +7,7 @@ from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
 from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN, ledger_down
-from pipeline.ledger.direct import Unreachable
+from pipeline.ledger.failures import Unreachable
 
 LOST = DBAPIError(None, None, ConnectionResetError(), connection_invalidated=True)
 REFUSED = DBAPIError(None, None, ValueError())

@@ -17,11 +17,12 @@ from uuid import UUID
 
 import orjson
 from sqlalchemy import TextClause, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.ledger.direct import Direct
+from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
 
 # The port's operation `list` hides the type of that name inside the class.
@@ -259,5 +260,5 @@ def _our_errors() -> Iterator[None]:
         if _state(error) in MISSING:
             raise CollectionMissing("PostgreSQL knows no such collection.") from error
         raise StoreUnavailable(f"pgvector failed: SQLSTATE {_state(error)}.") from error
-    except (SQLAlchemyError, OSError) as error:
+    except LEDGER_FAILURES as error:
         raise StoreUnavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error
