@@ -1,0 +1,57 @@
+"""Stores find nothing of another tenant, whatever ids they are given."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from pipeline.domain import ProjectId, Scope
+from pipeline.filters import EventFilter, parse
+from pipeline.ledger.turns import PassageKey
+from tests.support.engine import Engine
+
+OTHER = ProjectId(uuid4())
+MAYA = {"user_id": "maya"}
+
+
+async def test_ids_of_one_tenant_open_nothing_for_another(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.", **MAYA)
+    await engine.drain()
+    ledger, own = engine.ledger, Scope(engine.project.id, **MAYA)
+    tree = parse(MAYA)
+    [memory], count = await ledger.memories.page(
+        own.project_id, tree, expired=True, limit=9, offset=0
+    )
+    assert count == 1
+    keys = [PassageKey(memory.id), PassageKey(event_id, 0)]
+    other = Scope(OTHER, **MAYA)
+
+    async def seen(scope: Scope) -> list[int]:
+        project_id = scope.project_id
+        return [
+            (await ledger.memories.page(project_id, tree, expired=True, limit=9, offset=0))[1],
+            (await ledger.events.page(project_id, EventFilter(), limit=9, offset=0))[1],
+            len(await ledger.passages.read(project_id, keys)),
+            len(await ledger.histories.inputs(project_id, [memory.id])),
+            len(await ledger.memories.last_changed_by(scope, [memory.id], [event_id])),
+        ]
+
+    assert await seen(own) == [1, 1, 2, 1, 1]
+    assert await seen(other) == [0, 0, 0, 0, 0]
+
+
+async def test_the_turns_beside_a_passage_are_read_for_its_own_tenant(engine: Engine) -> None:
+    first = await engine.add("I like jazz.", **MAYA)
+    await engine.add("I like chess.", **MAYA)
+    await engine.drain()
+    keys, around = [PassageKey(first, 0)], engine.ledger.passages.around
+    assert [turn.text for turn in (await around(engine.project.id, keys, turns=1))[keys[0]]]
+    assert not await around(OTHER, keys, turns=1)
+
+
+async def test_a_replay_of_all_events_stays_in_its_tenant(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.", **MAYA)
+    cancelled, _ = await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    assert cancelled
+    replay_all, ended = engine.ledger.recourse.replay_all, EventFilter(statuses=["CANCELLED"])
+    assert not (await replay_all(OTHER, ended, limit=9)).event_ids
+    assert (await replay_all(engine.project.id, ended, limit=9)).event_ids == [event_id]
