@@ -93,7 +93,7 @@ class Costs:
         table = usage_daily.c
         names = ("calls", "prompt_tokens", "completion_tokens", "cost_nano_usd")
         query = (
-            select(table.day, table.model, *(func.sum(table[name]) for name in names))
+            select(table.day, table.model, *(func.sum(table[name]).label(name) for name in names))
             .where(table.project_id == project_id, table.user_id == (user_id or ""))
             .group_by(table.day, table.model)
             .order_by(table.day, table.model)
@@ -104,13 +104,19 @@ class Costs:
             query = query.where(table.day <= end)
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
-        return Spending(models=_by(rows, 1), days=_by(rows, 0))
+        return Spending(models=_by(rows, "model"), days=_by(rows, "day"))
 
 
-def _by(rows: Iterable[Row[Any]], place: int) -> dict[Any, Paid]:
+def _by(rows: Iterable[Row[Any]], column: str) -> dict[Any, Paid]:
     sums: dict[Any, Paid] = {}
     for row in rows:
-        calls, prompt, completion, cost = tuple(row)[2:]
-        paid = Paid(int(calls), int(prompt), int(completion), None if cost is None else int(cost))
-        sums[row[place]] = sums.get(row[place], Paid()) + paid
+        cost = row.cost_nano_usd
+        paid = Paid(
+            int(row.calls),
+            int(row.prompt_tokens),
+            int(row.completion_tokens),
+            None if cost is None else int(cost),
+        )
+        key = getattr(row, column)
+        sums[key] = sums.get(key, Paid()) + paid
     return sums

@@ -177,17 +177,22 @@ class Events:
             select(
                 events.c.id,
                 events.c.status,
-                case((active, lanes.c.stage)),
-                case((waits, lanes.c.wait_code)),
-                case((waits, lanes.c.due_at)),
-                case((waits, lanes.c.wait_cause)),
+                case((active, lanes.c.stage)).label("stage"),
+                case((waits, lanes.c.wait_code)).label("wait_code"),
+                case((waits, lanes.c.due_at)).label("wait_until"),
+                case((waits, lanes.c.wait_cause)).label("wait_cause"),
             )
             .join(lanes)
             .where(among(events.c.id, ids))
         )
         async with self._engine.connect() as connection:
             rows = (await connection.execute(query)).all()
-        return {row[0]: Progress(Status(row[1]), *row[2:]) for row in rows}
+        return {
+            row.id: Progress(
+                Status(row.status), row.stage, row.wait_code, row.wait_until, row.wait_cause
+            )
+            for row in rows
+        }
 
     async def unsettled(self, project_id: ProjectId, pinned: Mapping[str, str]) -> int:
         """How many events of the lanes with these ids have not ended."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Row,
     Select,
     and_,
     case,
@@ -252,6 +253,5 @@ async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email
         raise NotFound("Nobody with this email is a member of the project; add them first.")
 
 
-def _as_key(row: Sequence[Any]) -> ApiKey:
-    key = ApiKey(*row)
-    return replace(key, access=Access(key.access))
+def _as_key(row: Row[Any]) -> ApiKey:
+    return ApiKey(**{**row._asdict(), "access": Access(row.access)})

@@ -412,16 +412,16 @@ def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _as_placed(row: Sequence[Any]) -> Placed:
-    """The columns by their places: there may be hundreds of rows."""
-    id_, ordinal, lane_id, speaker, at, seq, of_seq, before, of_before, embedding, related = row
+def _as_placed(row: Mapping[str, Any]) -> Placed:
+    """Columns by key, which the driver looks up in C: there may be hundreds of rows."""
+    turn, before = row["turn_seq"], row["before_seq"]
     return Placed(
-        key=PassageKey(id_, ordinal),
-        lane_id=lane_id,
-        speaker=speaker,
-        at=at,
-        turn=None if seq is None else (seq, of_seq),
-        before=None if before is None else (before, of_before),
-        embedding=embedding,
-        related=related,
+        key=PassageKey(row["id"], row["ordinal"]),
+        lane_id=row["lane_id"],
+        speaker=row["speaker"],
+        at=row["at"],
+        turn=None if turn is None else (turn, row["turn_ordinal"]),
+        before=None if before is None else (before, row["before_ordinal"]),
+        embedding=row["embedding"],
+        related=row["related"],
     )

@@ -79,7 +79,7 @@ class Projects:
     async def organization(self, organization_id: OrganizationId) -> Organization:
         query = select(organizations).where(organizations.c.id == organization_id)
         async with self._engine.connect() as connection:
-            return Organization(*(await connection.execute(query)).one())
+            return Organization(**(await connection.execute(query)).one()._asdict())
 
     async def add(
         self, organization_id: OrganizationId, name: str, description: str | None = None
@@ -109,7 +109,7 @@ class Projects:
         )
         async with self._engine.connect() as connection:
             rows = await connection.execute(query.order_by(projects.c.created_at, projects.c.id))
-        return [ProjectView(*row) for row in rows]
+        return [ProjectView(**row._asdict()) for row in rows]
 
     async def change(
         self, project_id: ProjectId, values: Mapping[str, Any], settings: Mapping[str, Any]

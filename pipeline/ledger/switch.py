@@ -285,14 +285,18 @@ async def _store(connection: AsyncConnection, scope: Scope) -> Store:
     )
     source, destination = entities.alias(), entities.alias()
     edges = (
-        select(source.c.name_key, relations.c.relation, destination.c.name_key)
+        select(
+            source.c.name_key.label("source"),
+            relations.c.relation,
+            destination.c.name_key.label("destination"),
+        )
         .join(source, source.c.id == relations.c.source_id)
         .join(destination, destination.c.id == relations.c.destination_id)
         .where(relations.c.lane_id == scope.lane_id, relations.c.expired_at.is_(None))
     )
     rows = (await connection.execute(query)).all()
     found = [_remembered(row, row.copy_of or row.event_id) for row in rows]
-    return Store(found, frozenset(Edge(*row) for row in await connection.execute(edges)))
+    return Store(found, frozenset(Edge(**row._asdict()) for row in await connection.execute(edges)))
 
 
 async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:

@@ -10,20 +10,19 @@ from pipeline.ledger.turns import PassageKey
 from tests.support.engine import Engine
 
 OTHER = ProjectId(uuid4())
-MAYA = {"user_id": "maya"}
 
 
 async def test_ids_of_one_tenant_open_nothing_for_another(engine: Engine) -> None:
-    event_id = await engine.add("I like jazz.", **MAYA)
+    event_id = await engine.add("I like jazz.")
     await engine.drain()
-    ledger, own = engine.ledger, Scope(engine.project.id, **MAYA)
-    tree = parse(MAYA)
+    ledger, own = engine.ledger, Scope(engine.project.id, user_id="maya")
+    tree = parse({"user_id": "maya"})
     [memory], count = await ledger.memories.page(
         own.project_id, tree, expired=True, limit=9, offset=0
     )
     assert count == 1
     keys = [PassageKey(memory.id), PassageKey(event_id, 0)]
-    other = Scope(OTHER, **MAYA)
+    other = Scope(OTHER, user_id="maya")
 
     async def seen(scope: Scope) -> list[int]:
         project_id = scope.project_id
@@ -40,8 +39,8 @@ async def test_ids_of_one_tenant_open_nothing_for_another(engine: Engine) -> Non
 
 
 async def test_the_turns_beside_a_passage_are_read_for_its_own_tenant(engine: Engine) -> None:
-    first = await engine.add("I like jazz.", **MAYA)
-    await engine.add("I like chess.", **MAYA)
+    first = await engine.add("I like jazz.")
+    await engine.add("I like chess.")
     await engine.drain()
     keys, around = [PassageKey(first, 0)], engine.ledger.passages.around
     assert [turn.text for turn in (await around(engine.project.id, keys, turns=1))[keys[0]]]
@@ -49,7 +48,7 @@ async def test_the_turns_beside_a_passage_are_read_for_its_own_tenant(engine: En
 
 
 async def test_a_replay_of_all_events_stays_in_its_tenant(engine: Engine) -> None:
-    event_id = await engine.add("I like jazz.", **MAYA)
+    event_id = await engine.add("I like jazz.")
     cancelled, _ = await engine.ledger.recourse.cancel(engine.project.id, event_id)
     assert cancelled
     replay_all, ended = engine.ledger.recourse.replay_all, EventFilter(statuses=["CANCELLED"])
