@@ -30,8 +30,9 @@ books = Table(
     # Whose memories are counted; empty where the count is the project's.
     Column("owner", Text, primary_key=True, server_default=""),
     Column("amount", BigInteger, nullable=False),
-    # When the first of them was created.
+    # When the first of them was created, and when one of them was last created or changed.
     time("since"),
+    time("last_at"),
     Index("ix_books_totals", "kind", postgresql_where=text("owner = ''::text")),
     Index("ix_books_zero", "amount", postgresql_where=text("amount = 0")),
 )
@@ -45,4 +46,5 @@ book_entries = Table(
     Column("owner", Text, nullable=False, server_default=""),
     Column("amount", BigInteger, nullable=False),
     time("since"),
+    time("last_at"),
 )

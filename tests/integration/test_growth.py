@@ -107,6 +107,43 @@ async def test_figures_read_no_events(crowded: Engine) -> None:
     assert await rows_read(ledger.engine, statements) < 100
 
 
+@pytest.mark.parametrize("folded", [False, True])
+async def test_owners_are_dated_by_their_memories(engine: Engine, folded: bool) -> None:
+    ledger, project_id = engine.ledger, engine.project.id
+    await engine.add("I live in Berlin. I like jazz.")
+    await engine.drain()
+    before = (await ledger.owners.census(project_id, limit=1)).owners[0]
+    if folded:
+        await ledger.books.fold()
+    await engine.add("I moved to Oslo.")
+    await engine.drain()
+    if folded:
+        await ledger.books.fold()
+    after = (
+        await ledger.owners.census(project_id, kind="user", owner_id=before.id, limit=1)
+    ).owners
+    [row] = after
+    assert (row.memories, row.created_at) == (2, before.created_at)
+    assert row.updated_at > before.updated_at
+    dates = select(func.min(memories.c.created_at), func.max(memories.c.updated_at))
+    async with ledger.engine.connect() as connection:
+        assert (row.created_at, row.updated_at) == tuple((await connection.execute(dates)).one())
+
+
+async def test_the_page_of_owners_reads_none_of_their_memories(engine: Engine) -> None:
+    ledger, project_id = engine.ledger, engine.project.id
+    await fill(ledger.engine, project_id, FEW)
+    async with ledger.engine.begin() as connection:
+        await connection.execute(update(memories).values(user_id="maya"))
+    await ledger.books.fold()
+    async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
+        await vacuum.execute(text("VACUUM books, book_entries"))
+    with recorded(ledger.engine) as statements:
+        census = await ledger.owners.census(project_id, limit=10)
+    assert {(row.id, row.memories) for row in census.owners} == {("maya", FEW), ("rare", 5)}
+    assert await rows_read(ledger.engine, statements) < 20
+
+
 async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id)
