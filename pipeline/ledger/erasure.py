@@ -134,8 +134,7 @@ class Erasures:
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
-            await _lock_keys(connection, project_id, whose)
-            lane_ids = await _lock_lanes(connection, own, whose)
+            lane_ids = await _lock(connection, own, whose)
             copies = await _drop_shadows(connection, project_id, whose)
             of_lanes = among(memories.c.lane_id, lane_ids)
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
@@ -199,17 +198,29 @@ class Erasures:
         )
 
 
-async def _lock_keys(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
-    """Lock the idempotency keys of that id's events."""
-    keys = idempotency_keys.c
-    query = (
-        select(keys.key)
-        .join(events, events.c.id == keys.event_id)
+async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+    """Lock the keys of that id's events, then its lanes, in the order in which adds do.
+
+    An add may commit a new key between the two locks. Both are released then and taken again: a key
+    that is deleted without its lock could deadlock with an add that holds it and waits for a lane.
+    """
+    keys = (
+        select(idempotency_keys.c.key)
+        .join(events, events.c.id == idempotency_keys.c.event_id)
         .join(lanes, lanes.c.id == events.c.lane_id)
-        .where(keys.project_id == project_id, lanes.c[KINDS[whose.kind]] == whose.id)
-        .order_by(keys.key)
+        .where(
+            idempotency_keys.c.project_id == own.project_id,
+            lanes.c[KINDS[whose.kind]] == whose.id,
+        )
+        .order_by(idempotency_keys.c.key)
     )
-    await connection.execute(query.with_for_update(of=idempotency_keys))
+    while True:
+        locks = await connection.begin_nested()
+        first = (await connection.scalars(keys.with_for_update(of=idempotency_keys))).all()
+        lane_ids = await _lock_lanes(connection, own, whose)
+        if (await connection.scalars(keys)).all() == first:
+            return lane_ids
+        await locks.rollback()
 
 
 async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 from sqlalchemy import func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
@@ -21,6 +22,7 @@ from pipeline.errors import Conflict, StoreUnavailable
 from pipeline.filters import EventFilter
 from pipeline.ingest import accept
 from pipeline.ledger import Ledger
+from pipeline.ledger import erasure as ledger_erasure
 from pipeline.ledger.erasure import Whose, erasures
 from pipeline.ledger.lanes import Lanes
 from pipeline.ledger.recourse import Edit
@@ -394,6 +396,35 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
     await erasing
     async with engine.ledger.engine.connect() as connection:
         assert await connection.scalar(select(func.count()).select_from(idempotency_keys)) == 0
+
+
+async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_locks(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new key's row is locked before the lanes are."""
+    await furnish(engine)
+    lock_lanes, waiting = ledger_erasure._lock_lanes, ["the only add"]
+    key_was_free: list[bool] = []
+
+    async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
+        if waiting:
+            waiting.clear()
+            said = [Message(Role.USER, "I like tea.")]
+            await accept(
+                engine.scope(MAYA.id), said, AddOptions(), said_at=None, ledger=engine.ledger,
+                dispatcher=engine.hints, key="between",
+            )  # fmt: skip
+        free = select(idempotency_keys).where(idempotency_keys.c.key == "between")
+        async with engine.ledger.engine.connect() as other:
+            rows = await other.execute(free.with_for_update(skip_locked=True))
+            key_was_free.append(rows.first() is not None)
+        return await lock_lanes(connection, *given)
+
+    monkeypatch.setattr(ledger_erasure, "_lock_lanes", add_and_lock)
+    await erase(engine)
+    assert key_was_free == [True, False]
+    async with engine.ledger.engine.connect() as connection:
+        assert (await connection.execute(select(idempotency_keys))).all() == []
 
 
 async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accept(
