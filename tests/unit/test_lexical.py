@@ -132,9 +132,9 @@ MARKS = "\u0345\u0301\u0316\u0334"
 def test_half_a_million_marks_are_folded_in_linear_time(
     text: str, form: Callable[[str], str]
 ) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert form(text)
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_every_mark_that_unicode_reorders_is_bounded() -> None:
