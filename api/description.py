@@ -1,4 +1,4 @@
-"""The OpenAPI description: what FastAPI reads from the routes, with the errors there really are."""
+"""The OpenAPI description: what FastAPI reads from the routes, with our own answers and errors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-ERROR = "#/components/schemas/Error"
+from api.answers import ANSWERS, COMPONENTS, LATER, TEXTS, ref
+
 ERROR_SCHEMA = {
     "type": "object",
     "required": ["error", "detail", "message", "code"],
@@ -54,14 +55,27 @@ def describe(app: FastAPI, server_url: str) -> dict[str, Any]:
         schemas = made["components"]["schemas"]
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
-        schemas["Error"] = ERROR_SCHEMA
+        schemas |= {**COMPONENTS, "Error": ERROR_SCHEMA}
         for path, operations in made["paths"].items():
             for method, operation in operations.items():
                 operation["responses"].pop("422", None)
+                _answer(f"{method.upper()} {path}", operation["responses"])
                 if path not in OPEN:
                     operation["responses"] |= _errors(path, method)
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def _answer(operation: str, responses: dict[str, Any]) -> None:
+    """Put the schema of the answer where FastAPI knows only that it is an object."""
+    [success] = [responses[status] for status in responses if status.startswith("2")]
+    if media_type := TEXTS.get(operation):
+        success["content"] = {media_type: {"schema": {"type": "string"}}}
+    else:
+        success["content"]["application/json"]["schema"] = ANSWERS[operation]
+    if operation in LATER:
+        content = {"application/json": {"schema": ref("NotReady")}}
+        responses["202"] = {"description": "Not ready yet.", "content": content}
 
 
 def _errors(path: str, method: str) -> dict[str, Any]:
@@ -77,7 +91,7 @@ def _errors(path: str, method: str) -> dict[str, Any]:
 def _error(status: str, text: str) -> dict[str, Any]:
     answer = {
         "description": text,
-        "content": {"application/json": {"schema": {"$ref": ERROR}}},
+        "content": {"application/json": {"schema": ref("Error")}},
     }
     seconds = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
     return answer | ({"headers": {"Retry-After": seconds}} if status in RETRIED else {})

@@ -50,6 +50,7 @@ from pipeline.outputs import from_bytes
 from pipeline.ports import Dispatcher, ExtractionRequest
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex
+from tests.support.described import as_described
 from tests.support.engine import Engine, build_ledger
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
@@ -128,6 +129,7 @@ async def serving(
         transport=transport,
         base_url="http://memlane",
         headers={"Authorization": f"Token {key}", "Content-Type": "application/json"},
+        event_hooks={"response": [as_described]},
     ) as client:
         yield Service(engine, key, client, app)
     await watch.close()

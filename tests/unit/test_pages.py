@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,14 +10,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from api.answers import ANSWERS, TEXTS
 from api.app import create_app
+from api.examples import answers
 from api.pages import FILES
 from api.paging import Page
 from pipeline.settings import Settings
+from tests.support.described import fault_of, operation_of
+
+# An export is an object of the schema that the client has sent.
+FREE = {"POST /v1/exports/get/"}
 
 
 @asynccontextmanager
@@ -74,6 +82,60 @@ async def test_the_description_has_the_errors_there_are_and_no_422() -> None:
     assert set(made["paths"]["/healthz"]["get"]["responses"]) == {"200"}
     assert "ValidationError" not in str(made)
     assert made["servers"] == [{"url": "/"}]
+
+
+async def test_every_route_is_described_with_its_answer_and_its_errors() -> None:
+    async with serving() as client:
+        made = (await client.get("/openapi.json")).json()
+    schemas = made["components"]["schemas"]
+    undescribed = []
+    for path, operations in made["paths"].items():
+        for method, operation in operations.items():
+            name = f"{method.upper()} {path}"
+            for status, response in operation["responses"].items():
+                [content] = response["content"].values()
+                schema = content["schema"]
+                if status >= "400":
+                    assert schema == {"$ref": "#/components/schemas/Error"}
+                elif not schema.keys() & {"$ref", "properties", "items", "anyOf"}:
+                    undescribed.append(name)
+    assert set(undescribed) == FREE | set(TEXTS)
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(made)))
+    assert named <= set(schemas)
+    for schema in schemas.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+async def test_no_answer_of_a_route_that_is_not_there_is_described() -> None:
+    async with serving() as client:
+        paths = (await client.get("/openapi.json")).json()["paths"]
+    served = {f"{method.upper()} {path}" for path, one in paths.items() for method in one}
+    assert set(ANSWERS) | set(TEXTS) == served
+
+
+def test_an_answer_that_is_not_as_described_is_found() -> None:
+    operation = operation_of("POST", "/v3/memories/search")
+    assert operation == "POST /v3/memories/search/"
+    found = {"results": [], "relations": [], "degraded": False, "incomplete": False}
+    found |= {"pending": 0, "reranked": False}
+    assert fault_of(operation, found) is None
+    assert fault_of(operation, found | {"pending": None}) is not None
+    assert fault_of(operation, found | {"results": [{"id": "7"}]}) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("add", "POST /v3/memories/add/"),
+        ("event", "GET /v1/event/{event_id}/"),
+        ("search", "POST /v3/memories/search/"),
+        ("replay", "GET /v1/replays/{replay_id}/"),
+        ("replay_diff", "GET /v1/replays/{replay_id}/diff/"),
+    ],
+)
+def test_the_examples_are_as_described(name: str, operation: str) -> None:
+    example = answers(name)[200]["content"]["application/json"]["example"]
+    assert fault_of(operation, example) is None
 
 
 async def test_the_description_names_the_public_url() -> None:

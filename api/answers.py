@@ -1,0 +1,322 @@
+"""The answers of all routes as JSON Schema, for the OpenAPI description.
+
+They only document: no answer is validated while it is sent. The integration tests validate every
+answer they get. An object may hold more fields than are named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = Mapping[str, Any]
+
+ANY: Schema = {}
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+OBJECT: Schema = {"type": "object"}
+ID: Schema = {"type": "string", "format": "uuid"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+DATE: Schema = {"type": "string", "format": "date"}
+
+
+def maybe(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def either(*schemas: Schema) -> Schema:
+    return {"anyOf": list(schemas)}
+
+
+def one_of(*words: str) -> Schema:
+    return {"type": "string", "enum": list(words)}
+
+
+def many(row: Schema) -> Schema:
+    return {"type": "array", "items": row}
+
+
+def fields(**properties: Schema) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def some(always: Schema, **properties: Schema) -> Schema:
+    """An object with all fields of `always`, and perhaps these."""
+    return dict(always) | {"properties": always["properties"] | properties}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def page(row: str, **more: Schema) -> Schema:
+    return fields(
+        count=WHOLE, next=maybe(TEXT), previous=maybe(TEXT), results=many(ref(row)), **more
+    )
+
+
+IDS = dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"), maybe(TEXT))
+DATES = {"created_at": TIME, "updated_at": TIME}
+STATUS = one_of("PENDING", "RUNNING", "SUCCEEDED", "FAILED")
+PAID = {
+    "calls": WHOLE, "prompt_tokens": WHOLE, "completion_tokens": WHOLE, "cost_usd": maybe(NUMBER),
+}  # fmt: skip
+STATED = {
+    "id": ID, "memory": TEXT, **IDS, "session_id": maybe(TEXT), "metadata": maybe(OBJECT),
+    "categories": many(TEXT), "structured_attributes": OBJECT, "immutable": FLAG,
+    "expiration_date": maybe(DATE), "attributed_to": maybe(TEXT), "event_id": maybe(ID),
+    "version": WHOLE, "timestamp": TIME, **DATES, "lifecycle_state": TEXT,
+    "replaced_by": maybe(TEXT), "synthesized": FLAG,
+}  # fmt: skip
+TURN = STATED | {"speaker": maybe(TEXT), "pending": FLAG}
+SCORED = {"score": NUMBER, "score_breakdown": OBJECT}
+OWNER = {
+    "id": TEXT, "name": TEXT, "display_name": TEXT, "type": one_of("user", "agent", "app", "run"),
+    "owner": ID, "metadata": maybe(OBJECT), "total_memories": WHOLE, **DATES,
+}  # fmt: skip
+REPLAY = {
+    "id": ID, "status": one_of("RUNNING", "READY", "SWITCHED"), **IDS,
+    "custom_instructions": maybe(TEXT), "llm_model": maybe(TEXT), "embedder_model": maybe(TEXT),
+    "answers": one_of("recorded", "fresh"), "accepted": WHOLE, "succeeded": WHOLE, "failed": WHOLE,
+    "failures": OBJECT, "in_flight": WHOLE, "behind": WHOLE, "created_at": TIME,
+    "switched_at": maybe(TIME),
+}  # fmt: skip
+REMEMBERED = {"id": ID, "memory": TEXT, "event_id": maybe(ID), "message": maybe(WHOLE)}
+KEY = {
+    "id": ID, "project_id": ID, "name": TEXT, "prefix": TEXT, "scope": TEXT, "member": maybe(TEXT),
+    "created_by": maybe(ID), "created_at": TIME, "expires_at": maybe(TIME),
+    "revoked_at": maybe(TIME),
+}  # fmt: skip
+WEBHOOK = {
+    "webhook_id": ID, "name": TEXT, "url": TEXT, "event_types": many(TEXT), "owner": ID,
+    "project": ID, "is_active": FLAG, "disabled_reason": maybe(TEXT), **DATES,
+}  # fmt: skip
+COUNTERS = (
+    "total_memories", "total_add_events", "total_retrieval_events", "total_api_retrieval_events",
+    "total_retrieval_events_limit", "total_users_with_memories", "total_agents_with_memories",
+    "total_runs_with_memories", "memories_per_user", "memories_per_agent", "memories_per_run",
+    "accepted", "succeeded", "failed", "cancelled", "pending", "running",
+)  # fmt: skip
+
+COMPONENTS: Mapping[str, Schema] = {
+    "Memory": fields(**STATED),
+    # `fields` of a request leaves out the others.
+    "MemoryRow": some(fields(id=ID), **STATED),
+    "MemoryOfOwner": fields(**STATED, input=many(ref("Message")), is_updated=FLAG),
+    "Turn": fields(**TURN),
+    "Hit": some(
+        fields(id=ID), type=one_of("fact", "turn"), **TURN, context=many(ref("Turn")), **SCORED
+    ),
+    "Message": some(fields(role=TEXT, content=TEXT), name=maybe(TEXT)),
+    "Relation": fields(
+        source=TEXT, source_type=maybe(TEXT), relationship=TEXT, target=TEXT,
+        target_type=maybe(TEXT), valid_from=TIME,
+    ),
+    "SearchAnswer": some(
+        fields(
+            results=many(ref("Hit")), relations=many(ref("Relation")), degraded=FLAG,
+            incomplete=FLAG, pending=WHOLE, reranked=FLAG,
+        ),
+        truncated=FLAG, not_reranked=TEXT, explanation=many(ref("Explanation")), context=TEXT,
+        context_sources=many(ID), context_tokens=WHOLE, after_event_status=STATUS,
+        after_event_ended=FLAG,
+    ),
+    "Explanation": some(
+        fields(id=ID, verdict=TEXT, detail=TEXT, rank=maybe(WHOLE), score=maybe(NUMBER)),
+        score_breakdown=OBJECT,
+    ),
+    "ReceiptLine": fields(
+        id=maybe(ID), event=one_of("ADD", "UPDATE", "DELETE", "NOOP"), memory=maybe(TEXT),
+        data=fields(memory=maybe(TEXT)), old_memory=maybe(TEXT), reason=maybe(TEXT),
+        message=maybe(WHOLE),
+    ),
+    "Omitted": OBJECT,
+    "Queued": fields(event_id=ID, status=STATUS),
+    "QueuedLine": fields(message=TEXT, event_id=ID, status=STATUS),
+    "Stored": some(
+        fields(event_id=ID, status=STATUS, results=many(ref("ReceiptLine"))),
+        message=TEXT, omitted=many(ref("Omitted")),
+    ),
+    "Event": fields(
+        id=ID, event_type=TEXT, status=STATUS, results=many(ref("ReceiptLine")), note=maybe(TEXT),
+        omitted=many(ref("Omitted")), error=maybe(TEXT), code=maybe(TEXT),
+        graph_status=maybe(TEXT), stage=maybe(TEXT), waiting=maybe(ref("Waiting")),
+        usage=ref("Usage"), stages=many(ref("StageRun")), truncated=FLAG,
+        payload=fields(messages=many(OBJECT), **IDS, options=OBJECT), metadata=maybe(OBJECT),
+        **DATES, started_at=maybe(TIME), completed_at=maybe(TIME), replays=WHOLE,
+        replayed_at=maybe(TIME), undone_at=maybe(TIME), latency=maybe(NUMBER),
+    ),
+    "Waiting": fields(code=TEXT, cause=maybe(TEXT), until=maybe(TIME)),
+    "Usage": fields(
+        models=many(TEXT), **PAID, batch=maybe(fields(id=ID, events=WHOLE, **PAID))
+    ),
+    "StageRun": fields(
+        stage=TEXT, ms=NUMBER, calls=WHOLE, tokens=WHOLE, code=maybe(TEXT), finished_at=TIME
+    ),
+    "Undone": fields(
+        event_id=ID, undone_at=TIME, removed=many(ID), restored=many(ID),
+        skipped=many(fields(id=ID, reason=TEXT)), relations=fields(removed=WHOLE, restored=WHOLE),
+    ),
+    "History": fields(
+        id=ID, memory_id=ID, **IDS, session_id=maybe(TEXT), input=many(ref("Message")),
+        old_memory=maybe(TEXT), new_memory=TEXT, event=TEXT, reason=maybe(TEXT),
+        event_id=maybe(ID), metadata=maybe(OBJECT), categories=many(TEXT), **DATES,
+    ),
+    "Feedback": fields(id=ID, feedback=maybe(TEXT), feedback_reason=maybe(TEXT)),
+    "Entity": fields(**OWNER),
+    "Registered": some(
+        fields(**OWNER | {"id": WHOLE}, project=WHOLE, is_deleted=FLAG, graph_entities=ANY),
+        **IDS,
+    ),
+    "Done": fields(message=TEXT),
+    "Deleted": some(fields(message=TEXT), cascade_count=WHOLE),
+    "Started": fields(message=TEXT, event_id=ID),
+    "Erasing": fields(message=TEXT, event_id=ID, status=STATUS),
+    "ErasureReceipt": fields(
+        event_id=ID, entity_type=TEXT, status=STATUS, erased=OBJECT, created_at=TIME,
+        completed_at=maybe(TIME),
+    ),
+    "Exported": fields(message=TEXT, id=ID),
+    "NotReady": fields(message=TEXT, id=ID, status=STATUS),
+    "Replay": fields(**REPLAY),
+    "Switched": fields(**REPLAY, removed=WHOLE, adopted=WHOLE, kept=WHOLE),
+    "Remembered": fields(**REMEMBERED),
+    "Edge": fields(source=TEXT, relationship=TEXT, target=TEXT),
+    "Difference": fields(
+        counts=OBJECT, changed=many(fields(**REMEMBERED, becomes=ref("Remembered"))),
+        only_live=many(ref("Remembered")), only_replay=many(ref("Remembered")),
+        relations_added=many(ref("Edge")), relations_removed=many(ref("Edge")),
+        edits_lost=many(fields(**REMEMBERED, edit=one_of("UPDATE", "DELETE"))),
+    ),
+    "Member": fields(user_id=TEXT, username=TEXT, email=TEXT, role=TEXT, created_at=TIME),
+    "Members": fields(members=many(ref("Member"))),
+    "Organization": fields(
+        org_id=ID, name=TEXT, members=many(ref("Member")), is_default=FLAG, is_owner=FLAG,
+        user_role=TEXT, byok_enabled=FLAG, invitations=many(ANY), owner_pricing_plan=TEXT, **DATES,
+    ),
+    "Project": fields(
+        project_id=ID, org_id=ID, name=TEXT, description=TEXT, custom_instructions=TEXT,
+        agent_custom_instructions=maybe(TEXT), custom_categories=many(OBJECT),
+        inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
+        memory_depth=TEXT, usecase=ANY, user_role=TEXT, enable_graph=FLAG, version=TEXT,
+        is_default=FLAG, members=many(ref("Member")), **DATES,
+    ),
+    "Key": fields(**KEY),
+    "NewKey": fields(**KEY, key=TEXT),
+    "Webhook": fields(**WEBHOOK),
+    "NewWebhook": fields(**WEBHOOK, secret=TEXT),
+    "Delivery": fields(
+        id=ID, event_type=TEXT, state=TEXT, attempts=WHOLE, next_try_at=maybe(TIME),
+        status_code=maybe(WHOLE), error=maybe(TEXT), created_at=TIME, ended_at=maybe(TIME),
+    ),
+    "Stats": fields(
+        **dict.fromkeys(COUNTERS, WHOLE), oldest_in_flight_s=NUMBER, identity=FLAG,
+        usage=fields(
+            **PAID, models=many(fields(model=TEXT, **PAID)), days=many(fields(day=DATE, **PAID))
+        ),
+    ),
+}  # fmt: skip
+
+ORGS = "/api/v1/orgs/organizations/"
+ORG = ORGS + "{org_id}/"
+PROJECT = ORG + "projects/{project_id}/"
+HOOKS = "/api/v1/webhooks/"
+EVENT = "/v1/event/{event_id}/"
+OF_ENTITY = "{entity_type}/{entity_id}/"
+REPLAYS = "/v1/replays/{replay_id}/"
+MEMORIES = many(ref("MemoryRow"))
+SEARCH_ROWS = either(many(ref("Hit")), ref("SearchAnswer"))
+
+# By method and path, the schema of the 2xx answer.
+ANSWERS: Mapping[str, Schema] = {
+    "POST /v3/memories/add/": either(ref("Stored"), ref("Queued")),
+    "POST /v1/memories/": either(
+        many(either(ref("ReceiptLine"), ref("QueuedLine"))),
+        fields(results=many(either(ref("ReceiptLine"), ref("QueuedLine"))), relations=many(ANY)),
+    ),
+    "GET /v1/memories/": either(MEMORIES, page("MemoryRow")),
+    "DELETE /v1/memories/": ref("Started"),
+    "POST /v2/memories/": either(MEMORIES, page("MemoryRow")),
+    "POST /v3/memories/": some(
+        page("MemoryRow"), after_event_status=STATUS, after_event_ended=FLAG
+    ),
+    "POST /v1/memories/search/": SEARCH_ROWS,
+    "POST /v2/memories/search/": SEARCH_ROWS,
+    "POST /v3/memories/search/": ref("SearchAnswer"),
+    "GET /v1/memories/events/": page("History"),
+    "GET /v1/memories/{memory_id}/": ref("Memory"),
+    "PUT /v1/memories/{memory_id}/": ref("Memory"),
+    "DELETE /v1/memories/{memory_id}/": ref("Deleted"),
+    "GET /v1/memories/{memory_id}/history/": many(ref("History")),
+    "GET /v1/memories/" + OF_ENTITY: page("MemoryOfOwner"),
+    "POST /v1/feedback/": ref("Feedback"),
+    "PUT /v1/batch/": ref("Done"),
+    "DELETE /v1/batch/": ref("Done"),
+    "GET /v1/entities/": page(
+        "Entity",
+        **dict.fromkeys(("total_users", "total_agents", "total_apps", "total_runs"), WHOLE),
+    ),
+    "GET /v1/entities/filters/": fields(
+        event_type=many(TEXT), categories=many(TEXT), users=many(TEXT), parameters=many(OBJECT)
+    ),
+    "GET /v2/entities/" + OF_ENTITY: many(ref("Entity")),
+    "DELETE /v1/entities/" + OF_ENTITY: ref("Started"),
+    "DELETE /v2/entities/" + OF_ENTITY: ref("Started"),
+    "POST /v1/users/": ref("Registered"),
+    "POST /v1/agents/": ref("Registered"),
+    "POST /v1/apps/": ref("Registered"),
+    "POST /v1/runs/": ref("Registered"),
+    "POST /v1/exports/": ref("Exported"),
+    "POST /v1/exports/get/": OBJECT,
+    "POST /v1/summary/": either(fields(summary=maybe(TEXT)), ref("NotReady")),
+    "POST /v1/erasures/": ref("Erasing"),
+    "GET /v1/erasures/{event_id}/": ref("ErasureReceipt"),
+    "GET " + EVENT: ref("Event"),
+    "GET /v1/events/": page("Event"),
+    f"POST {EVENT}cancel/": ref("Event"),
+    f"POST {EVENT}replay/": ref("Event"),
+    f"POST {EVENT}undo/": ref("Undone"),
+    "POST /v1/events/replay/": fields(replayed=WHOLE, event_ids=many(ID)),
+    "GET /v1/replays/": page("Replay"),
+    "POST /v1/replays/": ref("Replay"),
+    "GET " + REPLAYS: ref("Replay"),
+    "DELETE " + REPLAYS: ref("Done"),
+    f"GET {REPLAYS}diff/": ref("Difference"),
+    f"POST {REPLAYS}switch/": ref("Switched"),
+    "GET " + ORGS: many(ref("Organization")),
+    "POST " + ORGS: fields(message=TEXT, key=TEXT, org_id=ID, project_id=ID),
+    "GET " + ORG: ref("Organization"),
+    "DELETE " + ORG: ref("Done"),
+    f"GET {ORG}members/": ref("Members"),
+    f"POST {ORG}members/": ref("Done"),
+    f"PUT {ORG}members/": ref("Done"),
+    f"DELETE {ORG}members/": ref("Done"),
+    f"GET {ORG}projects/": many(ref("Project")),
+    f"POST {ORG}projects/": fields(message=TEXT, project_id=ID),
+    "GET " + PROJECT: ref("Project"),
+    "PATCH " + PROJECT: ref("Done"),
+    "DELETE " + PROJECT: ref("Done"),
+    f"GET {PROJECT}members/": ref("Members"),
+    f"POST {PROJECT}members/": ref("Done"),
+    f"PUT {PROJECT}members/": ref("Done"),
+    f"DELETE {PROJECT}members/": ref("Done"),
+    "GET /v1/keys/": fields(results=many(ref("Key"))),
+    "POST /v1/keys/": ref("NewKey"),
+    "DELETE /v1/keys/{key_id}/": ref("Done"),
+    f"GET {HOOKS}projects/{{project_id}}/": many(ref("Webhook")),
+    f"POST {HOOKS}projects/{{project_id}}/": ref("NewWebhook"),
+    f"PUT {HOOKS}{{webhook_id}}/": ref("Done"),
+    f"DELETE {HOOKS}{{webhook_id}}/": ref("Done"),
+    f"GET {HOOKS}{{webhook_id}}/deliveries/": page("Delivery"),
+    f"POST {HOOKS}{{webhook_id}}/deliveries/{{delivery_id}}/redeliver/": ref("Done"),
+    "GET /v1/ping/": fields(status=TEXT, org_id=ID, project_id=ID, user_email=TEXT),
+    "GET /v1/stats/": ref("Stats"),
+    "GET /healthz": fields(status=TEXT),
+    "GET /readyz": fields(status=TEXT, ledger=TEXT, vectors=TEXT, model=TEXT),
+}
+# 202: still at work when the wait was over.
+LATER = ("POST /v1/exports/get/", "POST /v1/summary/")
+# Answers that are no JSON.
+TEXTS = {f"GET {EVENT}stream/": "text/event-stream", "GET /metrics": "text/plain"}
