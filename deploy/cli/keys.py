@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 import typer
 
-from deploy.cli.context import options, print_json, print_table, when
+from deploy.cli import recovery
+from deploy.cli.context import local, options, print_json, print_table, when
 from pipeline.domain import Access
 
 app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
@@ -77,6 +79,22 @@ def revoke_key(
         print_json(answer)
     else:
         print(answer["message"])
+
+
+@app.command("recover")
+def recover_key(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="What to call the new key.")] = "recovered",
+) -> None:
+    """Create an admin key in the database itself, where no admin key is left at hand.
+
+    It needs MEMLANE_DATABASE_URL, or the running local stack. Revoke the lost key afterwards.
+    """
+    key = asyncio.run(recovery.recover(*local(), name))  # noqa: TID251  a process of its own
+    if options(context).as_json:
+        print_json({"key": key})
+    else:
+        print(key)
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:

@@ -92,6 +92,27 @@ class ApiKeys:
         ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 
+    async def last_admin(self) -> Grant:
+        """The operator's oldest lasting admin key, without the key: for one who has lost it and
+        reaches the database. There always is one, because the last cannot be revoked.
+
+        Errors: NotFound where the database has no operator yet.
+        """
+        query = (
+            select(api_keys.c.id.label("key_id"), projects)
+            .join(projects, projects.c.id == api_keys.c.project_id)
+            .join(organizations, organizations.c.id == projects.c.organization_id)
+            .where(organizations.c.operator, _lasting_admin())
+            .order_by(api_keys.c.created_at)
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise NotFound("This database has no operator: run `pipeline.ledger.migrate` first.")
+        own = OrganizationId(row.organization_id)
+        return Grant(row.key_id, Project(ProjectId(row.id), own, row.name), Access.ADMIN)
+
     async def make(
         self,
         project_id: ProjectId,
@@ -176,15 +197,20 @@ async def keep_one_admin(
     connection: AsyncConnection, organization_id: OrganizationId, *, without: ColumnElement[bool]
 ) -> None:
     """Errors: Conflict where no lasting admin key would be left, and one of these is."""
-    lasting = and_(
+    lasting = _lasting_admin()
+    taken = await connection.scalar(select(_mine(organization_id, lasting, without)))
+    if taken and not await connection.scalar(select(_mine(organization_id, lasting, ~without))):
+        raise Conflict(LAST_KEY)
+
+
+def _lasting_admin() -> ColumnElement[bool]:
+    """Conditions on an admin key that belongs to no member and never expires."""
+    return and_(
         api_keys.c.scope == Access.ADMIN,
         api_keys.c.revoked_at.is_(None),
         api_keys.c.expires_at.is_(None),
         api_keys.c.member.is_(None),
     )
-    taken = await connection.scalar(select(_mine(organization_id, lasting, without)))
-    if taken and not await connection.scalar(select(_mine(organization_id, lasting, ~without))):
-        raise Conflict(LAST_KEY)
 
 
 def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -7,6 +7,7 @@ import json
 import signal
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
 from deploy.cli.app import app
@@ -44,6 +45,18 @@ async def test_a_key_is_created_listed_used_and_revoked(stack: Stack, client: Cl
     assert row["id"] in await printed(stack, "keys", "list")
     assert "revoked" in await printed(stack, "keys", "revoke", row["id"])
     assert (await client.http.get("/v1/ping/", headers=read)).status_code == 401
+
+
+async def test_a_lost_admin_key_is_replaced_through_the_database(
+    stack: Stack, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMLANE_DATA_DIR", str(stack.data_dir))
+    new = (await printed(stack, "keys", "recover", "emergency")).strip()
+    headers = {"Authorization": f"Token {new}"}
+    rows = (await client.http.get("/v1/keys/", headers=headers)).json()["results"]
+    [row] = [row for row in rows if row["name"] == "emergency"]
+    assert (row["scope"], row["expires_at"], row["member"]) == ("admin", None, None)
+    await printed(stack, "keys", "revoke", row["id"])
 
 
 async def test_an_event_is_listed_and_its_receipt_shown(stack: Stack, client: Client) -> None:

@@ -22,7 +22,7 @@ from pipeline.settings import ModelSettings, Settings
 
 PROMISED = (
     *("up", "down", "status", "logs", "demo", "doctor", "reindex"),
-    *("keys list", "keys create", "keys revoke"),
+    *("keys list", "keys create", "keys revoke", "keys recover"),
     *("events list", "events show", "events retry"),
     *("replay start", "replay list", "replay show", "replay diff", "replay switch"),
 )

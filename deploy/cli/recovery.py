@@ -1,0 +1,40 @@
+"""A new admin key, made in the database itself: for an operator who has lost the last one."""
+
+from __future__ import annotations
+
+from deploy.stack import ports
+from deploy.stack.failure import StackError
+from deploy.stack.layout import Layout
+from deploy.stack.postgres import Postgres
+from deploy.stack.supervisor import is_running
+from pipeline.domain import Access
+from pipeline.errors import NotFound
+from pipeline.ledger import connect
+from pipeline.ledger.keys import ApiKeys
+from pipeline.settings import Settings
+
+NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack whose key was lost."
+
+
+async def recover(configured: Settings, layout: Layout, name: str) -> str:
+    """A new admin key of the operator's first project. Errors: StackError without a database."""
+    engine = connect(database_url(configured, layout), pool_size=1, name="memlane recovery")
+    try:
+        keys = ApiKeys(engine)
+        lost = await keys.last_admin()
+        _, secret = await keys.make(lost.project.id, name=name, access=Access.ADMIN, by=lost)
+    except NotFound as error:
+        raise StackError(str(error)) from error
+    finally:
+        await engine.dispose()
+    return secret.key
+
+
+def database_url(configured: Settings, layout: Layout) -> str:
+    """The database of the settings, else the running local stack's own."""
+    if configured.database_url is not None:
+        return configured.database_url.get_secret_value()
+    port = ports.read(layout.ports).get(Postgres.name)
+    if port is None or not is_running(layout):
+        raise StackError(NO_DATABASE)
+    return Postgres(layout.root, port=port).url
