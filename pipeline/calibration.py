@@ -28,9 +28,10 @@ class Scale:
 
     points: Points = ((0.0, 0.0),)
 
-    def score(self, cosine: float) -> float:
-        """0..1; a cosine that is larger is never a smaller score."""
-        return float(np.interp(cosine, *self._axes()))
+    def scores(self, cosines: Sequence[float]) -> list[float]:
+        """The score of each cosine, 0..1; a larger cosine never has a smaller score."""
+        scores: list[float] = np.interp(cosines, *self._axes()).tolist()
+        return scores
 
     def cosine(self, score: float) -> float:
         """The least cosine that has this score; -1, any cosine, for 0."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 
@@ -130,19 +130,25 @@ class Score(NamedTuple):
 def fuse(
     candidates: Mapping[Key, Signals], weights: Weights, given: Collection[str] = OWN
 ) -> dict[Key, Score]:
-    """The score of every candidate. `given`: the terms that the question has signals for."""
-    base = {key: _base(signals, weights) for key, signals in candidates.items()}
-    places = {key: signals.place for key, signals in candidates.items() if signals.place}
+    """The score of every candidate. `given`: the terms that the question has signals for.
+
+    The steps pass lists in the order of the candidates: to look one up by its key costs more than
+    to score it.
+    """
+    base = _base(candidates.values(), weights)
+    places = [signals.place for signals in candidates.values()]
     beside = _beside(base, places, weights)
-    heard = {key: base[key] + beside.get(key, 0.0) for key in base}
-    sessions = _sessions(heard, places)
+    heard = [own + near for own, near in zip(base, beside, strict=True)]
+    by_session = _sessions(heard, places)
+    sessions = [weights.session * by_session[place.session] if place else 0.0 for place in places]
     full = weights.full(given) or 1.0
     scores = {}
-    for key, signals in candidates.items():
-        session = weights.session * sessions[places[key].session] if key in places else 0.0
-        fused = heard[key] + session
+    for (key, signals), own, near, session in zip(
+        candidates.items(), heard, beside, sessions, strict=True
+    ):
+        fused = own + session
         total = -math.expm1(-STEEP * fused / full)
-        scores[key] = Score(total, signals, weights, beside.get(key, 0.0), session, fused=fused)
+        scores[key] = Score(total, signals, weights, near, session, None, fused)
     return scores
 
 
@@ -151,40 +157,44 @@ def ranked(scores: Mapping[Key, Score]) -> list[Key]:
     return sorted(scores, key=lambda key: (-scores[key].fused, key))
 
 
-def _base(signals: Signals, weights: Weights) -> float:
-    return (
+def _base(candidates: Iterable[Signals], weights: Weights) -> list[float]:
+    """The weighted sum of each candidate's own signals."""
+    return [
         weights.dense * signals.semantic
         + weights.lexical * signals.lexical
         + weights.speaker * signals.speaker
         + weights.date * signals.date
         + weights.recency * signals.recency
         + weights.graph * signals.graph
-    )
+        for signals in candidates
+    ]
 
 
-def _beside(
-    base: Mapping[Key, float], places: Mapping[Key, Place], weights: Weights
-) -> dict[Key, float]:
-    """What the turns before and after add, by candidate; a turn counts by the best said in it."""
+def _beside(base: Sequence[float], places: Sequence[Place | None], weights: Weights) -> list[float]:
+    """What the turns before and after add; a turn counts by the best said in it."""
     turns: dict[Hashable, float] = defaultdict(float)
     after: dict[Hashable, Hashable] = {}
-    for key, place in places.items():
-        turns[place.turn] = max(turns[place.turn], base[key])
-        if place.before is not None:
-            after[place.before] = place.turn
-    return {
-        key: weights.before * turns.get(place.before, 0.0)
+    for place, own in zip(places, base, strict=True):
+        if place is not None:
+            turns[place.turn] = max(turns[place.turn], own)
+            if place.before is not None:
+                after[place.before] = place.turn
+    return [
+        weights.before * turns.get(place.before, 0.0)
         + weights.after * turns.get(after.get(place.turn), 0.0)
-        for key, place in places.items()
-    }
+        if place is not None
+        else 0.0
+        for place in places
+    ]
 
 
-def _sessions(heard: Mapping[Key, float], places: Mapping[Key, Place]) -> dict[Hashable, float]:
+def _sessions(heard: Sequence[float], places: Sequence[Place | None]) -> dict[Hashable, float]:
     """How well each session answers: the mean of its best."""
     by_session: dict[Hashable, list[float]] = defaultdict(list)
-    for key, place in places.items():
-        by_session[place.session].append(heard[key])
-    return {session: _mean_of_best(values) for session, values in by_session.items()}
+    for place, score in zip(places, heard, strict=True):
+        if place is not None:
+            by_session[place.session].append(score)
+    return {session: _mean_of_best(scores) for session, scores in by_session.items()}
 
 
 def _mean_of_best(values: Sequence[float]) -> float:

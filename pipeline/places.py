@@ -22,14 +22,15 @@ def places(candidates: Sequence[Placed]) -> dict[PassageKey, Place]:
     for one in candidates:
         by_lane[one.lane_id].append(one)
     found = {}
-    for lane_id, lane in by_lane.items():
+    # Lanes by a number: fusion looks turns up by these keys, and an id is slower to hash.
+    for number, lane in enumerate(by_lane.values()):
         session, last = 0, None
         for one in sorted(lane, key=lambda one: (one.at, one.key)):
             session += last is not None and one.at - last > SILENCE
             last = one.at
             found[one.key] = Place(
-                turn=(lane_id, one.turn) if one.turn else one.key,
-                session=(lane_id, session),
-                before=(lane_id, one.before) if one.before else None,
+                (number, one.turn) if one.turn else one.key,
+                (number, session),
+                (number, one.before) if one.before else None,
             )
     return found

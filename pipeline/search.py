@@ -31,6 +31,7 @@ from pipeline.fusion import Score, Signals, Weights, fuse, ranked
 from pipeline.guarded import on_behalf_of
 from pipeline.ledger import Ledger
 from pipeline.ledger.changes import Memory
+from pipeline.ledger.events import Standing
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.passages import Placed, Where
 from pipeline.ledger.turns import PassageKey, Turn
@@ -55,7 +56,6 @@ LOCAL = "local/"
 TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
 HALF_LIFE = timedelta(days=30)
 OPEN = Turnstile()
-# Whether a question names a time does not depend on when it is asked.
 ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
 
@@ -135,41 +135,63 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile: a model elsewhere computes nothing here.
-    vector = await _vector(project_id, query.text, embedder, embedder_timeout_s)
+    # Before the turnstile: a model elsewhere computes nothing here. And the pending events are
+    # counted before anything is read: none pending means that nothing is missing below.
+    vector, standing = await asyncio.gather(
+        _vector(project_id, query.text, embedder, embedder_timeout_s),
+        _standing(project_id, query, ledger),
+    )
     near = Near(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, vector, near, reranker)
+            return await _search(project_id, query, vector, standing, near, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, everybody=True) from None
 
 
+async def _standing(project_id: ProjectId, query: Query, ledger: Ledger) -> Standing | None:
+    """The state of the lanes that the filter pins; None where it pins none."""
+    ids = pinned(query.filter)
+    return await ledger.events.standing(project_id, ids) if ids else None
+
+
 async def _search(
-    project_id: ProjectId, query: Query, vector: Vector, near: Near, reranker: Reranker | None
+    project_id: ProjectId,
+    query: Query,
+    vector: Vector,
+    standing: Standing | None,
+    near: Near,
+    reranker: Reranker | None,
 ) -> Found:
-    ledger, ids = near.ledger, pinned(query.filter)
-    # Counted before anything is read: none pending means that nothing is missing below.
-    pending = await ledger.events.unsettled(project_id, ids) if ids else None
+    ledger = near.ledger
     fused, meaning = await _rank(project_id, query, vector, near)
     outcome = Outcome(fused)
     if query.rerank:
         outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
     ranking = outcome.ranking
     hits = await _read(query, ranking, ledger)
-    told = [hit.found.text for hit in hits]
-    related = await ledger.graph.near(project_id, ids, query.text, told, limit=RELATIONS)
+    related = standing is not None and standing.related
+    relations = await _relations(project_id, query, hits, ledger) if related else ()
     explained = await explain(project_id, query.explain, ranking, ledger)
     return Found(
         hits,
-        related,
+        relations,
         degraded=meaning.degraded,
-        pending=pending,
+        pending=standing.pending if standing else None,
         explained=explained,
         reranked=outcome.reranked,
         not_reranked=outcome.reason,
         incomplete=meaning.incomplete,
     )
+
+
+async def _relations(
+    project_id: ProjectId, query: Query, hits: Sequence[Hit], ledger: Ledger
+) -> Sequence[RelationView]:
+    """The relations around the query and what it found."""
+    texts = [hit.found.text for hit in hits]
+    ids = pinned(query.filter)
+    return await ledger.graph.near(project_id, ids, query.text, texts, limit=RELATIONS)
 
 
 async def _rank(
@@ -190,9 +212,12 @@ async def _rank(
         meaning = await widened(meaning, asked, near, limit=limit)
         candidates = await _candidates(query, where, words, meaning, near)
     cosines = _cosines(candidates, meaning)
-    now = await _now(query, near.ledger)
+    # Whether a question names a time does not depend on when it is asked.
+    dated = bool(timeframes.spans(query.text, ANY_TIME))
+    # The time of the question is read only where it matters.
+    now = (query.now or await near.ledger.now()) if dated or query.weights.recency else None
     signals = _signals(query, candidates, words, cosines, now)
-    given = _given(query, signals, meaning, now)
+    given = _given(query, signals, meaning, now, dated=dated)
     scores = fuse(signals, query.weights, given)
     selection = Selection(
         query.top_k,
@@ -209,13 +234,6 @@ async def _read(query: Query, ranking: Ranking, ledger: Ledger) -> list[Hit]:
     read = await ledger.passages.read(ranking.where.project_id, best)
     around = await ledger.passages.around(ranking.where.project_id, best, turns=query.around)
     return [Hit(read[key], ranking.scores[key], around.get(key, ())) for key in best if key in read]
-
-
-async def _now(query: Query, ledger: Ledger) -> datetime | None:
-    """When the question is asked, None where that does not matter; only else the clock is read."""
-    if not query.weights.recency and not timeframes.spans(query.text, ANY_TIME):
-        return None
-    return query.now or await ledger.now()
 
 
 def _recency(at: datetime, now: datetime) -> float:
@@ -279,30 +297,37 @@ def _signals(
     times = timeframes.spans(query.text, now) if now else ()
     speaker = named(query.text, {one.speaker for one in candidates if one.speaker})
     where = places(candidates)
+    near = [cosines.get(one.key) for one in candidates]
+    calibrated = query.scale.scores([-1.0 if cosine is None else cosine for cosine in near])
     return {
         one.key: Signals(
-            semantic=_share(cosines.get(one.key, 0.0)),
+            semantic=_share(cosine or 0.0),
             lexical=words.get(one.key, 0.0),
             speaker=float(speaker is not None and one.speaker == speaker),
-            date=timeframes.closeness(times, one.at),
+            date=timeframes.closeness(times, one.at) if times else 0.0,
             recency=_recency(one.at, now) if now else 0.0,
             graph=float(one.related),
             place=where[one.key],
-            calibrated=query.scale.score(cosines[one.key]) if one.key in cosines else 0.0,
+            calibrated=0.0 if cosine is None else score,
         )
-        for one in candidates
+        for one, cosine, score in zip(candidates, near, calibrated, strict=True)
     }
 
 
 def _given(
-    query: Query, signals: Mapping[PassageKey, Signals], meaning: Meaning, now: datetime | None
+    query: Query,
+    signals: Mapping[PassageKey, Signals],
+    meaning: Meaning,
+    now: datetime | None,
+    *,
+    dated: bool,
 ) -> set[str]:
     """The terms that an answer to this question can earn."""
     can_have = {
         "dense": not meaning.degraded,
         "lexical": bool(lexical.asked(query.text)),
         "speaker": any(one.speaker for one in signals.values()),
-        "date": bool(timeframes.spans(query.text, ANY_TIME)),
+        "date": dated,
         "recency": now is not None,
         "graph": any(one.graph for one in signals.values()),
     }

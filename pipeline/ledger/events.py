@@ -19,6 +19,7 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    exists,
     func,
     null,
     select,
@@ -35,7 +36,15 @@ from pipeline.ledger.counting import count_near
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
 from pipeline.ledger.filtering import among, events_matching, lanes_with
-from pipeline.ledger.schema import events, failed_runs, lanes, messages, receipts, stage_runs
+from pipeline.ledger.schema import (
+    events,
+    failed_runs,
+    lanes,
+    messages,
+    receipts,
+    relations,
+    stage_runs,
+)
 
 FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
@@ -118,6 +127,14 @@ class EventView:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """`pending`: events that have not ended. `related`: whether there are current relations."""
+
+    pending: int
+    related: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far an event is. `stage` is set while it runs, the last two while it waits."""
 
@@ -194,11 +211,11 @@ class Events:
             for row in rows
         }
 
-    async def unsettled(self, project_id: ProjectId, pinned: Mapping[str, str]) -> int:
-        """How many events of the lanes with these ids have not ended."""
+    async def standing(self, project_id: ProjectId, pinned: Mapping[str, str]) -> Standing:
+        """The state of the lanes with these ids."""
         values = {"in_project": project_id, **pinned}
-        [row] = await self._direct.rows(_unsettled(*pinned), values)
-        return int(row.events)
+        [row] = await self._direct.rows(_standing(*pinned), values)
+        return Standing(pending=row.pending, related=row.related)
 
     async def _views(
         self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
@@ -362,9 +379,15 @@ def _view(
 
 
 @cache
-def _unsettled(*pinned: str) -> Select[Any]:
+def _standing(*pinned: str) -> Select[int, bool]:
+    related = (
+        exists()
+        .select_from(relations.join(lanes, lanes.c.id == relations.c.lane_id))
+        .where(lanes_with(pinned), relations.c.expired_at.is_(None))
+        .correlate(None)
+    )
     return (
-        select(func.count().label("events"))
+        select(func.count().label("pending"), related.label("related"))
         .select_from(lanes.join(events))
         .where(
             lanes_with(pinned),

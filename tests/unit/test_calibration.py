@@ -16,14 +16,14 @@ COSINE = st.floats(-1, 1)
 @pytest.mark.parametrize("one", SCALES)
 @given(cosines=st.lists(COSINE, min_size=2, max_size=2).map(sorted))
 def test_a_larger_cosine_is_never_a_smaller_score(one: Scale, cosines: list[float]) -> None:
-    scores = [one.score(cosine) for cosine in cosines]
+    scores = one.scores(cosines)
     assert 0 <= scores[0] <= scores[1] <= 1
 
 
 @pytest.mark.parametrize("one", SCALES)
 @given(score=st.floats(0.001, 1))
 def test_a_score_names_the_cosine_that_has_it(one: Scale, score: float) -> None:
-    assert one.score(one.cosine(score)) == pytest.approx(score)
+    assert one.scores([one.cosine(score)]) == pytest.approx([score])
 
 
 def test_a_threshold_of_nothing_lets_every_cosine_through() -> None:
@@ -31,9 +31,9 @@ def test_a_threshold_of_nothing_lets_every_cosine_through() -> None:
 
 
 def test_an_unknown_model_keeps_its_cosines_and_a_setting_overrules_what_is_known() -> None:
-    assert scale("other/model").score(0.37) == pytest.approx(0.37)
-    assert scale("local/minilm").score(0.08) > 0.3
-    assert scale("local/minilm", "0.1:0.3").score(0.1) == pytest.approx(0.3)
+    assert scale("other/model").scores([0.37]) == pytest.approx([0.37])
+    assert scale("local/minilm").scores([0.08]) > [0.3]
+    assert scale("local/minilm", "0.1:0.3").scores([0.1]) == pytest.approx([0.3])
 
 
 @pytest.mark.parametrize(
