@@ -23,10 +23,10 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status logs reindex demo reset test check compat bench chaos lock clean
+.PHONY: help sound up down status logs reindex demo reset test check compat bench chaos reference docs lock clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: sound  ## start everything, print URL, API key and a first curl
 	@$(PY) -m deploy.stack up
@@ -65,11 +65,17 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
 
-bench: $(DEV)  ## the measurements behind the figures in the README
+bench: $(DEV)  ## the measurements behind the figures in docs/benchmarks
 	@$(PY) -m tests.bench $(ARGS)
 
 chaos: $(DEV)  ## the long proof: kill everything at random and count what is lost
 	@$(PY) -m tests.chaos $(ARGS)
+
+reference: $(DEV)  ## write the generated pages in docs/reference
+	@$(PY) -m deploy.docs
+
+docs: reference  ## build the documentation as a site in site/
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 lock:  ## resolve both lock files anew (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }

@@ -38,11 +38,21 @@ class Outcome(StrEnum):
 
 
 class Status(StrEnum):
+    """State of an event. docs/reference/failures.md shows the text below each member."""
+
     PENDING = "PENDING"
+    """Accepted and durable; waits in its lane. A replay puts a FAILED event back here."""
     RUNNING = "RUNNING"
+    """In a stage, or between two. While the event waits for a model or a store, `waiting` names the
+    code and the time of the next attempt.
+    """
     SUCCEEDED = "SUCCEEDED"
+    """All effects are committed and visible in get, list, search and graph."""
     FAILED = "FAILED"
+    """Ended without effects, with a `code`. It can be replayed."""
     CANCELLED = "CANCELLED"
+    """Cancelled by request before its memories were stored. Clients see FAILED with code CANCELLED.
+    """
 
 
 class Access(StrEnum):
@@ -66,17 +76,41 @@ class StageName(StrEnum):
 
 
 class FailureCode(StrEnum):
-    """Why an event FAILED: a closed set, so that clients can branch on it."""
+    """Cause of a FAILED event: a closed set, so that clients can branch on it.
+
+    docs/reference/failures.md shows the text below each member.
+    """
 
     INVALID_INPUT = "INVALID_INPUT"
+    """The request cannot be processed. The error text says what to change."""
     LLM_REJECTED = "LLM_REJECTED"
+    """The provider refuses the call: wrong key, unknown model, content policy, prompt too long.
+    Correct the setting, then replay the event.
+    """
     LLM_BAD_OUTPUT = "LLM_BAD_OUTPUT"
+    """The model's answer cannot be parsed, even after one repair request. Replay the event, with
+    another model if it happens often.
+    """
     LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
+    """The model or embedder cannot be reached: connection error, 5xx, or 429 after the retries
+    within the call. The event waits and goes on by itself.
+    """
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    """The vector store or another projection cannot be reached. The event waits and goes on by
+    itself.
+    """
     POISON_CRASH = "POISON_CRASH"
+    """The event crashed its worker `MEMLANE_MAX_ATTEMPTS` times. The other events of its batch and
+    lane go on.
+    """
     DEADLINE = "DEADLINE"
+    """The event waited longer than `MEMLANE_OUTAGE_BUDGET_S`. The error text names the outage.
+    Replay the event.
+    """
     CANCELLED = "CANCELLED"
+    """Cancelled by request."""
     INTERNAL = "INTERNAL"
+    """A defect in Memlane. The log line `stage_crashed` has the stack trace."""
 
 
 ProjectId = NewType("ProjectId", UUID)

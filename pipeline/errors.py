@@ -1,29 +1,29 @@
-"""What can go wrong, by what helps.
+"""Errors, ordered by what helps: a retry, a change of the request, or nothing.
 
     MemlaneError
-    ├── StageError                a stage cannot go on; `usage` is what it cost until then
-    │   ├── TransientError            a retry may help: the lane waits and keeps its place
-    │   │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 past the in-call retries
-    │   │   └── StoreUnavailable      STORE_UNAVAILABLE: vectors or another projection out of reach
-    │   │       └── CollectionMissing     the store is up but was wiped: make the collection again
+    ├── StageError                a stage failed; `usage` is what its model calls cost
+    │   ├── TransientError            a retry can help: the lane waits and keeps its position
+    │   │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 after in-call retries
+    │   │   └── StoreUnavailable      STORE_UNAVAILABLE: the vector store cannot be reached
+    │   │       └── CollectionMissing     the store is up but was wiped: create the collection again
     │   └── PermanentError            a retry does not help: the event ends FAILED with `code`
-    │       ├── InvalidInput          INVALID_INPUT: the request; the text says what to change
+    │       ├── InvalidInput          INVALID_INPUT: the text says what to change
     │       ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, long prompt
-    │       ├── MalformedAnswer       LLM_BAD_OUTPUT: unparseable even after one repair
-    │       ├── PoisonCrash           POISON_CRASH: the event killed its worker too often
+    │       ├── MalformedAnswer       LLM_BAD_OUTPUT: cannot be parsed even after one repair
+    │       ├── PoisonCrash           POISON_CRASH: the event crashed its worker too often
     │       └── DeadlinePassed        DEADLINE: waited longer than the outage budget
-    ├── Overloaded                too much waits, or a key asks too often: `retry_after_s` says when
-    ├── LaneLost                  another activation holds the lane: drop the work, change nothing
-    ├── MovedOn                   a person changed what a stage had read: work it out once more
-    │   └── Outdated                  … or what the saved decisions are about: decide once more
-    ├── ProjectGone               deleted while a process still knew its key
-    ├── Forbidden                 the key is good, and may not do this
-    ├── Undeliverable             a webhook's receiver cannot be reached, or may not be asked
-    │   └── Unanswered                it does not answer within the time
+    ├── Overloaded                backlog or rate limit reached: retry after `retry_after_s`
+    ├── LaneLost                  another activation owns the lane: discard the work, write nothing
+    ├── MovedOn                   a user changed the data that a stage had read: run the stage again
+    │   └── Outdated                  … or a memory that a saved decision names: decide again
+    ├── ProjectGone               the project was deleted while a process had its key cached
+    ├── Forbidden                 the key is valid but its scope does not allow this
+    ├── Undeliverable             a webhook receiver is out of reach, or its address forbidden
+    │   └── Unanswered                it does not answer within the timeout
     ├── NotFound                  no such memory, event or project for this key
-    └── Conflict                  a good request that comes too late, or contradicts what is kept
+    └── Conflict                  the state of the object does not allow the request
 
-An empty answer is a MalformedAnswer or a reasoned NOOP, never a silent success.
+An empty answer of a model is a MalformedAnswer or a NOOP with a reason, never a silent success.
 """
 
 from __future__ import annotations

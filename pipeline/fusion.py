@@ -36,14 +36,23 @@ class Weights:
     """
 
     dense: float = 0.5
+    """Similarity in meaning."""
     lexical: float = 0.5
+    """Share of the query's words in the text (BM25)."""
     speaker: float = 0.3
+    """Said by the one person that the query names."""
     date: float = 0.3
+    """Said at the time that the query names."""
     before: float = 0.2
+    """Best score of the turn before it."""
     after: float = 0.1
+    """Best score of the turn after it."""
     session: float = 0.6
+    """Mean of the three best scores of its session."""
     recency: float = 0.0
+    """Age; halves every 30 days."""
     graph: float = 0.0
+    """A relation of a name in the query leads to it."""
 
     def __post_init__(self) -> None:
         if negative := [field.name for field in fields(self) if getattr(self, field.name) < 0]:

@@ -1,7 +1,7 @@
 """Every setting, once. Environment names are `MEMLANE_` + the field, `__` between levels.
 
-A variable that starts with MEMLANE_ and is not in here is refused at start by name: a misspelt
-setting that is silently ignored costs an evening.
+The text below a field is its entry in docs/reference/settings.md, which `python -m deploy.docs`
+writes. An unknown variable that starts with MEMLANE_ stops the process at start.
 """
 
 from __future__ import annotations
@@ -31,9 +31,13 @@ NO_MODEL = "none"
 
 class ModelSettings(BaseModel):
     model: str
+    """Name as LiteLLM writes it, or a built-in model."""
     api_base: str | None = None
+    """Base URL, for OpenAI-compatible servers."""
     api_key: SecretStr | None = None
+    """API key. It is never logged, and sent to that provider only."""
     timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """Timeout of one call, in seconds."""
 
     def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
         """The configured model, or another allowed one of its provider, by its exact name.
@@ -53,7 +57,7 @@ class ModelSettings(BaseModel):
 
 
 def default_workers() -> int:
-    """One process per core, for each is bound by one: at most eight, of some 300 MB each."""
+    """Number of cores, at most 8."""
     return min(os.cpu_count() or 1, 8)
 
 
@@ -74,85 +78,182 @@ class Settings(BaseSettings):
         frozen=True,
     )
 
-    # The local stack
+    # ── Local stack ──
     data_dir: Path = Path(".memlane")
+    """Folder of the local stack: `api_key` (mode 600), `logs/`, `run/*.pid` and the data of its
+    servers.
+    """
     host: str = "127.0.0.1"
+    """Address that the API binds."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
+    """Port of the API. The other services take free ports on 127.0.0.1."""
     api_processes: Annotated[int, Field(ge=1, le=64)] = 1
+    """API processes that share the port. One process uses one core."""
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_workers)
+    """Worker processes of the local stack. One worker uses one core and about 300 MB."""
     worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100
+    """Maximum number of stages that one worker runs at the same time."""
 
-    # Servers: the local stack starts its own where these are not given
+    # ── Servers ──
     database_url: SecretStr | None = None
+    """PostgreSQL 15 or newer. Without it the local stack starts its own server."""
     broker_url: SecretStr | None = None
+    """Celery broker. Without it the local stack starts its own Valkey server."""
     chroma_url: str | None = None
+    """Chroma server. Without it the local stack starts its own."""
     qdrant_url: str | None = None
+    """Qdrant server, 1.16 or newer; required with `MEMLANE_VECTORS=qdrant`."""
     qdrant_api_key: SecretStr | None = None
+    """API key of the Qdrant server."""
     searches_at_once: Annotated[int, Field(ge=1)] | None = None
+    """Maximum number of searches that one API process computes at the same time; further ones
+    queue. Default: no limit where PostgreSQL is external, else three for each core, divided by the
+    number of API processes (two with pgvector, which computes inside PostgreSQL).
+    """
     database_pool: Annotated[int, Field(ge=1, le=200)] = 16
+    """Connections in the pool of one process. Up to 8 more are opened under load: 4 for adds only,
+    and 4 for undo, erasure and replays. With PgBouncer see [Connection
+    poolers](../howto/production.md#connection-poolers).
+    """
 
-    # Vectors
+    # ── Vectors ──
     vectors: Literal["chroma", "pgvector", "qdrant"] = "chroma"
+    """Vector store. Changing it requires `make reindex`; see [Vector stores](../howto/vectors.md).
+    """
     vector_buckets: Annotated[int, Field(ge=1, le=1024)] = 64
+    """Number of Chroma collections that the vectors are spread over. Changing it requires `make
+    reindex`.
+    """
     turn_vectors: Literal["on", "off"] = "on"
+    """`off`: turns are not embedded; a search finds them by their words only. After switching it on
+    again, the turns stored in between are embedded in the background.
+    """
 
-    # Models
+    # ── Models ──
     llm: ModelSettings = ModelSettings(model=RULES)
+    """Language model of extract, consolidate and relate."""
     embedder: ModelSettings = ModelSettings(model=MINILM)
-    # Somebody waits for a search: its model has seconds, not a minute.
+    """Embedding model. Changing it requires `make reindex`."""
     reranker: ModelSettings = ModelSettings(model=NO_MODEL, timeout_s=5.0)
+    """Reranker of searches with `rerank`, such as `cohere/rerank-v3.5`. Its timeout includes a
+    second attempt.
+    """
     graph: Literal["on", "off"] = "on"
-    # What a replay may name beside the configured models.
+    """`off`: no relate stage, so no entities and relations."""
     replay_models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
+    """Models that a replay may name beside the configured ones: exact names of the same provider,
+    separated by commas.
+    """
 
-    # What each term of a search score counts for
+    # ── Search ──
     search: Weights = Weights()
-    # Cosines as semantic scores, `cosine:score,…`; unset: what is known of the embedder
+    """Weights of the terms of a search score."""
     semantic_scale: str | None = None
-
-    # Engine
-    lease_s: Annotated[float, Field(gt=0)] = 5.0
-    queued_grace_s: Annotated[float, Field(gt=0)] = 5.0
-    sweep_s: Annotated[float, Field(gt=0)] = 1.0
-    stop_s: Annotated[float, Field(ge=0)] = 20.0
-    stuck_s: Annotated[float, Field(gt=0)] = 60.0
-    max_attempts: Annotated[int, Field(ge=1)] = 5
-    outage_budget_s: Annotated[float, Field(gt=0)] = 86_400.0
-    batch_events: Annotated[int, Field(ge=1, le=64)] = 8
-    batch_tokens: Annotated[int, Field(ge=100)] = 6_000
-    context_messages: Annotated[int, Field(ge=0, le=100)] = 10
-    neighbours: Annotated[int, Field(ge=1, le=50)] = 5
-
+    """Maps cosine similarity to semantic score, as increasing pairs: `0.1:0.3,0.5:0.7` maps a
+    cosine of 0.1 to a score of 0.3. Built in for `local/minilm`. Set it for an embedder whose good
+    answers have cosines on another scale than thresholds of 0.1 to 0.3 expect.
+    """
     search_embedder_timeout_s: Annotated[float, Field(gt=0)] = 5.0
+    """Timeout of a remote embedder in a search, in seconds. After it the search uses words only and
+    answers `degraded: true`.
+    """
 
-    # Retention
-    # As long as an event may wait by default: a key outlives the event it stands for.
+    # ── Engine ──
+    lease_s: Annotated[float, Field(gt=0)] = 5.0
+    """Lease of a lane, in seconds: how long a hanging worker blocks a lane. After a crash the lane
+    is free in less than half of it.
+    """
+    queued_grace_s: Annotated[float, Field(gt=0)] = 5.0
+    """Seconds until a hint that no worker has taken is published again."""
+    sweep_s: Annotated[float, Field(gt=0)] = 1.0
+    """Interval of the sweeper, in seconds."""
+    stop_s: Annotated[float, Field(ge=0)] = 20.0
+    """Seconds that a worker has to finish its stages after SIGTERM. Then it releases their lanes
+    and exits within 5 s.
+    """
+    stuck_s: Annotated[float, Field(gt=0)] = 60.0
+    """Seconds after which a worker exits if its event loop hangs, or if it takes none of the
+    waiting hints.
+    """
+    max_attempts: Annotated[int, Field(ge=1)] = 5
+    """Worker crashes that one event may cause before it fails with POISON_CRASH."""
+    outage_budget_s: Annotated[float, Field(gt=0)] = 86_400.0
+    """Seconds that an event waits for a model or a store before it fails with DEADLINE."""
+    batch_events: Annotated[int, Field(ge=1, le=64)] = 8
+    """Maximum number of events in a batch."""
+    batch_tokens: Annotated[int, Field(ge=100)] = 6_000
+    """Maximum number of estimated tokens in a batch."""
+    context_messages: Annotated[int, Field(ge=0, le=100)] = 10
+    """Number of earlier messages in the extraction prompt."""
+    neighbours: Annotated[int, Field(ge=1, le=50)] = 5
+    """Number of similar memories that each fact is compared with."""
+
+    # ── Retention ──
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0
-    # 0: for ever.
+    """Lifetime of an idempotency key, in hours."""
     retention_days: Annotated[float, Field(ge=0)] = 30.0
+    """Days that stage outputs are kept after their event has ended; a replay with recorded answers
+    reads them. `0`: no limit. Events, messages, receipts and history are always kept.
+    """
 
-    # Admission
+    # ── Back-pressure ──
     max_scope_events: Annotated[int, Field(ge=1)] = 1_000
+    """Maximum number of waiting events of one scope; further adds get 429 with `Retry-After`."""
     max_project_events: Annotated[int, Field(ge=1)] = 20_000
+    """Maximum number of waiting events of one project; further adds get 429 with `Retry-After`."""
     max_project_replays: Annotated[int, Field(ge=1)] = 10
+    """Maximum number of open replays of one project (neither switched nor deleted); further ones
+    get 409. A replay also gets 409 if the waiting events of all replays would exceed
+    `MEMLANE_MAX_PROJECT_EVENTS`.
+    """
     max_lag_s: Annotated[float, Field(gt=0)] = 3_600.0
+    """Maximum backlog of the whole server, in seconds of work; beyond it every add gets 503 with
+    `Retry-After`.
+    """
     max_key_requests_per_min: Annotated[int, Field(ge=0)] = 6_000
+    """Rate limit of one API key, in requests a minute for each API process; further requests get
+    429 with `Retry-After`. `0`: no limit.
+    """
 
-    # Edges
+    # ── HTTP edge ──
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
+    """Maximum size of a request body."""
     max_connections: Annotated[int, Field(ge=2)] = 4_000
+    """Maximum number of open connections of one API process, at most half of them from one address;
+    further ones get 503 with `Retry-After`.
+    """
     public_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")] | None = None
+    """Public base URL of the API, such as `https://memory.example.com`, for links to the next page.
+    Default: the `Host` header of each request.
+    """
     cors_origins: str = ""
+    """Origins whose scripts may call the API from a browser, separated by commas:
+    `https://chat.example.com,chrome-extension://<id>`. `*`: all of them.
+    """
     docs: Literal["on", "off"] = "on"
+    """`off`: no `/docs`, `/redoc` and `/openapi.json`."""
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0
+    """Seconds that `infer=false` and `async_mode=false` wait for the result before they answer
+    PENDING.
+    """
     metrics_token: SecretStr | None = None
+    """Bearer token of `/metrics`. Without it `/metrics` answers only if `MEMLANE_HOST` is a
+    loopback address.
+    """
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Minimum level of log lines."""
 
-    # Webhooks
+    # ── Webhooks ──
     webhook_private: Literal["on", "off"] = "off"
+    """`on`: webhooks may be delivered to private, loopback and link-local addresses."""
     webhook_timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    """Timeout of one delivery, in seconds."""
     webhook_tries: Annotated[int, Field(ge=1, le=20)] = 8
+    """Attempts before a delivery is given up."""
     webhook_first_retry_s: Annotated[float, Field(gt=0)] = 5.0
+    """Pause before the second attempt, in seconds. Each further pause is four times as long, up to
+    six hours.
+    """
 
     @field_validator("cors_origins")
     @classmethod

@@ -27,55 +27,61 @@ from pipeline.domain import FailureCode, StageName, Status
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 events_accepted = Counter("memlane_events_accepted", "Events durably accepted.")
-adds_refused = Counter("memlane_adds_refused", "Adds refused for load, by whose limit.", ["limit"])
-events_ended = Counter("memlane_events_ended", "Events that ended.", ["status", "code"])
-events_replayed = Counter("memlane_events_replayed", "Ended events put back by request.")
+adds_refused = Counter(
+    "memlane_adds_refused", "Adds refused because of load, by limit: server or caller.", ["limit"]
+)
+events_ended = Counter("memlane_events_ended", "Ended events.", ["status", "code"])
+events_replayed = Counter("memlane_events_replayed", "Events replayed by request.")
 event_seconds = Histogram(
-    "memlane_event_seconds", "From accept to the end of an event.", buckets=SECONDS
+    "memlane_event_seconds", "Time from accept to the end of an event.", buckets=SECONDS
 )
 stage_seconds = Histogram(
-    "memlane_stage_seconds", "One run of one stage.", ["stage"], buckets=SECONDS
+    "memlane_stage_seconds", "Duration of a stage run.", ["stage"], buckets=SECONDS
 )
 stage_errors = Counter(
-    "memlane_stage_errors", "Stage runs that raised.", ["stage", "code", "outcome"]
+    "memlane_stage_errors", "Stage runs that failed.", ["stage", "code", "outcome"]
 )
 model_calls = Counter("memlane_model_calls", "Calls to a model.", ["model", "stage"])
 model_tokens = Counter("memlane_model_tokens", "Tokens of model calls.", ["model", "kind"])
 model_seconds = Histogram(
     "memlane_model_seconds",
-    "One question to a model, with its retries.",
+    "Duration of a model request, retries included.",
     ["model", "task"],
     buckets=SECONDS,
 )
-model_errors = Counter("memlane_model_errors", "Questions no model answered.", ["model", "code"])
+model_errors = Counter("memlane_model_errors", "Failed model requests.", ["model", "code"])
 embedder_seconds = Histogram(
-    "memlane_embedder_seconds", "One call of the embedder.", ["model"], buckets=SECONDS
+    "memlane_embedder_seconds", "Duration of an embedder call.", ["model"], buckets=SECONDS
 )
-embedder_errors = Counter(
-    "memlane_embedder_errors", "Calls the embedder failed.", ["model", "code"]
-)
-search_seconds = Histogram("memlane_search_seconds", "One search.", buckets=SECONDS)
+embedder_errors = Counter("memlane_embedder_errors", "Failed embedder calls.", ["model", "code"])
+search_seconds = Histogram("memlane_search_seconds", "Duration of a search.", buckets=SECONDS)
 http_seconds = Histogram(
     "memlane_http_seconds",
-    "From a request to the start of its answer, by route template.",
+    "Time to first byte of a response, by route template.",
     ["method", "route"],
     buckets=SECONDS,
 )
 http_answers = Counter(
-    "memlane_http_answers", "Answers, by route template.", ["method", "route", "status"]
+    "memlane_http_answers",
+    "Responses, by route template and status.",
+    ["method", "route", "status"],
 )
-fenced = Counter(
-    "memlane_fenced_writes", "Writes refused because the lane had moved on.", ["stage"]
+fenced = Counter("memlane_fenced_writes", "Writes rejected by the fence of their lane.", ["stage"])
+stale_hints = Counter("memlane_stale_hints", "Celery messages that found no work.")
+webhook_seconds = Histogram(
+    "memlane_webhook_seconds", "Duration of a webhook delivery attempt.", buckets=SECONDS
 )
-stale_hints = Counter("memlane_stale_hints", "Celery messages that had nothing left to do.")
-webhook_seconds = Histogram("memlane_webhook_seconds", "One try of a delivery.", buckets=SECONDS)
-webhook_tries = Counter("memlane_webhook_tries", "Tries of webhook deliveries.", ["state"])
-kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be published.")
-swept = Counter("memlane_lanes_swept", "Lanes the sweeper queued again, by their state.", ["was"])
-projections_repaired = Counter("memlane_projections_repaired", "Vectors the sweeper wrote.")
+webhook_tries = Counter(
+    "memlane_webhook_tries", "Webhook delivery attempts, by resulting state.", ["state"]
+)
+kicks_failed = Counter("memlane_kicks_failed", "Hints that could not be published to the broker.")
+swept = Counter(
+    "memlane_lanes_swept", "Lanes that the sweeper queued again, by previous state.", ["was"]
+)
+projections_repaired = Counter("memlane_projections_repaired", "Vectors written by the sweeper.")
 queue_oldest_seconds = Gauge(
     "memlane_queue_oldest_seconds",
-    "Age of the oldest event that has not ended.",
+    "Age of the oldest event that has not ended, in seconds.",
     multiprocess_mode="mostrecent",
 )
 events_in_flight = Gauge(
@@ -84,19 +90,19 @@ events_in_flight = Gauge(
 
 ledger_up = Gauge(
     "memlane_ledger_up",
-    "1 where the ledger answered the last time its figures were read.",
+    "1 if the ledger answered the last query for its metrics.",
     multiprocess_mode="mostrecent",
 )
 LEDGER_STATUSES = ("accepted", "succeeded", "failed", "cancelled", "pending", "running")
 ledger_events = Gauge(
     "memlane_ledger_events",
-    "Events of the ledger, all that were accepted and where they are now.",
+    "Events in the ledger, by status; `accepted` is the total.",
     ["status"],
     multiprocess_mode="mostrecent",
 )
 ledger_balanced = Gauge(
     "memlane_ledger_balanced",
-    "1 where accepted = succeeded + failed + cancelled + pending + running.",
+    "1 if accepted = succeeded + failed + cancelled + pending + running.",
     multiprocess_mode="mostrecent",
 )
 

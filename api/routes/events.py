@@ -35,7 +35,7 @@ async def get(
     project: Caller,
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
 ) -> dict[str, Any]:
-    """An event with its receipt; `wait` holds the answer so many seconds until it has ended."""
+    """An event with its receipt. `wait`: seconds to wait for its end before the response."""
     identity = uuid(event_id)
     found = await api.stores.ledger.events.get(project.id, identity)
     if wait and found.completed_at is None and await api.watch.ended(identity, timeout_s=wait):

@@ -120,7 +120,7 @@ async def log(
     number: Annotated[int | None, Query(alias="page")] = None,
     size: Annotated[int | None, Query(alias="page_size")] = None,
 ) -> dict[str, Any]:
-    """What was sent in the last week and what became of it, newest first."""
+    """What was sent in the last week and the result, newest first."""
     page = page_of(number, size)
     found, count = await api.stores.ledger.webhooks.log(
         project.id, webhook_id, state=state, limit=page.limit, offset=page.offset

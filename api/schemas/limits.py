@@ -1,4 +1,4 @@
-"""Limits of single values in a request. docs/limits.md has the table; a test compares the two."""
+"""Limits of single values in a request; a test compares them with docs/reference/limits.md."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
     python -m tests.bench.hosted                      everything, with mem0's library beside it
     python -m tests.bench.hosted search-chroma …      some of it
 
+JSON on stdout; docs/benchmarks/hosted.* has the record, tables and plots.
+
 Client, provider and every server share the machine's cores. A figure is the median of `RUNS` runs.
 """
 
@@ -26,6 +28,7 @@ import uvloop
 
 from deploy.stack.servers import Postgres
 from pipeline.settings import default_workers
+from tests.bench import report
 from tests.bench.engine import caught_up, cpu_s, idle
 from tests.bench.load import Run, add_request, search_request, send_all
 from tests.support.stack import Stack
@@ -365,4 +368,6 @@ async def measure(names: list[str]) -> Figures:
 
 
 if __name__ == "__main__":
-    print(json.dumps(uvloop.run(measure(sys.argv[1:])), indent=2))
+    measured = uvloop.run(measure(sys.argv[1:]))
+    print(json.dumps(measured, indent=2))
+    report.record(measured)

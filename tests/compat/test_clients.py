@@ -57,6 +57,6 @@ def judge(client: str, done: subprocess.CompletedProcess[str], *, at_least: int)
     rows: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0, done.stderr[-3_000:]
     failed = {row["method"]: row["said"] for row in rows if not row["works"]}
-    print(f"\n{client}: {len(rows) - len(failed)} of {len(rows)} methods do as docs/compat.md says")
+    print(f"\n{client}: {len(rows) - len(failed)} of {len(rows)} methods as documented")
     assert len(rows) >= at_least, rows
     assert failed == {}

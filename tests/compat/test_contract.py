@@ -14,7 +14,7 @@ from tests.compat.contract import OPERATIONS, USER, Operation
 from tests.support.stack import Stack
 
 DOCUMENTED = 55
-# What differs on purpose, or is still open: docs/compat.md says how.
+# What differs on purpose, or is still open: docs/reference/api-compat.md says how.
 DIFFERS = {"POST /v1/summary/"}
 
 

@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from fastapi.routing import APIRoute
 
-from api.routes import ROUTERS
 from pipeline import ports
-from pipeline.settings import known_names
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("api", "workers", "pipeline", "deploy")
@@ -60,51 +57,6 @@ def nodes(path: Path) -> Iterator[ast.AST]:
 
 def places(path: Path, found: list[ast.AST]) -> list[str]:
     return [f"{name_of(path)}:{getattr(node, 'lineno', '?')}" for node in found]
-
-
-# ── documentation ────────────────────────────────────────────────────────────────────────────────
-
-
-def test_every_setting_stands_in_the_readme_by_its_environment_name() -> None:
-    readme = ROOT / "README.md"
-    assert readme.exists(), "There is no README.md yet: it owes every setting a row of its table."
-    rows = [line for line in readme.read_text("utf-8").splitlines() if line.startswith("|")]
-    written = set(re.findall(r"MEMLANE_\w+", "\n".join(rows)))
-    # A group such as MEMLANE_LLM is set by its nested names.
-    groups = {name.split("__")[0] for name in known_names() if "__" in name}
-    missing = known_names() - groups - written
-    assert not missing, f"README.md's settings table lacks {', '.join(sorted(missing))}."
-    invented = written - known_names()
-    assert not invented, f"README.md names settings there are not: {', '.join(sorted(invented))}."
-
-
-def _written_routes() -> dict[tuple[str, str], str]:
-    """The state of each endpoint in the table, by method and path."""
-    page = (ROOT / "docs" / "compat.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([A-Z]+) \| `(/\S+)` \| ([a-z ]+) \|", page, re.MULTILINE)
-    return {(method, path): state for method, path, state in rows}
-
-
-def _served_routes() -> set[tuple[str, str]]:
-    return {
-        (method, route.path.replace(":path", ""))
-        for router in ROUTERS
-        for route in router.routes
-        if isinstance(route, APIRoute) and route.path.startswith(("/v", "/api/"))
-        for method in route.methods or ()
-    }
-
-
-def test_the_compat_table_has_every_route_and_promises_no_other() -> None:
-    written, served = _written_routes(), _served_routes()
-    assert set(written.values()) <= {"works", "differs", "not yet", "ours"}
-    promised = {route for route, state in written.items() if state != "not yet"}
-    assert served - promised == set(), "docs/compat.md lacks these, or says: not yet."
-    assert promised - served == set(), "docs/compat.md promises what is not there."
-
-
-def test_the_readme_leads_to_the_compat_table() -> None:
-    assert "docs/compat.md" in (ROOT / "README.md").read_text("utf-8")
 
 
 # ── files and their names ────────────────────────────────────────────────────────────────────────

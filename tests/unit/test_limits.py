@@ -113,7 +113,9 @@ def test_values_at_their_limits_are_taken() -> None:
 
 
 def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "limits.md").read_text("utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "limits.md").read_text(
+        "utf-8"
+    )
     figures = [
         limits.LONGEST_TEXT,
         limits.LONGEST_NAME,
@@ -132,4 +134,4 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
         MOST_MESSAGES,
     ]
     missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
-    assert not missing, f"docs/limits.md lacks {missing}"
+    assert not missing, f"docs/reference/limits.md lacks {missing}"
