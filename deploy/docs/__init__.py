@@ -6,4 +6,5 @@ settings     docs/reference/settings.md     from pipeline.settings
 failures     docs/reference/failures.md     from states, failure codes, HTTP errors, error tree
 metrics      docs/reference/metrics.md      from pipeline.telemetry
 operations   docs/reference/operations.md   from the OpenAPI description
+commands     docs/reference/cli.md          from the `memlane` command
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deploy.docs import failures, metrics, operations, settings
+from deploy.docs import commands, failures, metrics, operations, settings
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": settings.page,
     "failures.md": failures.page,
     "metrics.md": metrics.page,
     "operations.md": operations.page,
+    "cli.md": commands.page,
 }

@@ -98,7 +98,9 @@ def test_the_readme_is_short() -> None:
 
 @pytest.mark.parametrize("page", ALL)
 def test_a_fenced_block_is_run_or_says_why_not(page: str) -> None:
-    assert ALL[page].count("\n```") == 2 * len(blocks(ALL[page])), "A fence is not closed or named."
+    assert len(re.findall(r"^ *```", ALL[page], re.MULTILINE)) == 2 * len(blocks(ALL[page])), (
+        "A fence is not closed or named."
+    )
     for block in blocks(ALL[page]):
         assert block.language in LANGUAGES, f"line {block.number}: {block.language}"
         if block.language == "sh" and block.title is not None:

@@ -20,7 +20,7 @@ from typing import Any, Self
 ROOT = Path(__file__).resolve().parents[2]
 URL, DATA_DIR = "http://127.0.0.1:8000", ".memlane/"
 NOT_TESTED = "not tested here: "
-FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"\n]*)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *```(\w+)(?: title=\"([^\"\n]*)\")?\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 DURATIONS = {"ms", "latency"}
