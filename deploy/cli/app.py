@@ -54,16 +54,13 @@ def root(
         Path | None,
         typer.Option(help="File with an API key. Default: api_key of the data directory."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the API's answers as JSON.")
-    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Memory for AI agents: start it, look into it, repair it."""
-    context.obj = Options(url, key_file, as_json)
+    context.obj = Options(url, key_file)
 
 
 @app.command(rich_help_panel=STACK)

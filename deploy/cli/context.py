@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -21,15 +21,15 @@ from pipeline import settings
 from pipeline.settings import Settings
 
 PIPE_COLUMNS = 160
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's answer as JSON.")]
 
 
 @dataclass(frozen=True)
 class Options:
-    """`url` and `key_file` default to the local stack's; `as_json` prints answers as they came."""
+    """Which API, with which key; both default to the local stack's."""
 
     url: str | None = None
     key_file: Path | None = None
-    as_json: bool = False
 
     def connect(self) -> Connection:
         """Errors: StackError where the key cannot be read."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from deploy.cli.context import options, print_json, print_table, screen, when
+from deploy.cli.context import AsJson, options, print_json, print_table, screen, when
 from pipeline.domain import FailureCode
 
 app = typer.Typer(no_args_is_help=True, help="List events, show a receipt, retry what failed.")
@@ -31,10 +31,10 @@ def list_events(
     app_id: AppId = None,
     run: Run = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most rows.")] = 20,
+    as_json: AsJson = False,
 ) -> None:
     """List the project's events, newest first."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.get(
             "/v1/events/",
             status=status,
@@ -44,7 +44,7 @@ def list_events(
             run_id=run,
             page_size=limit,
         )
-    if given.as_json:
+    if as_json:
         print_json(answer)
         return
     print_table([_row(event) for event in answer["results"]], empty="No events match.")
@@ -59,12 +59,12 @@ def show_event(
     wait: Annotated[
         float, typer.Option(min=0, max=60, help="Seconds to wait for the event to end.")
     ] = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Show an event and its receipt: each fact, its outcome and the reason."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         event = api.get(f"/v1/event/{event_id}/", wait=wait)
-    if given.as_json:
+    if as_json:
         print_json(event)
     else:
         print_event(event)
@@ -84,23 +84,23 @@ def retry_events(
     graph: Annotated[
         bool, typer.Option("--graph", help="The graph alone, of events with graph_status FAILED.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Retry one failed event by its id, or all failed events that match (1,000 per call).
 
     A retried event goes to the tail of its lane.
     """
-    given = options(context)
     stage = "relate" if graph else None
     filters = {"user_id": user, "agent_id": agent, "app_id": app_id, "run_id": run}
     if bool(event_id) == any([code, *filters.values()]):
         raise typer.BadParameter("give the id of one event, or at least one filter", context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         if event_id:
             answer = api.post(f"/v1/event/{event_id}/replay/", stage=stage)
         else:
             wanted = code.value if code else None
             answer = api.post("/v1/events/replay/", code=wanted, stage=stage, **filters)
-    if given.as_json:
+    if as_json:
         print_json(answer)
     elif event_id:
         print(f"{answer['id']} is {answer['status']} again.")

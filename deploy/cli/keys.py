@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from deploy.cli import recovery
-from deploy.cli.context import local, options, print_json, print_table, when
+from deploy.cli.context import AsJson, local, options, print_json, print_table, when
 from pipeline.domain import Access
 
 app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
@@ -20,12 +20,12 @@ def list_keys(
     project: Annotated[
         str | None, typer.Option(help="Another project of the organization.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List the keys of a project, newest first. The keys themselves are not stored."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.get("/v1/keys/", project_id=project)
-    if given.as_json:
+    if as_json:
         print_json(answer)
     else:
         print_table([_row(key) for key in answer["results"]], empty="No keys.")
@@ -45,10 +45,10 @@ def create_key(
     expires_at: Annotated[
         str | None, typer.Option(help="ISO 8601 time, such as 2027-01-31T00:00:00Z.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Create a key and print it. It is shown this once: only its hash is stored."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.post(
             "/v1/keys/",
             name=name,
@@ -57,7 +57,7 @@ def create_key(
             member=member,
             expires_at=expires_at,
         )
-    if given.as_json:
+    if as_json:
         print_json(answer)
     else:
         print(answer["key"])
@@ -70,12 +70,12 @@ def revoke_key(
     descendants: Annotated[
         bool, typer.Option("--descendants", help="Also the keys that were made with this one.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke a key. API processes may accept it for five more seconds."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.delete(f"/v1/keys/{key_id}/", descendants=descendants)
-    if given.as_json:
+    if as_json:
         print_json(answer)
     else:
         print(answer["message"])
@@ -85,13 +85,14 @@ def revoke_key(
 def recover_key(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="What to call the new key.")] = "recovered",
+    as_json: AsJson = False,
 ) -> None:
     """Create an admin key in the database itself, where no admin key is left at hand.
 
     It needs MEMLANE_DATABASE_URL, or the running local stack. Revoke the lost key afterwards.
     """
     key = asyncio.run(recovery.recover(*local(), name))  # noqa: TID251  a process of its own
-    if options(context).as_json:
+    if as_json:
         print_json({"key": key})
     else:
         print(key)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from deploy.cli.context import options, print_json, print_table, when
+from deploy.cli.context import AsJson, options, print_json, print_table, when
 
 HELP = """Process a scope's whole log again, in a shadow: start, compare, then switch or discard."""
 app = typer.Typer(no_args_is_help=True, help=HELP)
@@ -33,10 +33,10 @@ def start_replay(
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Use the recorded answers: no model is called.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Start a replay of all events added under exactly these ids."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         replay = api.post(
             "/v1/replays/",
             user_id=user,
@@ -48,34 +48,42 @@ def start_replay(
             embedder_model=embedder,
             answers="recorded" if recorded else "fresh",
         )
-    _show([replay], replay, as_json=given.as_json)
+    _show([replay], replay, as_json=as_json)
 
 
 @app.command("list")
-def list_replays(context: typer.Context) -> None:
+def list_replays(
+    context: typer.Context,
+    as_json: AsJson = False,
+) -> None:
     """List the project's replays, newest first."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.get("/v1/replays/")
-    _show(answer["results"], answer, as_json=given.as_json)
+    _show(answer["results"], answer, as_json=as_json)
 
 
 @app.command("show")
-def show_replay(context: typer.Context, replay_id: ReplayId) -> None:
+def show_replay(
+    context: typer.Context,
+    replay_id: ReplayId,
+    as_json: AsJson = False,
+) -> None:
     """Show how far a replay is: RUNNING, READY or SWITCHED."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         replay = api.get(f"/v1/replays/{replay_id}/")
-    _show([replay], replay, as_json=given.as_json)
+    _show([replay], replay, as_json=as_json)
 
 
 @app.command("diff")
-def diff_replay(context: typer.Context, replay_id: ReplayId) -> None:
+def diff_replay(
+    context: typer.Context,
+    replay_id: ReplayId,
+    as_json: AsJson = False,
+) -> None:
     """Show what a switch would change."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         diff = api.get(f"/v1/replays/{replay_id}/diff/")
-    if given.as_json:
+    if as_json:
         print_json(diff)
         return
     rows = [_change("=", each["memory"], each["becomes"]["memory"]) for each in diff["changed"]]
@@ -96,21 +104,24 @@ def switch_replay(
         bool,
         typer.Option("--force", help="Even if edits by people or events that failed are lost."),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Replace what the scope remembers with the replay. The old memories stay in the history."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         replay = api.post(f"/v1/replays/{replay_id}/switch/", force=force)
-    _show([replay], replay, as_json=given.as_json)
+    _show([replay], replay, as_json=as_json)
 
 
 @app.command("discard")
-def discard_replay(context: typer.Context, replay_id: ReplayId) -> None:
+def discard_replay(
+    context: typer.Context,
+    replay_id: ReplayId,
+    as_json: AsJson = False,
+) -> None:
     """Drop a replay and everything it produced. Nothing else changes."""
-    given = options(context)
-    with given.connect() as api:
+    with options(context).connect() as api:
         answer = api.delete(f"/v1/replays/{replay_id}/")
-    if given.as_json:
+    if as_json:
         print_json(answer)
     else:
         print(answer["message"])

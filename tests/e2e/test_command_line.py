@@ -31,7 +31,7 @@ async def printed(stack: Stack, *arguments: str) -> str:
 
 
 async def answered(stack: Stack, *arguments: str) -> dict[str, Any]:
-    return dict(json.loads(await printed(stack, "--json", *arguments)))
+    return dict(json.loads(await printed(stack, *arguments, "--json")))
 
 
 async def test_a_key_is_created_listed_used_and_revoked(stack: Stack, client: Client) -> None:
