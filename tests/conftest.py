@@ -16,14 +16,14 @@ from tests.support.engine import Engine, build_ledger
 from tests.support.recount import drift
 
 TEMPLATE = "memlane_template"
-# Directories whose tests start whole stacks, time them and kill them.
-STACKS = {"e2e", "chaos"}
+# What the modules import whose tests start whole stacks, time them and kill them.
+STACKS = {"Stack", "Client"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests with stacks in one process, one after the other, beside all others."""
     for item in items:
-        if item.path.parent.name in STACKS:
+        if isinstance(item, pytest.Function) and vars(item.module).keys() & STACKS:
             item.add_marker(pytest.mark.xdist_group("stacks"))
 
 
