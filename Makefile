@@ -23,7 +23,7 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status logs reindex demo reset test check compat bench chaos reference docs lock clean
+.PHONY: help sound up down status logs doctor reindex demo reset test check compat bench chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ status: sound  ## a table of the processes
 
 logs: sound  ## the end of all logs (ARGS="-f worker-1": follow one)
 	@$(PY) -m deploy.stack logs $(ARGS)
+
+doctor: sound  ## check this machine, the settings, servers and models: a line each
+	@$(PY) -m deploy.cli doctor
 
 reindex: sound  ## build the vector index the settings ask for, or mend the one that is served
 	@$(PY) -m deploy.stack reindex
