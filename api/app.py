@@ -27,7 +27,7 @@ from api.routes import ROUTERS, adds
 from api.unknown import refuse_not_built
 from api.watch import EventWatch
 from pipeline import __version__, bootstrap
-from pipeline.admission import Limits
+from pipeline.domain.backpressure import Limits
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.load import LoadView
 from pipeline.settings import Settings

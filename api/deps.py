@@ -24,8 +24,8 @@ from api.keyring import KeyRing
 from api.named import Named
 from api.watch import EventWatch
 from pipeline.bootstrap import Stores
-from pipeline.domain import Access
-from pipeline.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
+from pipeline.domain.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
+from pipeline.domain.tenants import Access
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import NO_SUCH_PROJECT, Project

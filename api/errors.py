@@ -17,8 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from pipeline.domain import FailureCode
-from pipeline.errors import (
+from pipeline.domain.errors import (
     Conflict,
     Forbidden,
     InvalidInput,
@@ -28,6 +27,7 @@ from pipeline.errors import (
     ProjectGone,
     TransientError,
 )
+from pipeline.domain.events import FailureCode
 from pipeline.ledger.failures import LEDGER_FAILURES, ValueRefused, may_have_committed
 
 log = structlog.get_logger()

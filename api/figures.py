@@ -10,7 +10,8 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain import ProjectId, Status
+from pipeline.domain.events import Status
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.books import Accounts, Books
 from pipeline.ledger.failures import LEDGER_FAILURES
 

@@ -11,9 +11,10 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
-from pipeline.admission import Limits, Load, admit
-from pipeline.domain import ProjectId, Scope
-from pipeline.errors import Overloaded
+from pipeline.domain.backpressure import Limits, Load, admit
+from pipeline.domain.errors import Overloaded
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.load import LoadView
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from api.rate import Allowance, RateLimit
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
 from pipeline.ledger.keys import ApiKeys, Grant
 
 # How long a revoked key may still work, in exchange for a look-up a key and not a request.

@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request
 from starlette.datastructures import URL
 from starlette.exceptions import HTTPException
 
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
 # No ledger has so many; an offset beyond is more than it can count.

@@ -11,8 +11,8 @@ import orjson
 from starlette.datastructures import QueryParams
 
 from api.strict_json import read
-from pipeline.errors import InvalidInput
-from pipeline.filters import ALIASES, ENTITY_IDS, KIND
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.filters import ALIASES, ENTITY_IDS, KIND
 
 # One metadata key in a query string: `metadata[trip]=lisbon` (OpenAPI style deepObject).
 DEEP = re.compile(r"metadata\[([^\[\]]+)\]")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
 
 FULL_S = 60.0
 MOST_KEYS = 10_000

@@ -9,9 +9,10 @@ from pydantic import ConfigDict, Field, model_validator
 from api.schemas import EntityId, OwnRequest
 from api.schemas.limits import LONGEST_NAME, InstructionText
 from api.shapes import scope_ids
-from pipeline.domain import Scope, Status
-from pipeline.errors import InvalidInput
-from pipeline.filters import ENTITY_IDS
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import Status
+from pipeline.domain.filters import ENTITY_IDS
+from pipeline.domain.scope import Scope
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered
 from pipeline.ledger.projects import Project
 from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish

@@ -10,18 +10,20 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from pipeline.context import assemble
-from pipeline.domain import ProjectId, Scope, Status
+from pipeline.domain.events import Status
+from pipeline.domain.memories import Memory
+from pipeline.domain.passages import Turn
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.explanation import MEANING, Explained
 from pipeline.fusion import Score
 from pipeline.ledger.books import Accounts
-from pipeline.ledger.changes import Memory
 from pipeline.ledger.costs import Paid, Spending, total
 from pipeline.ledger.events import EventView, Progress, ReceiptLine, StageRun
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.histories import HistoryEntry
 from pipeline.ledger.owners import Owner
 from pipeline.ledger.projects import Project
-from pipeline.ledger.turns import Turn
 from pipeline.ledger.undo import Undone
 from pipeline.search import Found, Hit
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from api import shapes
 from api.watch import EventWatch
-from pipeline.domain import ProjectId
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.events import Events
 
 # Proxies close what has been silent for half a minute or a minute.

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from api import unknown
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 # A batch of 1,000 memories with ten keys of metadata each has 15,000.
 MOST_VALUES = 20_000

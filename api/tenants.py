@@ -11,9 +11,9 @@ from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_vali
 from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
 from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
-from pipeline.domain import Access
-from pipeline.errors import InvalidInput
-from pipeline.filters import moment
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.filters import moment
+from pipeline.domain.tenants import Access
 from pipeline.ledger.keys import ApiKey
 from pipeline.ledger.members import Member, Role
 from pipeline.ledger.projects import Organization, ProjectView

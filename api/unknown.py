@@ -14,7 +14,7 @@ from typing import Any
 
 from fastapi import Request
 
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 HEADER = "X-Memlane-Ignored"
 NOT_BUILT = {

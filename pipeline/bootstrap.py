@@ -19,7 +19,7 @@ from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.choice import Workshop
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.guarded import GuardedEmbedder, GuardedModel
 from pipeline.ingest import Services
 from pipeline.ledger import INBOX, LONG, Ledger, connect

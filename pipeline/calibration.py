@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 Points = Sequence[tuple[float, float]]
 FORM = "Write it as increasing pairs of cosine:score, such as 0.1:0.3,0.5:0.7"

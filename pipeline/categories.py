@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pipeline.domain import Instructions
+from pipeline.domain.events import Instructions
 
 MISC = "misc"
 BUILT_IN: Mapping[str, str] = {

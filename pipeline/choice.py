@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from pipeline.domain import Batch
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.lanes import Batch
 from pipeline.ledger import Ledger
 from pipeline.ports import Embedder, MemoryModel
 from pipeline.recorded import RecordedModel

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.ledger.changes import Memory
-from pipeline.ledger.turns import Turn
+from pipeline.domain.memories import Memory
+from pipeline.domain.passages import Turn
 
 # An estimate on the safe side for any model: four letters a token, but a Chinese character each.
 CHARACTERS_PER_TOKEN = 4

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from pipeline.domain import ProjectId
-from pipeline.errors import TransientError
-from pipeline.filters import Filter, covers, of_pins_only
+from pipeline.domain.errors import TransientError
+from pipeline.domain.filters import Filter, covers, of_pins_only
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.ledger import Ledger
 from pipeline.ledger.passages import Placed, Where
-from pipeline.ledger.turns import PassageKey
-from pipeline.ports import NO_VECTOR, Embedder, Vector, VectorHit
+from pipeline.ports import Embedder, VectorHit
 from pipeline.vectors import VectorIndex, compared
 
 log = structlog.get_logger()

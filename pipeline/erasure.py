@@ -14,7 +14,7 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain import OrganizationId, ProjectId
+from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.ledger.erasure import Erasures, Whose
 from pipeline.ledger.projects import Project
 from pipeline.ledger.removal import Removal

@@ -8,9 +8,12 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain import FailureCode, Message, ProjectId, Status, Wake
-from pipeline.errors import StoreUnavailable
-from pipeline.filters import EventFilter
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.events import FailureCode, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message
+from pipeline.domain.tenants import ProjectId
 from pipeline.ingest import estimated_tokens
 from pipeline.ledger import Ledger
 from pipeline.ledger.recourse import Edit, Replayed

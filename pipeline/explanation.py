@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from pipeline.domain import ProjectId
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.tenants import ProjectId
 from pipeline.fusion import Score
 from pipeline.ledger import Ledger
 from pipeline.ledger.passages import Where
-from pipeline.ledger.turns import PassageKey
 from pipeline.selection import Selection
 
 

@@ -7,20 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    ProjectId,
-    Question,
-    StoredRelation,
-)
-from pipeline.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer
+from pipeline.domain.vectors import Vector
 from pipeline.ledger.cooldowns import PROBE_EVERY, Cooldowns, Turn
-from pipeline.ports import Embedder, ExtractionRequest, MemoryModel, Vector
+from pipeline.ports import Embedder, ExtractionRequest, MemoryModel
 
 T = TypeVar("T")
 

@@ -24,19 +24,7 @@ import structlog
 
 from pipeline import telemetry
 from pipeline.choice import ONLY_CONFIGURED, Chosen, Workshop, choose
-from pipeline.domain import (
-    Activation,
-    AddOptions,
-    Batch,
-    FailureCode,
-    Message,
-    Scope,
-    StageName,
-    Status,
-    Usage,
-    Wake,
-)
-from pipeline.errors import (
+from pipeline.domain.errors import (
     Conflict,
     DeadlinePassed,
     LaneLost,
@@ -49,11 +37,16 @@ from pipeline.errors import (
     StoreUnavailable,
     TransientError,
 )
+from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
+from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.messages import Message
+from pipeline.domain.scope import Scope
+from pipeline.domain.stage_outputs import Extracted, Related, read_if_any
+from pipeline.domain.usage import Usage
 from pipeline.guarded import LONGEST_CAUSE, on_behalf_of
 from pipeline.ledger import Ledger
 from pipeline.ledger.failures import LEDGER_FAILURES, is_unavailable, sqlstate
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending
-from pipeline.outputs import Extracted, Related, read_if_any
 from pipeline.ports import Dispatcher, Embedder, MemoryModel
 from pipeline.stages import Finished
 from pipeline.stages.answer import answer

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
 
 Shape = TypeVar("Shape", bound=BaseModel)
 SHOWN_ERRORS = 5

@@ -10,18 +10,13 @@ from typing import Any, TypeVar
 from prometheus_client import Counter, Histogram
 
 from pipeline import telemetry
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Question,
-    StoredRelation,
-)
-from pipeline.errors import StageError
-from pipeline.ports import Embedder, ExtractionRequest, MemoryModel, Vector
+from pipeline.domain.errors import StageError
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.usage import Answer
+from pipeline.domain.vectors import Vector
+from pipeline.ports import Embedder, ExtractionRequest, MemoryModel
 
 T = TypeVar("T")
 

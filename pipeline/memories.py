@@ -8,10 +8,10 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain import ProjectId
-from pipeline.errors import StoreUnavailable
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.memories import Memory
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger import Ledger
-from pipeline.ledger.changes import Memory
 from pipeline.ledger.clearing import Asked
 from pipeline.ledger.editing import Edit
 from pipeline.ports import Dispatcher, Embedder

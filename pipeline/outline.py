@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 DEEPEST, MOST_FIELDS = 6, 200
 SCALARS = ("string", "number", "integer", "boolean")

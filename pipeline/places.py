@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
+from pipeline.domain.passages import PassageKey
 from pipeline.fusion import Place
 from pipeline.ledger.passages import Placed
-from pipeline.ledger.turns import PassageKey
 
 # A conversation that was silent for so long is over: who has no run ids has sessions all the same.
 # Source: the half hour of web analytics, doubled, for people who think before they answer.

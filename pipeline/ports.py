@@ -7,39 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Message,
-    Neighbour,
-    ProjectId,
-    Question,
-    SourcedMessage,
-    StoredRelation,
-    Usage,
-    Wake,
-)
-
-# One embedding: float32, one axis. numpy end to end, because a Python list of 1,536 floats costs
-# 50 KB and 100 µs at each step that copies it.
-Vector: TypeAlias = NDArray[np.float32]
-
-
-# Of a text that the model refuses to embed, or that is not embedded yet.
-NO_VECTOR: Vector = np.empty(0, np.float32)
-
-
-def as_vector(values: Sequence[float]) -> Vector:
-    return np.asarray(values, np.float32)
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message, SourcedMessage
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer, Usage
+from pipeline.domain.vectors import Vector
 
 
 @dataclass(frozen=True, slots=True)

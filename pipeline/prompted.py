@@ -21,23 +21,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator
 
 from pipeline import prompts
 from pipeline.categories import chosen
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Entity,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Message,
-    Neighbour,
-    Outcome,
-    Question,
-    Relation,
-    Role,
-    SourcedMessage,
-    StoredRelation,
-)
-from pipeline.errors import MalformedAnswer, paid
+from pipeline.domain.errors import MalformedAnswer, paid
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.messages import Message, Role, SourcedMessage
+from pipeline.domain.usage import Answer
 from pipeline.json_answers import (
     SHOWN_ERRORS,
     answer_schema,
@@ -46,8 +35,8 @@ from pipeline.json_answers import (
     nullable,
     parsed,
 )
-from pipeline.lexical.marks import bounded
 from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
+from pipeline.text.marks import bounded
 
 T = TypeVar("T")
 

@@ -11,23 +11,16 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
-from pipeline.domain import (
-    Answer,
-    Batch,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Question,
-    StoredRelation,
-    Usage,
-)
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ledger import Ledger
-from pipeline.ledger.changes import text_hash
-from pipeline.outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
 from pipeline.ports import ExtractionRequest
+from pipeline.text.equality import text_hash
 
 V = TypeVar("V")
 NAME = "recorded"

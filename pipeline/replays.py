@@ -7,12 +7,15 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.domain import ProjectId, Scope, Wake
-from pipeline.errors import Conflict, StoreUnavailable
+from pipeline.domain.errors import Conflict, StoreUnavailable
+from pipeline.domain.lanes import Wake
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector
 from pipeline.ledger import Ledger
 from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish
 from pipeline.ledger.switch import Switched
-from pipeline.ports import Dispatcher, Embedder, Vector
+from pipeline.ports import Dispatcher, Embedder
 from pipeline.vectors import AT_ONCE, VectorIndex
 
 log = structlog.get_logger()

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import structlog
 
 from pipeline.context import told
-from pipeline.errors import StageError
+from pipeline.domain.errors import StageError
+from pipeline.domain.passages import PassageKey
 from pipeline.explanation import Ranking
 from pipeline.ledger.passages import Passages
-from pipeline.ledger.turns import PassageKey
 from pipeline.ports import Reranker
 from pipeline.selection import looked_at
 

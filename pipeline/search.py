@@ -20,26 +20,28 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from pipeline import lexical, timeframes
 from pipeline.calibration import IDENTITY, Scale
 from pipeline.dense import Asked, Meaning, Near, is_short, nearest, widened
-from pipeline.domain import FailureCode, ProjectId
-from pipeline.errors import Overloaded, TransientError
+from pipeline.domain.errors import Overloaded, TransientError
+from pipeline.domain.events import FailureCode
+from pipeline.domain.filters import Filter, pinned
+from pipeline.domain.memories import Memory
+from pipeline.domain.passages import PassageKey, Turn
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.explanation import Explained, Ranking, explain
-from pipeline.filters import Filter, pinned
 from pipeline.fusion import Score, Signals, Weights, fuse, ranked
 from pipeline.guarded import on_behalf_of
 from pipeline.ledger import Ledger
-from pipeline.ledger.changes import Memory
 from pipeline.ledger.events import Standing
 from pipeline.ledger.graph import RelationView
 from pipeline.ledger.passages import Placed, Where
-from pipeline.ledger.turns import PassageKey, Turn
 from pipeline.places import places
-from pipeline.ports import NO_VECTOR, Embedder, Reranker, Vector
+from pipeline.ports import Embedder, Reranker
 from pipeline.reranking import Outcome, rerank
 from pipeline.selection import Selection
-from pipeline.speakers import named
+from pipeline.text import dates, terms
+from pipeline.text.speakers import named
 from pipeline.turnstile import Turnstile
 from pipeline.vectors import VectorIndex
 
@@ -204,7 +206,7 @@ async def _rank(
     asked = Asked(project_id, query.filter, where, vector, least, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, meaning = await asyncio.gather(
-        near.ledger.passages.by_words(where, lexical.asked(query.text), limit=limit),
+        near.ledger.passages.by_words(where, terms.asked(query.text), limit=limit),
         nearest(asked, near, limit=limit),
     )
     candidates = await _candidates(query, where, words, meaning, near)
@@ -213,7 +215,7 @@ async def _rank(
         candidates = await _candidates(query, where, words, meaning, near)
     cosines = _cosines(candidates, meaning)
     # Whether a question names a time does not depend on when it is asked.
-    dated = bool(timeframes.spans(query.text, ANY_TIME))
+    dated = bool(dates.spans(query.text, ANY_TIME))
     # The time of the question is read only where it matters.
     now = (query.now or await near.ledger.now()) if dated or query.weights.recency else None
     signals = _signals(query, candidates, words, cosines, now)
@@ -294,7 +296,7 @@ def _signals(
     cosines: Mapping[PassageKey, float],
     now: datetime | None,
 ) -> dict[PassageKey, Signals]:
-    times = timeframes.spans(query.text, now) if now else ()
+    times = dates.spans(query.text, now) if now else ()
     speaker = named(query.text, {one.speaker for one in candidates if one.speaker})
     where = places(candidates)
     near = [cosines.get(one.key) for one in candidates]
@@ -304,7 +306,7 @@ def _signals(
             semantic=_share(cosine or 0.0),
             lexical=words.get(one.key, 0.0),
             speaker=float(speaker is not None and one.speaker == speaker),
-            date=timeframes.closeness(times, one.at) if times else 0.0,
+            date=dates.closeness(times, one.at) if times else 0.0,
             recency=_recency(one.at, now) if now else 0.0,
             graph=float(one.related),
             place=where[one.key],
@@ -325,7 +327,7 @@ def _given(
     """The terms that an answer to this question can earn."""
     can_have = {
         "dense": not meaning.degraded,
-        "lexical": bool(lexical.asked(query.text)),
+        "lexical": bool(terms.asked(query.text)),
         "speaker": any(one.speaker for one in signals.values()),
         "date": dated,
         "recency": now is not None,

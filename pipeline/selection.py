@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipeline.domain.passages import PassageKey
 from pipeline.fusion import Score
-from pipeline.ledger.turns import PassageKey
 
 Scores = Mapping[PassageKey, Score]
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validat
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline import calibration
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.fusion import Weights
 
 PREFIX = "MEMLANE_"

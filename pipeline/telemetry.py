@@ -22,7 +22,7 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 from structlog.typing import EventDict
 
-from pipeline.domain import FailureCode, StageName, Status
+from pipeline.domain.events import FailureCode, StageName, Status
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 

@@ -24,12 +24,13 @@ from uuid import UUID
 import numpy as np
 import structlog
 
-from pipeline.domain import Scope
-from pipeline.errors import CollectionMissing, ModelRejected, StageError, StoreUnavailable
+from pipeline.domain.errors import CollectionMissing, ModelRejected, StageError, StoreUnavailable
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.indexes import KINDS, family, index_name
 from pipeline.ledger.projections import Projection, Source
-from pipeline.ports import Embedder, Vector, VectorHit, VectorRecord, VectorStore
+from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
 
 log = structlog.get_logger()
 

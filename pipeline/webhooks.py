@@ -29,8 +29,8 @@ import structlog
 
 from pipeline import telemetry
 from pipeline.addresses import is_public, literal
-from pipeline.domain import ProjectId
-from pipeline.errors import InvalidInput, Unanswered, Undeliverable
+from pipeline.domain.errors import InvalidInput, Unanswered, Undeliverable
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.webhooks import Try, Verdict, Webhook, Webhooks
 from pipeline.ports import WebhookSender
 

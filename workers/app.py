@@ -8,8 +8,8 @@ from __future__ import annotations
 from celery import Celery
 from kombu.entity import Queue
 
-from pipeline.domain import StageName
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import StageName
 from pipeline.settings import Settings
 from workers import broker
 from workers.queues import QUEUES

@@ -10,7 +10,7 @@ import structlog
 
 from pipeline import bootstrap, erasure, telemetry
 from pipeline.bootstrap import Stores
-from pipeline.errors import StageError
+from pipeline.domain.errors import StageError
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.settings import Settings
 from workers.watchdog import end_with

@@ -13,7 +13,8 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
-from pipeline.domain import ProjectId, Wake
+from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.queues import QUEUES, queue_of

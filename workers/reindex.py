@@ -12,7 +12,7 @@ import time
 import uvloop
 
 from pipeline import bootstrap, settings, telemetry
-from pipeline.errors import Conflict, InvalidInput, TransientError
+from pipeline.domain.errors import Conflict, InvalidInput, TransientError
 from pipeline.ledger.indexes import Progress
 from pipeline.ledger.migrate import add_pgvector
 from pipeline.reindexing import reindex

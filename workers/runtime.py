@@ -19,7 +19,7 @@ import structlog
 import uvloop
 
 from pipeline import bootstrap
-from pipeline.domain import Activation, Hold, Wake
+from pipeline.domain.lanes import Activation, Hold, Wake
 from pipeline.ingest import Services, run_stage
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.lanes import BEATS, Lanes, session_name

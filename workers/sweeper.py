@@ -21,8 +21,8 @@ import structlog
 import uvloop
 
 from pipeline import bootstrap, settings, telemetry
-from pipeline.domain import FailureCode
-from pipeline.errors import StoreUnavailable
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.events import FailureCode
 from pipeline.ledger import Ledger
 from pipeline.ledger.lanes import Swept
 from pipeline.ledger.load import LoadView

@@ -19,7 +19,8 @@ from uuid import UUID
 import structlog
 from celery import Celery, Task
 
-from pipeline.domain import StageName, Wake
+from pipeline.domain.events import StageName
+from pipeline.domain.lanes import Wake
 from workers.app import task_name
 from workers.dispatch import BackgroundDispatcher
 from workers.runtime import Runtime

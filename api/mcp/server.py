@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from api.mcp.compact import compact
 from api.mcp.tools import TOOLS, Asked, Tool
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 # How the API is asked from the inside, with the headers of the request that came from outside.
 Ask = Callable[[Asked, Request], Awaitable[httpx.Response]]

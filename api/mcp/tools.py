@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 Arguments = Mapping[str, Any]
 Schema = dict[str, Any]

@@ -15,9 +15,9 @@ from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
 from api.strict_json import StrictJson
 from pipeline import erasure
-from pipeline.domain import EventType
-from pipeline.errors import InvalidInput, NotFound
-from pipeline.filters import ENTITY_IDS
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.events import EventType
+from pipeline.domain.filters import ENTITY_IDS
 from pipeline.ledger.erasure import Whose
 from pipeline.ledger.owners import KINDS, Owner
 from pipeline.ledger.projects import Project

@@ -12,7 +12,7 @@ from api.deps import Caller, Given
 from api.schemas import EntityId, OwnRequest
 from api.strict_json import StrictJson
 from pipeline import erasure
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.erasure import ErasureReceipt, Whose
 
 router = APIRouter(tags=["erasure"], route_class=StrictJson)

@@ -17,9 +17,9 @@ from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRe
 from api.stream import UNBUFFERED, live
 from api.strict_json import StrictJson
 from pipeline import events as use_cases
-from pipeline.domain import EventType, FailureCode, Status
-from pipeline.errors import InvalidInput
-from pipeline.filters import ENTITY_IDS, EventFilter, period
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 

@@ -11,8 +11,8 @@ from api.deps import Api, Caller, Given, Reader
 from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
 from api.strict_json import StrictJson
 from pipeline import ingest
-from pipeline.domain import AddOptions, Status
-from pipeline.errors import Conflict
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import AddOptions, Status
 from pipeline.ledger.projects import Project
 
 router = APIRouter(tags=["exports"], route_class=StrictJson)

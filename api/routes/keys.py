@@ -10,7 +10,7 @@ from api import tenants
 from api.deps import Admin, Given, as_uuid
 from api.strict_json import StrictJson
 from api.tenants import KeyRequest
-from pipeline.domain import Access
+from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
 

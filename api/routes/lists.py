@@ -15,9 +15,9 @@ from api.paging import LARGEST_PAGE, Page, Paged, page_of
 from api.query import deep_metadata, literal
 from api.schemas import ListRequest, ReadRequest
 from api.strict_json import StrictJson
-from pipeline.errors import InvalidInput
-from pipeline.filters import Filter
-from pipeline.ledger.events import FINAL
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import FINAL
+from pipeline.domain.filters import Filter
 from pipeline.ledger.owners import KINDS
 from pipeline.ledger.projects import Project
 

@@ -16,9 +16,9 @@ from api.routes.lists import list_of
 from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
 from api.strict_json import StrictJson, read
 from pipeline import memories
-from pipeline.domain import EventType
-from pipeline.errors import InvalidInput, NotFound
-from pipeline.filters import ANY, ENTITY_IDS, parse, require_scope
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.events import EventType
+from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
 from pipeline.ledger.clearing import Asked
 from pipeline.ledger.editing import Edit
 

@@ -19,8 +19,8 @@ from api.tenants import (
     ProjectUpdateRequest,
 )
 from pipeline import erasure
-from pipeline.domain import Access, ProjectId
-from pipeline.errors import Forbidden, InvalidInput
+from pipeline.domain.errors import Forbidden, InvalidInput
+from pipeline.domain.tenants import Access, ProjectId
 from pipeline.ledger.projects import ProjectView
 
 ORGANIZATIONS = "/api/v1/orgs/organizations/"

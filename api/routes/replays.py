@@ -13,7 +13,7 @@ from api.examples import answers
 from api.paging import Paged
 from api.strict_json import StrictJson
 from pipeline import replays as use_cases
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
 

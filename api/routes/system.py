@@ -14,7 +14,7 @@ from api.deps import Caller, Given
 from api.errors import Unauthorized
 from pipeline import __version__, telemetry
 from pipeline.addresses import is_loopback
-from pipeline.errors import Forbidden
+from pipeline.domain.errors import Forbidden
 
 router = APIRouter(tags=["system"])
 

@@ -14,8 +14,8 @@ from api.deps import Caller, Given, Granted
 from api.paging import page_of
 from api.strict_json import StrictJson
 from pipeline import webhooks
-from pipeline.domain import Access
-from pipeline.errors import NotFound
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import Access
 from pipeline.ledger.webhooks import NO_SUCH_WEBHOOK, Delivery, Webhook
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=StrictJson)

@@ -15,8 +15,10 @@ from api.schemas.limits import (
     Metadata,
 )
 from api.schemas.messages import MessageIn, as_list
-from pipeline.domain import AddOptions, Instructions, Message, Role, Scope
-from pipeline.filters import ANY, ENTITY_IDS, moment
+from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.filters import ANY, ENTITY_IDS, moment
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.ledger.projects import Project
 
 MOST_MESSAGES = 500

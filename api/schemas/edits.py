@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, field_validator, model_validat
 
 from api.schemas.body import Request, none_if_blank
 from api.schemas.limits import MemoryText, Metadata, ReasonText
-from pipeline.filters import moment
+from pipeline.domain.filters import moment
 
 MOST_AT_ONCE = 1_000
 NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date."

@@ -10,8 +10,9 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.limits import InstructionText, SchemaObject
 from api.schemas.reads import ReadRequest
-from pipeline.domain import AddOptions, EventType, Question, Scope
-from pipeline.filters import pinned
+from pipeline.domain.events import AddOptions, EventType, Question
+from pipeline.domain.filters import pinned
+from pipeline.domain.scope import Scope
 from pipeline.ledger.projects import Project
 from pipeline.outline import outline
 

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from api.schemas.limits import LONGEST_TEXT, MOST_PARTS, SPLIT, PersonName, checked
-from pipeline.domain import Message, Omission, Role
+from pipeline.domain.messages import Message, Omission, Role
 
 # Other names for a role: OpenAI's, LangChain's, Gemini's and Mem0's own.
 ROLES = {role.value: role for role in Role} | {

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from api.schemas.body import EntityId, Request
 from api.schemas.limits import Metadata, PersonName
-from pipeline.filters import ANY
+from pipeline.domain.filters import ANY
 from pipeline.ledger.owners import KINDS
 
 

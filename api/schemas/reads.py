@@ -11,7 +11,7 @@ from api.schemas.body import EntityId, Request
 from api.schemas.fields import Fields
 from api.schemas.limits import DateText, Metadata
 from api.schemas.search_options import SearchOptions
-from pipeline.filters import ENTITY_IDS, Filter, parse, period, require_scope
+from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
 LONGEST_WAIT_S = 60.0
 # A longer one is cut, not refused: clients send a whole prompt, whose caller has no other answer.

@@ -10,7 +10,8 @@ from api.schemas.adds import MOST_MESSAGES
 from api.schemas.body import EntityId, OwnRequest
 from api.schemas.limits import DateText, InstructionText
 from api.schemas.messages import MessageIn, as_list
-from pipeline.domain import FailureCode, Message
+from pipeline.domain.events import FailureCode
+from pipeline.domain.messages import Message
 
 
 class ReplayRequest(OwnRequest):

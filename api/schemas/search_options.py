@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, Field, field_validator
 
 from api.schemas.fields import Fields
-from pipeline.filters import moment
+from pipeline.domain.filters import moment
 
 
 class SearchOptions(BaseModel):

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from deploy.cli.context import AsJson, options, print_json, print_table, screen, when
-from pipeline.domain import FailureCode
+from pipeline.domain.events import FailureCode
 
 app = typer.Typer(no_args_is_help=True, help="List events, show a receipt, retry what failed.")
 

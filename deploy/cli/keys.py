@@ -9,7 +9,7 @@ import typer
 
 from deploy.cli import recovery
 from deploy.cli.context import AsJson, local, options, print_json, print_table, when
-from pipeline.domain import Access
+from pipeline.domain.tenants import Access
 
 app = typer.Typer(no_args_is_help=True, help="List, create and revoke API keys.")
 

@@ -7,8 +7,8 @@ from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
 from deploy.stack.postgres import Postgres
 from deploy.stack.supervisor import is_running
-from pipeline.domain import Access
-from pipeline.errors import NotFound
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import Access
 from pipeline.ledger import connect
 from pipeline.ledger.keys import ApiKeys
 from pipeline.settings import Settings

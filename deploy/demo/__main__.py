@@ -16,7 +16,7 @@ from deploy.demo.client import Client
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import Layout, command_line
 from pipeline import settings as settings_of
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.settings import Settings
 
 USAGE = 2

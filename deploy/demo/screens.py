@@ -14,7 +14,7 @@ from rich.text import Text
 from deploy.demo.answers import Accepted, Change, Event, Found, Line, Relation
 from deploy.demo.story import Session, said
 from deploy.demo.tally import OUTCOMES, RULES, Cost, outcomes
-from pipeline.domain import StageName
+from pipeline.domain.events import StageName
 
 COLOURS = {"ADD": "green", "UPDATE": "yellow", "DELETE": "red", "NOOP": "cyan"}
 STATUS_COLOURS = {"SUCCEEDED": "green", "FAILED": "bold red", "RUNNING": "yellow"}

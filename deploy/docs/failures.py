@@ -7,8 +7,8 @@ import inspect
 from api.description import ERRORS
 from deploy.docs.members import member_docs
 from deploy.docs.tables import GENERATED, table
-from pipeline import errors
-from pipeline.domain import FailureCode, Status
+from pipeline.domain import errors
+from pipeline.domain.events import FailureCode, Status
 
 INTRO = """# Failures
 
@@ -34,7 +34,7 @@ request id; the API log has the same id with the stack trace.
 TREE = """
 ## Error classes
 
-The classes of `pipeline.errors`, ordered by what helps.
+The classes of `pipeline.domain.errors`, ordered by what helps.
 
 ```text
 """

@@ -24,7 +24,7 @@ from deploy.stack.journal import Report
 from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
-from pipeline.errors import MemlaneError, ModelUnavailable
+from pipeline.domain.errors import MemlaneError, ModelUnavailable
 from pipeline.ledger import connect
 from pipeline.settings import NO_MODEL, ModelSettings, Settings
 

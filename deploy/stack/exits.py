@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from deploy.stack.failure import StackError
 from pipeline import settings
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 FAILED, USAGE = 1, 2
 

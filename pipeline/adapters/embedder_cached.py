@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from pipeline.ports import Embedder, Vector
+from pipeline.domain.vectors import Vector
+from pipeline.ports import Embedder
 
 # 1.5 kB each with 384 dimensions, 6 kB with 1,536.
 CACHED_TEXTS = 2_048

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.ports import Vector
+from pipeline.domain.vectors import Vector
 
 DIMENSIONS = 64
 _WORD = re.compile(r"\w+")

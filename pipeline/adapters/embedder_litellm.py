@@ -9,8 +9,8 @@ import numpy as np
 
 from pipeline.adapters.litellm_client import LiteLLMClient
 from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy
-from pipeline.errors import ModelRejected
-from pipeline.ports import Vector
+from pipeline.domain.errors import ModelRejected
+from pipeline.domain.vectors import Vector
 
 # Cohere takes 96 texts a request, Gemini 100, OpenAI 2,048.
 # Source: https://docs.cohere.com/reference/embed, https://ai.google.dev/api/embeddings

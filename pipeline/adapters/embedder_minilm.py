@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pipeline.errors import ModelRejected
-from pipeline.ports import Vector
+from pipeline.domain.errors import ModelRejected
+from pipeline.domain.vectors import Vector
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ import orjson
 
 from pipeline.adapters.openai_http import OpenAIHttp, Response
 from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy, retried
-from pipeline.errors import ModelRejected, ModelUnavailable
-from pipeline.ports import Vector
+from pipeline.domain.errors import ModelRejected, ModelUnavailable
+from pipeline.domain.vectors import Vector
 
 # Servers behind this API differ: Cohere takes 96 texts a request, Gemini 100, OpenAI 2,048.
 # Source: https://docs.cohere.com/reference/embed, https://ai.google.dev/api/embeddings

@@ -29,7 +29,7 @@ from pipeline.adapters.provider_calls import (
     retried,
     retry_after_s,
 )
-from pipeline.errors import ModelRejected, ModelUnavailable
+from pipeline.domain.errors import ModelRejected, ModelUnavailable
 
 # Read by litellm while it is imported. Without the first it fetches a price list from the network
 # (3 attempts with back-off); in its DEV mode it loads any `.env` it finds into the environment.

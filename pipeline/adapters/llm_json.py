@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, assert_never
 
-from pipeline.domain import Usage
-from pipeline.errors import ModelRejected, paid
+from pipeline.domain.errors import ModelRejected, paid
+from pipeline.domain.usage import Usage
 from pipeline.ports import ChatTurn, Completion
 
 # Several times the longest honest answer to a full batch, with the thoughts of a reasoning model.

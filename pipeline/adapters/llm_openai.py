@@ -19,7 +19,7 @@ from pipeline.adapters.llm_json import JsonLLM, Reply, rejection
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy, retried
-from pipeline.errors import ModelRejected
+from pipeline.domain.errors import ModelRejected
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ import aiohttp
 import orjson
 
 from pipeline.adapters.provider_calls import PASSING_STATUSES, Throttled, retry_after_s
-from pipeline.errors import ModelRejected, ModelUnavailable
+from pipeline.domain.errors import ModelRejected, ModelUnavailable
 
 PROVIDER = "openai/"
 OPENAI_BASE = "https://api.openai.com/v1"

@@ -17,7 +17,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from tenacity.stop import stop_before_delay
 from tenacity.wait import wait_base, wait_random_exponential
 
-from pipeline.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
 
 T = TypeVar("T")
 

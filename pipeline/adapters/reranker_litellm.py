@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.adapters.litellm_client import LiteLLMClient
 from pipeline.adapters.provider_calls import RetryPolicy
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
 
 # About a thousand tokens: what is longer is cut in pieces there, each read like a text of its own.
 # Source: https://jina.ai/models/jina-reranker-v2-base-multilingual (1,024 with the question)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipeline.addresses import Address, is_public
-from pipeline.errors import Unanswered, Undeliverable
+from pipeline.domain.errors import Unanswered, Undeliverable
 
 # As many as a courier has tries under way.
 CONNECTIONS = 64

@@ -19,9 +19,9 @@ import aiohttp
 import orjson
 from asyncpg.pgproto import pgproto
 
-from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
-from pipeline.outputs import to_bytes
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
+from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.vectors import Vector, as_vector, to_bytes
+from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]

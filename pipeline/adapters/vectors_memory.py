@@ -7,8 +7,9 @@ from uuid import UUID
 
 import numpy as np
 
-from pipeline.errors import CollectionMissing, InvalidInput
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord
+from pipeline.domain.errors import CollectionMissing, InvalidInput
+from pipeline.domain.vectors import Vector
+from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]

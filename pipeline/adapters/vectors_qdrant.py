@@ -13,8 +13,9 @@ from uuid import UUID
 import httpx
 import orjson
 
-from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
+from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.vectors import Vector, as_vector
+from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]

@@ -10,8 +10,9 @@ from sqlalchemy import ColumnElement, cast, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import EventType, ProjectId, StageName
-from pipeline.errors import NotFound
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import EventType, StageName
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filtering import one_of
 from pipeline.ledger.schema import events, stage_runs
 

@@ -10,18 +10,9 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from pipeline.domain import (
-    Activation,
-    AddOptions,
-    Batch,
-    Event,
-    Message,
-    Omission,
-    Override,
-    Role,
-    Source,
-    SourcedMessage,
-)
+from pipeline.domain.events import AddOptions, Event
+from pipeline.domain.lanes import Activation, Batch, Override
+from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 
 OPTIONS = TypeAdapter(AddOptions)
 _OVERRIDE = TypeAdapter(Override)

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import CTE, Float, Integer, TextualSelect, Uuid
 
-from pipeline import lexical
 from pipeline.ledger.sql import statement
+from pipeline.text import terms
 
 # Okapi BM25's usual constants. Source: Robertson & Zaragoza 2009, The Probabilistic Relevance
 # Framework, and Lucene's defaults.
@@ -50,6 +50,6 @@ def asking(asked: Sequence[str], *, limit: int) -> dict[str, Any]:
 
 def _inside(term: str) -> str | None:
     """A pattern for the compounds of a word; none of what is short, or no word."""
-    root = lexical.root(term)
+    root = terms.root(term)
     part = root if len(root) >= PART else term
     return f"%{part}%" if part.isalpha() and len(part) >= PART else None

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import Float, Select, Subquery, cast, delete, func, insert, select, text, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, ProjectId, Status
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.schema import book_entries, books, events
 from pipeline.ledger.sql import statement
 

@@ -27,8 +27,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, ProjectId, Scope, StageName, Status, Wake
-from pipeline.filters import Filter, of_ids_only, pinned
+from pipeline.domain.events import EventType, StageName, Status
+from pipeline.domain.filters import Filter, of_ids_only, pinned
+from pipeline.domain.lanes import Wake
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.editing import end_unstated
 from pipeline.ledger.filtering import among, lanes_matching, matches
 from pipeline.ledger.locks import lock_lanes

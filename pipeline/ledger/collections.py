@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope
+from pipeline.domain.scope import Scope
 from pipeline.ledger.schema import lanes, vector_collections
 from pipeline.ledger.sql import statement
 

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.schema import cooldowns
 

@@ -10,7 +10,9 @@ from typing import Any
 from sqlalchemy import Row, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Activation, ProjectId, Usage
+from pipeline.domain.lanes import Activation
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
 from pipeline.ledger.cost_tables import usage_daily
 from pipeline.ledger.sql import statement
 

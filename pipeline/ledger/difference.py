@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID
 
-from pipeline.ledger.changes import text_hash
+from pipeline.text.equality import text_hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,11 @@ from sqlalchemy import ColumnElement, and_, func, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Outcome, ProjectId
-from pipeline.errors import Conflict, InvalidInput, NotFound
-from pipeline.ledger.changes import Memory
+from pipeline.domain.errors import Conflict, InvalidInput, NotFound
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.locks import locked
 from pipeline.ledger.memory_rows import (
     as_memory,
@@ -28,8 +30,6 @@ from pipeline.ledger.memory_rows import (
     text_columns,
 )
 from pipeline.ledger.schema import memories, relations
-from pipeline.outputs import to_bytes
-from pipeline.ports import NO_VECTOR, Vector
 
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 

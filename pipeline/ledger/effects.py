@@ -15,12 +15,15 @@ from uuid import UUID, uuid5
 import orjson
 from sqlalchemy import TextClause
 
-from pipeline import lexical
-from pipeline.domain import Batch, Entity, Event, Fact, GraphChanges, Relation, Scope
-from pipeline.ledger.changes import Change, text_hash
+from pipeline.domain.events import Event
+from pipeline.domain.facts import Fact
+from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
+from pipeline.domain.lanes import Batch
+from pipeline.domain.reconcile import Change
+from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.sql import statement
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
 
 
 class Effects(Protocol):
@@ -109,15 +112,6 @@ class GraphEffects:
         }
 
 
-def name_key(name: str) -> str:
-    """Equal for spellings of one name that differ in case and spacing."""
-    return " ".join(name.casefold().split())
-
-
-def entity_id(scope: Scope, entity: Entity) -> UUID:
-    return uuid5(scope.lane_id, f"entity:{name_key(entity.name)}")
-
-
 def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
     """The memory as it stands after the batch; without a vector its text did not change."""
     memory = change.after
@@ -126,7 +120,7 @@ def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
         "id": memory.id,
         "text": memory.text,
         "text_hash": text_hash(memory.text).hex(),
-        "terms": lexical.terms(memory.text),
+        "terms": terms.terms(memory.text),
         "metadata": memory.metadata,
         "attributed_to": memory.attributed_to,
         "state": memory.state,

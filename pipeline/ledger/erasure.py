@@ -37,8 +37,10 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import EventType, ProjectId, Scope, Status
-from pipeline.errors import NotFound
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.books import fold_all
 from pipeline.ledger.filtering import among
 from pipeline.ledger.locks import lock_lanes, locked

@@ -27,9 +27,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Outcome, ProjectId, Scope, Status
-from pipeline.errors import NotFound
-from pipeline.filters import EventFilter
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import FINAL, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.cost_tables import event_costs
 from pipeline.ledger.costs import Paid, nano_usd
 from pipeline.ledger.counting import count_near
@@ -46,7 +49,6 @@ from pipeline.ledger.schema import (
     stage_runs,
 )
 
-FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 
 # What a run of a stage cost, whether it came to something or not.

@@ -8,8 +8,8 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId
-from pipeline.errors import NotFound
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.schema import feedback, memories
 
 

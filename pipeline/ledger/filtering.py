@@ -41,8 +41,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import TypeEngine
 
-from pipeline.domain import ProjectId, Status
-from pipeline.filters import (
+from pipeline.domain.events import Status
+from pipeline.domain.filters import (
     ANY,
     LISTED,
     ORDERED,
@@ -55,6 +55,7 @@ from pipeline.filters import (
     Not,
     Test,
 )
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.schema import events, lanes, memories
 
 # The parameter of every condition: whose project is looked into.

@@ -16,9 +16,10 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Integer, Select, Text, and_, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId, Scope, StoredRelation
+from pipeline.domain.graph import StoredRelation, name_key
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.direct import Direct
-from pipeline.ledger.effects import name_key
 from pipeline.ledger.filtering import lanes_with
 from pipeline.ledger.schema import entities, lanes, relations
 from pipeline.ledger.sql import statement

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
 from pipeline.ledger.connections import is_locked
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.lanes import Accepted, Add, Lanes

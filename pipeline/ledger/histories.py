@@ -11,7 +11,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId, Scope
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.schema import events, memories, memory_history, messages

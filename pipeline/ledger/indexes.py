@@ -19,13 +19,13 @@ from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.errors import Conflict, InvalidInput
+from pipeline.domain.errors import Conflict, InvalidInput
+from pipeline.domain.vectors import to_bytes
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.projections import Projection
 from pipeline.ledger.schema import rebuilt, vector_indexes
 from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import TurnVectors
-from pipeline.outputs import to_bytes
 
 # Any constant will do, as long as nothing else in the database uses it.
 REINDEX_LOCK = 0x72656978

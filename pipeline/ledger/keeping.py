@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from pipeline.domain.rollback import State, standing
 from pipeline.ledger.memory_rows import states_of
-from pipeline.ledger.reversal import State, standing
 from pipeline.ledger.schema import events, memories
 from pipeline.ledger.shadows import Shadow
 

@@ -24,8 +24,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Access, OrganizationId, ProjectId
-from pipeline.errors import Conflict, Forbidden, InvalidInput, NotFound
+from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.projects import Project
 from pipeline.ledger.schema import api_keys, members, organizations, projects
 from pipeline.ledger.secret import Secret

@@ -27,28 +27,19 @@ from sqlalchemy import TextClause
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline import lexical
-from pipeline.domain import (
-    Activation,
-    AddOptions,
-    Batch,
-    FailureCode,
-    Hold,
-    Message,
-    Omission,
-    ProjectId,
-    Scope,
-    StageName,
-    Status,
-    Usage,
-    Wake,
-)
-from pipeline.errors import LaneLost, MovedOn
+from pipeline.domain.errors import LaneLost, MovedOn
+from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
+from pipeline.domain.lanes import Activation, Batch, Hold, Wake
+from pipeline.domain.messages import Message, Omission
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
 from pipeline.ledger.batches import OPTIONS, batch_of, omission_rows
 from pipeline.ledger.connections import behind_pooler
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.effects import Effects
 from pipeline.ledger.sql import statement
+from pipeline.text import terms as lexical
 
 # What the setting may be at most: a batch that was fixed under another setting is no larger.
 WIDEST_BATCH = 64

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.admission import Load
+from pipeline.domain.backpressure import Load
 from pipeline.ledger.books import WAITING_SINCE
 from pipeline.ledger.schema import events, lanes, shadows
 

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import ProjectId
-from pipeline.errors import Conflict, NotFound
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.keys import end, hold, made_by
 from pipeline.ledger.schema import api_keys, members, projects
 

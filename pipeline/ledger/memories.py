@@ -25,17 +25,20 @@ from sqlalchemy import (
     select,
 )
 
-from pipeline.domain import ProjectId, Scope
-from pipeline.errors import NotFound
-from pipeline.filters import Filter
-from pipeline.ledger.changes import Memory, Write, text_hash
+from pipeline.domain.errors import NotFound
+from pipeline.domain.filters import Filter
+from pipeline.domain.memories import Memory
+from pipeline.domain.reconcile import Write
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import from_bytes
 from pipeline.ledger.filtering import among, matches, unexpired
 from pipeline.ledger.memory_rows import as_memory
 from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, memories, memory_history, messages, shadows
 from pipeline.ledger.sql import statement
-from pipeline.outputs import from_bytes
-from pipeline.speakers import unsigned
+from pipeline.text.equality import text_hash
+from pipeline.text.speakers import unsigned
 
 
 def as_projection(row: Row[Any]) -> Projection:

@@ -12,14 +12,17 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Uuid, and_, func, insert, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline import lexical
-from pipeline.domain import Outcome, Role, Scope
-from pipeline.ledger.changes import Memory, text_hash
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.rollback import State
+from pipeline.domain.scope import Scope
 from pipeline.ledger.filtering import among
 from pipeline.ledger.locks import locked
-from pipeline.ledger.reversal import State
 from pipeline.ledger.schema import memories, memory_history
 from pipeline.ledger.sql import statement
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
 
 
 async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
@@ -144,7 +147,7 @@ def _state(row: Row[Any]) -> State:
 
 def text_columns(text: str) -> dict[str, Any]:
     """A text and what is derived from it: always written together."""
-    return {"text": text, "text_hash": text_hash(text), "terms": lexical.terms(text)}
+    return {"text": text, "text_hash": text_hash(text), "terms": terms.terms(text)}
 
 
 def as_memory(row: Row[Any]) -> Memory:

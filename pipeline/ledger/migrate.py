@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline import settings
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.connections import UNLIMITED, SettingsMissing, connect
 from pipeline.ledger.indexes import Indexes, index_name
 from pipeline.ledger.projects import Projects

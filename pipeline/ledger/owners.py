@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.schema import lanes, owners
 from pipeline.ledger.sql import statement
 

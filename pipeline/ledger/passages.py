@@ -41,12 +41,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId, Role
-from pipeline.filters import Filter, size
+from pipeline.domain.filters import Filter, size
+from pipeline.domain.graph import name_key
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import FACT, PassageKey, Turn
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.bm25 import asking, ranking
-from pipeline.ledger.changes import Memory
 from pipeline.ledger.direct import Direct
-from pipeline.ledger.effects import name_key
 from pipeline.ledger.filtering import IN_PROJECT, matching, shape, unexpired
 from pipeline.ledger.graph import names_any
 from pipeline.ledger.memory_rows import as_memory
@@ -59,9 +61,6 @@ from pipeline.ledger.schema import (
     turn_vectors,
 )
 from pipeline.ledger.turns import (
-    FACT,
-    PassageKey,
-    Turn,
     among,
     as_turn,
     beside,

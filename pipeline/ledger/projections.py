@@ -10,12 +10,11 @@ from uuid import UUID
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.collections import Collections
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.sql import statement
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Access, OrganizationId, ProjectId
-from pipeline.errors import NotFound, ProjectGone
+from pipeline.domain.errors import NotFound, ProjectGone
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.schema import api_keys, organizations, projects
 from pipeline.ledger.secret import Secret
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope
+from pipeline.domain.scope import Scope
 from pipeline.ledger.schema import entities, relations, stage_runs
 
 

@@ -22,10 +22,12 @@ import orjson
 from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline import lexical
-from pipeline.domain import Message, ProjectId, StageName, Status, Wake
-from pipeline.errors import Conflict, NotFound
-from pipeline.filters import EventFilter
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import StageName, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.batches import omission_rows
 from pipeline.ledger.events import NO_SUCH_EVENT
 from pipeline.ledger.filtering import among, events_matching
@@ -33,6 +35,7 @@ from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.schema import events, lanes, messages, turn_vectors
 from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import owe_again, owe_anew
+from pipeline.text import terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +188,7 @@ async def _say_instead(
             "name": message.name,
             "content": message.content,
             "omitted": omission_rows(message.omitted) or None,
-            "terms": lexical.terms(message.content),
+            "terms": terms.terms(message.content),
             "said_at": said_at or func.now(),
         }
         for ordinal, message in enumerate(said)

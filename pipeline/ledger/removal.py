@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy import Delete, delete, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import OrganizationId
-from pipeline.errors import Conflict
+from pipeline.domain.errors import Conflict
+from pipeline.domain.tenants import OrganizationId
 from pipeline.ledger.books import SEARCH, fold_all
 from pipeline.ledger.filtering import among
 from pipeline.ledger.keys import hold, keep_one_admin

@@ -103,7 +103,7 @@ __all__ = [
 
 
 def _terms() -> Column[object]:
-    """The text as `pipeline.lexical` cuts it: what search by words compares."""
+    """The text as `pipeline.text.terms` cuts it: what search by words compares."""
     return Column("terms", ARRAY(Text), nullable=False, server_default="{}")
 
 

@@ -16,9 +16,11 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import ProjectId, Scope, StageName, Status, Wake
-from pipeline.errors import Conflict, NotFound
-from pipeline.ledger.events import FINAL
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import FINAL, StageName, Status
+from pipeline.domain.lanes import Wake
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.schema import (
     entities,

@@ -16,15 +16,18 @@ from sqlalchemy import and_, exists, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain import Entity, EventType, ProjectId, Scope, Status, Wake
-from pipeline.errors import Conflict
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import FINAL, EventType, Status
+from pipeline.domain.graph import Entity, entity_id
+from pipeline.domain.lanes import Wake
+from pipeline.domain.rollback import State, standing
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.difference import Difference, Edge, Edited, Remembered, Store, difference
-from pipeline.ledger.effects import entity_id
-from pipeline.ledger.events import FINAL
 from pipeline.ledger.keeping import unchanged
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.memory_rows import states_of
-from pipeline.ledger.reversal import State, standing
 from pipeline.ledger.schema import (
     entities,
     events,
@@ -35,8 +38,6 @@ from pipeline.ledger.schema import (
 )
 from pipeline.ledger.shadows import Shadow, Shadows, read, sweep_out
 from pipeline.ledger.sql import statement
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
 
 # The columns that are compared.
 COMPARED = (

@@ -29,15 +29,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain import Role, Scope
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import NO_VECTOR, from_bytes
 from pipeline.ledger.filtering import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.projections import Projected, Projection
 from pipeline.ledger.schema import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
-from pipeline.ledger.turns import PassageKey, told, uuids
-from pipeline.outputs import from_bytes
-from pipeline.ports import NO_VECTOR
-from pipeline.speakers import unsigned
+from pipeline.ledger.turns import told, uuids
+from pipeline.text.speakers import unsigned
 
 # What is embedded of a turn: more than most models read, and less than any refuses.
 MOST_CHARACTERS = 4_000

@@ -7,11 +7,8 @@ came from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
-from typing import Any, NamedTuple
-from uuid import UUID, uuid5
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -39,49 +36,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from pipeline.domain import EventType, Outcome, Role, Scope
+from pipeline.domain.events import EventType
+from pipeline.domain.facts import Outcome
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import FACT, PassageKey, Turn
+from pipeline.domain.scope import Scope
 from pipeline.ledger.filtering import IN_PROJECT
 from pipeline.ledger.schema import events, lanes, memories, memory_history, messages
-
-# The ordinal of what is no turn.
-FACT = -1
-
-
-class PassageKey(NamedTuple):
-    """A memory by its id, or a turn by its event and its ordinal in it.
-
-    A tuple: each of hundreds of candidates is looked up a dozen times by it, which takes a
-    dataclass three times as long.
-    """
-
-    id: UUID
-    ordinal: int = FACT
-
-    @property
-    def is_turn(self) -> bool:
-        return self.ordinal != FACT
-
-    @property
-    def public_id(self) -> UUID:
-        """What clients see: a turn's id is derived, and the same for ever."""
-        return uuid5(self.id, f"turn:{self.ordinal}") if self.is_turn else self.id
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A message as it was said. `pending`: its event has not ended."""
-
-    id: UUID
-    scope: Scope
-    role: Role
-    speaker: str | None
-    text: str
-    metadata: dict[str, Any]
-    event_id: UUID
-    said_at: datetime
-    created_at: datetime
-    pending: bool
-
 
 # What was cancelled or undone was never said; what a person cleared is not told again.
 told = and_(

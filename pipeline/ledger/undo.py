@@ -31,15 +31,16 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline import lexical
-from pipeline.domain import Outcome, ProjectId, Status
-from pipeline.errors import Conflict, NotFound
-from pipeline.ledger.changes import text_hash
-from pipeline.ledger.events import FINAL, NO_SUCH_EVENT
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import FINAL, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.rollback import Place, Step, way_back, with_free_texts
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.events import NO_SUCH_EVENT
 from pipeline.ledger.filtering import among
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.memory_rows import as_memory, states_of
-from pipeline.ledger.reversal import Place, Step, way_back, with_free_texts
 from pipeline.ledger.schema import (
     cleared_lanes,
     events,
@@ -51,8 +52,8 @@ from pipeline.ledger.schema import (
 )
 from pipeline.ledger.sql import statement
 from pipeline.ledger.turn_vectors import owe_again
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
 
 CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
 # How often an undo is worked out again where its memories change in between.
@@ -266,7 +267,7 @@ def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
     if text is None or vector is None:
         return {}
     return {
-        "terms": lexical.terms(text),
+        "terms": terms.terms(text),
         "embedding": base64.b64encode(to_bytes(vector)).decode(),
     }
 

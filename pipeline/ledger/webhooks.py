@@ -11,8 +11,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Executable, Row, and_, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import ProjectId
-from pipeline.errors import InvalidInput, NotFound
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.sql import statement
 from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks

@@ -20,7 +20,9 @@ from string import Template
 from typing import Any
 
 from pipeline.categories import BUILT_IN, offered
-from pipeline.domain import Instructions, Message, Role, SourcedMessage, StoredRelation
+from pipeline.domain.events import Instructions
+from pipeline.domain.graph import StoredRelation
+from pipeline.domain.messages import Message, Role, SourcedMessage
 
 # An earlier turn only explains pronouns: its start is enough, and prompt tokens are paid for.
 CONTEXT_CHARS = 280

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.domain import StageName, Usage
+from pipeline.domain.events import StageName
+from pipeline.domain.usage import Usage
 from pipeline.ledger.effects import Effects
 
 

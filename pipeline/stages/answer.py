@@ -5,10 +5,11 @@ It stands in its lane like an add, so that it knows all that was said there befo
 
 from __future__ import annotations
 
-from pipeline.domain import Batch, Question
-from pipeline.filters import parse, require_scope
+from pipeline.domain.events import Question
+from pipeline.domain.filters import parse, require_scope
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.ledger.memories import Memories
-from pipeline.outputs import Extracted, dump
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from pipeline.domain import Batch, Decision, Fact, StageName
-from pipeline.errors import Outdated
-from pipeline.ledger.changes import Memory, Shelf, Write, beside, carry_out, text_hash
-from pipeline.ledger.effects import MemoryEffects
-from pipeline.ledger.memories import Memories
-from pipeline.outputs import (
+from pipeline.domain.errors import Outdated
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Decision, Fact
+from pipeline.domain.lanes import Batch
+from pipeline.domain.memories import Memory
+from pipeline.domain.reconcile import Shelf, Write, beside, carry_out
+from pipeline.domain.stage_outputs import (
     Applied,
     Consolidated,
     Extracted,
@@ -22,11 +23,14 @@ from pipeline.outputs import (
     dump,
     read,
     read_if_any,
-    unpack,
 )
-from pipeline.ports import Embedder, Vector
+from pipeline.domain.vectors import Vector, unpack
+from pipeline.ledger.effects import MemoryEffects
+from pipeline.ledger.memories import Memories
+from pipeline.ports import Embedder
 from pipeline.stages import Finished
 from pipeline.stages.consolidate import foregone, in_order, new_memory_id
+from pipeline.text.equality import text_hash
 
 # After so many rounds with the model the facts are added beside what a person goes on changing.
 MOST_RECONSIDERED = 3

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID, uuid5
 
-from pipeline.domain import Batch, Decision, Fact, Outcome, StageName
-from pipeline.ledger.changes import text_hash
-from pipeline.outputs import Consolidated, Extracted, Retrieved, dump, read
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Decision, Fact, Outcome
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Consolidated, Extracted, Retrieved, dump, read
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
+from pipeline.text.equality import text_hash
 
 VERBATIM = "Stored as said (infer=false)."
 ALREADY_STORED = "Exactly this is already stored."

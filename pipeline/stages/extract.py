@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline.domain import Batch, Fact, Role, StageName
-from pipeline.outputs import Extracted, dump
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Fact
+from pipeline.domain.lanes import Batch
+from pipeline.domain.messages import Role
+from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.ports import ExtractionRequest, MemoryModel
 from pipeline.stages import Finished
 

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from pipeline.domain import Batch, Fact, GraphChanges, StoredRelation
-from pipeline.errors import PermanentError
-from pipeline.ledger.effects import GraphEffects, name_key
+from pipeline.domain.errors import PermanentError
+from pipeline.domain.facts import Fact
+from pipeline.domain.graph import GraphChanges, StoredRelation, name_key
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
+from pipeline.ledger.effects import GraphEffects
 from pipeline.ledger.graph import Graph
 from pipeline.ledger.memories import Memories
-from pipeline.outputs import Applied, Extracted, Related, dump, read
 from pipeline.ports import MemoryModel
 from pipeline.stages import Finished
 

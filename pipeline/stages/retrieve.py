@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from pipeline.domain import Batch, Fact, Neighbour, Scope, StageName
-from pipeline.ledger.changes import text_hash
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Fact, Neighbour
+from pipeline.domain.lanes import Batch
+from pipeline.domain.scope import Scope
+from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
+from pipeline.domain.vectors import Vector, pack
 from pipeline.ledger.memories import Memories
-from pipeline.outputs import Extracted, Retrieved, dump, pack, read
-from pipeline.ports import Embedder, Vector
-from pipeline.speakers import unsigned
+from pipeline.ports import Embedder
 from pipeline.stages import Finished
 from pipeline.stages.consolidate import foregone
+from pipeline.text.equality import text_hash
+from pipeline.text.speakers import unsigned
 from pipeline.vectors import VectorIndex, compared, nearest_of
 
 # Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.

@@ -38,16 +38,18 @@ from sqlalchemy import Table, text
 
 from deploy.stack.programs import searches_at_once
 from deploy.stack.servers import Chroma, Postgres
-from pipeline import bootstrap, lexical, search
+from pipeline import bootstrap, search
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
-from pipeline.domain import ProjectId, Scope
-from pipeline.filters import parse
-from pipeline.ledger.changes import text_hash
+from pipeline.domain.filters import parse
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector
 from pipeline.ledger.migrate import migrate
 from pipeline.ledger.schema import events, lanes, memories, messages, turn_vectors
-from pipeline.ports import Vector
 from pipeline.settings import Settings
+from pipeline.text import terms as lexical
+from pipeline.text.equality import text_hash
 from pipeline.turnstile import Turnstile
 from pipeline.vectors import VectorIndex
 from tests.bench.search_latency import Tables

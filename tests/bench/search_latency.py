@@ -28,11 +28,13 @@ from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector, _table, statement
-from pipeline.domain import ProjectId, Scope
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector
 from pipeline.ledger import connect
 from pipeline.ledger.memories import Memories
 from pipeline.ledger.migrate import migrate
-from pipeline.ports import Embedder, Vector, VectorRecord, VectorStore
+from pipeline.ports import Embedder, VectorRecord, VectorStore
 from pipeline.vectors import VectorIndex
 
 USERS, DIMENSIONS, LIMIT = 1_000, 384, 200

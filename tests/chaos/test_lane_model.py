@@ -27,20 +27,12 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import text
 
-from pipeline.domain import (
-    Activation,
-    AddOptions,
-    Batch,
-    FailureCode,
-    Message,
-    Role,
-    Scope,
-    StageName,
-    Status,
-    Usage,
-    Wake,
-)
-from pipeline.errors import LaneLost
+from pipeline.domain.errors import LaneLost
+from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
+from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
+from pipeline.domain.usage import Usage
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending, Lanes
 from workers.runtime import LoopThread

@@ -16,8 +16,9 @@ from pipeline.adapters.embedder_litellm import BATCH, LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.provider_calls import RetryPolicy
-from pipeline.errors import ModelRejected, ModelUnavailable
-from pipeline.ports import Embedder, Vector
+from pipeline.domain.errors import ModelRejected, ModelUnavailable
+from pipeline.domain.vectors import Vector
+from pipeline.ports import Embedder
 from tests.support.llm_server import LLMServer
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.adapters.litellm_client import load
 from pipeline.adapters.reranker_litellm import LONGEST, LiteLLMReranker, shares
 from pipeline.adapters.reranker_overlap import OverlapReranker
-from pipeline.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
 from pipeline.ports import Reranker
 from tests.support.llm_server import Do, LLMServer
 

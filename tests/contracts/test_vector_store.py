@@ -18,9 +18,10 @@ from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
-from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger import connect
-from pipeline.ports import CollectionInfo, Vector, VectorRecord, VectorStore, as_vector
+from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
 from tests.support.qdrant_server import QdrantServer
 
 EMBEDDER = "fake/hash"

@@ -19,7 +19,7 @@ from sqlalchemy import text as sql
 
 from api.app import create_app
 from deploy.stack.servers import Postgres
-from pipeline.domain import Access
+from pipeline.domain.tenants import Access
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.schema import metadata
 from pipeline.settings import Settings

@@ -29,24 +29,17 @@ from pipeline import __version__
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.bootstrap import Stores
-from pipeline.domain import (
-    AddOptions,
-    Answer,
-    Decision,
-    Fact,
-    Instructions,
-    Neighbour,
-    Outcome,
-    StageName,
-    Wake,
-)
-from pipeline.filters import parse
+from pipeline.domain.events import AddOptions, Instructions, StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.filters import parse
+from pipeline.domain.lanes import Wake
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.usage import Answer
+from pipeline.domain.vectors import from_bytes
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.migrate import migrate
 from pipeline.ledger.passages import Where
-from pipeline.ledger.turns import PassageKey
-from pipeline.outputs import from_bytes
 from pipeline.ports import Dispatcher, ExtractionRequest
 from pipeline.settings import Settings
 from pipeline.vectors import VectorIndex

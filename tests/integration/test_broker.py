@@ -12,7 +12,9 @@ from pydantic import SecretStr
 from redis.asyncio import Redis as RedisClient
 
 from deploy.stack.servers import Redis
-from pipeline.domain import AddOptions, Message, Role, StageName, Wake
+from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message, Role
 from pipeline.ledger.lanes import Add
 from pipeline.settings import Settings
 from tests.support.engine import GRACE_S, Engine

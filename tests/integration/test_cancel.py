@@ -9,8 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import func, select, text, update
 
-from pipeline.domain import AddOptions, ProjectId, StageName, Status, Usage
-from pipeline.errors import Conflict, LaneLost, ModelUnavailable, NotFound
+from pipeline.domain.errors import Conflict, LaneLost, ModelUnavailable, NotFound
+from pipeline.domain.events import AddOptions, StageName, Status
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
 from pipeline.events import cancel
 from pipeline.ledger.schema import events, lanes
 from tests.integration.test_api import ADD, LIVES, Service, said, serving

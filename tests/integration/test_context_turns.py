@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from sqlalchemy import insert, text
 
+from pipeline.domain.passages import PassageKey
 from pipeline.ledger.schema import events, lanes, messages
-from pipeline.ledger.turns import PassageKey
 from tests.support.engine import Engine
 
 LONG = 5_000

@@ -15,8 +15,9 @@ from api import shapes
 from pipeline import erasure
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RetryPolicy
-from pipeline.domain import StageName, Status, Usage
-from pipeline.errors import LaneLost
+from pipeline.domain.errors import LaneLost
+from pipeline.domain.events import StageName, Status
+from pipeline.domain.usage import Usage
 from pipeline.ledger.costs import Paid, total
 from pipeline.ledger.erasure import Whose
 from pipeline.ledger.recourse import Edit

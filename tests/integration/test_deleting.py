@@ -12,7 +12,10 @@ import pytest
 
 from pipeline import erasure
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, Message, StageName
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Fact
+from pipeline.domain.messages import Message
+from pipeline.domain.usage import Answer
 from pipeline.ledger import Ledger
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import Service, said, serving

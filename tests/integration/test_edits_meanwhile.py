@@ -10,17 +10,9 @@ from sqlalchemy import func, select
 
 from pipeline import memories as use_cases
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    Instructions,
-    Neighbour,
-    Outcome,
-    StageName,
-    Status,
-    Usage,
-)
+from pipeline.domain.events import Instructions, StageName, Status
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ledger.editing import Edit
 from pipeline.ledger.schema import memories, stage_runs
 from tests.support.engine import Engine

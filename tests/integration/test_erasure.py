@@ -17,9 +17,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.domain import AddOptions, Message, Role, Scope, StageName, Status
-from pipeline.errors import Conflict, StoreUnavailable
-from pipeline.filters import EventFilter
+from pipeline.domain.errors import Conflict, StoreUnavailable
+from pipeline.domain.events import AddOptions, StageName, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.ingest import accept
 from pipeline.ledger import Ledger
 from pipeline.ledger import erasure as ledger_erasure

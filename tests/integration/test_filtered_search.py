@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline import dense
-from pipeline.filters import parse
+from pipeline.domain.filters import parse
 from pipeline.search import Found, Query, search
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import insert, select
 
-from pipeline.domain import Scope
-from pipeline.filters import parse
-from pipeline.ledger.changes import Memory
+from pipeline.domain.filters import parse
+from pipeline.domain.memories import Memory
+from pipeline.domain.scope import Scope
 from pipeline.ledger.direct import Direct, _numbered
 from pipeline.ledger.filtering import matching, shape
 from pipeline.ledger.passages import LARGEST_KEPT, Where, _placed, _ranked

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Table, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain import Scope
-from pipeline.errors import NotFound
-from pipeline.filters import EventFilter
+from pipeline.domain.errors import NotFound
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.scope import Scope
 from pipeline.ledger import counting
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.schema import events, lanes, memories

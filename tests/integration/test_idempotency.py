@@ -9,8 +9,9 @@ from uuid import UUID
 import httpx
 import pytest
 
-from pipeline.domain import AddOptions, Message, Role
-from pipeline.errors import Conflict
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import AddOptions
+from pipeline.domain.messages import Message, Role
 from pipeline.ingest import accept
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.support.engine import Engine, build_ledger

@@ -14,23 +14,14 @@ from sqlalchemy import delete, func, select, text
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    AddOptions,
-    Answer,
-    Entity,
-    EventType,
-    Fact,
-    GraphChanges,
-    Hold,
-    Relation,
-    StageName,
-    Status,
-    StoredRelation,
-    Usage,
-    Wake,
-)
-from pipeline.errors import LaneLost, MalformedAnswer, ModelUnavailable, ProjectGone
-from pipeline.filters import parse
+from pipeline.domain.errors import LaneLost, MalformedAnswer, ModelUnavailable, ProjectGone
+from pipeline.domain.events import AddOptions, EventType, StageName, Status
+from pipeline.domain.facts import Fact
+from pipeline.domain.filters import parse
+from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.lanes import Hold, Wake
+from pipeline.domain.stage_outputs import Related, dump
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ledger import connect
 from pipeline.ledger import lanes as machine
 from pipeline.ledger.clearing import Asked
@@ -38,7 +29,6 @@ from pipeline.ledger.erasure import Whose
 from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
 from pipeline.ledger.schema import lanes as lane_rows
 from pipeline.ledger.schema import projects
-from pipeline.outputs import Related, dump
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
 from tests.support.stack import wait_until

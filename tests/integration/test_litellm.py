@@ -27,17 +27,11 @@ from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.llm_openai import OpenAIChat
 from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RetryPolicy, retry_after_s
-from pipeline.domain import (
-    Instructions,
-    Message,
-    Neighbour,
-    Outcome,
-    Role,
-    Source,
-    SourcedMessage,
-    StoredRelation,
-)
-from pipeline.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Neighbour, Outcome
+from pipeline.domain.graph import StoredRelation
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
 from pipeline.prompted import PromptedModel
 from tests.support.llm_server import Do, LLMServer

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.errors import StoreUnavailable
-from pipeline.filters import parse
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.filters import parse
 from pipeline.search import Found, Query, search
 from pipeline.vectors import VectorIndex
 from tests.support.engine import Engine

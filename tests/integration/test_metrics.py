@@ -17,8 +17,9 @@ from api.figures import Figures
 from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact
-from pipeline.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.facts import Fact
+from pipeline.domain.usage import Answer
 from pipeline.ledger import Ledger
 from pipeline.ledger.cooldowns import FAILURES
 from pipeline.ledger.group_commit import GroupCommit

@@ -11,11 +11,16 @@ import pytest
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, ProjectId, Status, Usage, Wake
-from pipeline.errors import ModelUnavailable, StoreUnavailable
+from pipeline.domain.errors import ModelUnavailable, StoreUnavailable
+from pipeline.domain.events import Status
+from pipeline.domain.facts import Fact
+from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer, Usage
+from pipeline.domain.vectors import Vector
 from pipeline.guarded import GuardedEmbedder, GuardedModel
 from pipeline.ledger.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
-from pipeline.ports import ExtractionRequest, Vector
+from pipeline.ports import ExtractionRequest
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine, Hints
 from workers.dispatch import CeleryDispatcher

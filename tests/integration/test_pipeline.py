@@ -11,23 +11,16 @@ import pytest
 
 from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    AddOptions,
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Outcome,
-    ProjectId,
-    Scope,
-    StageName,
-    StoredRelation,
-)
-from pipeline.errors import ModelRejected, StoreUnavailable
-from pipeline.filters import parse
-from pipeline.ledger.changes import Memory, Write
+from pipeline.domain.errors import ModelRejected, StoreUnavailable
+from pipeline.domain.events import AddOptions, Instructions, StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.filters import parse
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.memories import Memory
+from pipeline.domain.reconcile import Write
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer
 from pipeline.ledger.editing import Edit
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Hit, Query, search

@@ -10,8 +10,9 @@ import pytest
 from api.schemas import OlderSearchRequest, SearchRequest
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.calibration import scale
-from pipeline.domain import AddOptions, Message, Role
-from pipeline.filters import parse
+from pipeline.domain.events import AddOptions
+from pipeline.domain.filters import parse
+from pipeline.domain.messages import Message, Role
 from pipeline.ingest import accept
 from pipeline.search import Found, Query, search
 from pipeline.vectors import VectorIndex

@@ -13,8 +13,10 @@ from sqlalchemy import text as sql
 
 from api.routes import ROUTERS
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Answer, Fact, Instructions
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
+from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Fact
+from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import (  # noqa: F401  shared is a fixture
     ADD,

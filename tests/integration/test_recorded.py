@@ -13,21 +13,12 @@ import pytest
 from sqlalchemy import null, select, update
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    AddOptions,
-    Answer,
-    Decision,
-    Entity,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Outcome,
-    Relation,
-    Scope,
-    StoredRelation,
-)
-from pipeline.errors import Conflict, MalformedAnswer
+from pipeline.domain.errors import Conflict, MalformedAnswer
+from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.scope import Scope
+from pipeline.domain.usage import Answer
 from pipeline.events import undo
 from pipeline.ledger.schema import events, receipts, stage_runs
 from pipeline.ledger.shadows import Wish

@@ -12,14 +12,15 @@ from sqlalchemy import Table, func, make_url, select, text
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
-from pipeline.errors import Conflict, InvalidInput, StoreUnavailable
-from pipeline.filters import parse
+from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
+from pipeline.domain.filters import parse
+from pipeline.domain.vectors import Vector
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.erasure import Whose
 from pipeline.ledger.indexes import Progress
 from pipeline.ledger.migrate import add_pgvector
 from pipeline.ledger.schema import memories, rebuilt, turn_vectors
-from pipeline.ports import Vector, VectorRecord, VectorStore
+from pipeline.ports import VectorRecord, VectorStore
 from pipeline.reindexing import reindex
 from pipeline.search import Query, search
 from pipeline.vectors import Projector, VectorIndex

@@ -11,14 +11,9 @@ import pytest
 from sqlalchemy import update
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    AddOptions,
-    Message,
-    Role,
-    StageName,
-    Status,
-)
-from pipeline.errors import Conflict, MalformedAnswer, ModelUnavailable, NotFound
+from pipeline.domain.errors import Conflict, MalformedAnswer, ModelUnavailable, NotFound
+from pipeline.domain.events import AddOptions, StageName, Status
+from pipeline.domain.messages import Message, Role
 from pipeline.events import cancel, replay
 from pipeline.ledger.schema import events
 from tests.integration.test_api import ADD, LIVES, Service, said, serving

@@ -9,17 +9,11 @@ from uuid import UUID
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Status,
-    StoredRelation,
-)
-from pipeline.errors import Conflict, MalformedAnswer
+from pipeline.domain.errors import Conflict, MalformedAnswer
+from pipeline.domain.events import Instructions, Status
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.usage import Answer
 from pipeline.events import cancel, replay_graph, undo
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import Service, said, serving

@@ -10,7 +10,8 @@ from uuid import UUID
 from sqlalchemy import text
 
 from api import shapes
-from pipeline.domain import AddOptions, Message, Role, StageName, Status
+from pipeline.domain.events import AddOptions, StageName, Status
+from pipeline.domain.messages import Message, Role
 from pipeline.ingest import accept
 from pipeline.ledger import retention
 from pipeline.ledger.retention import Retention

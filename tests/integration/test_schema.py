@@ -15,7 +15,7 @@ from sqlalchemy import Connection, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from deploy.stack.servers import Postgres
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.ledger import Ledger, connect
 from pipeline.ledger.migrate import alembic_config, first_project, migrate, require_durability
 from pipeline.ledger.schema import api_keys, metadata

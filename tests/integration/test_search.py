@@ -15,13 +15,15 @@ from alembic.operations import Operations
 from sqlalchemy import Connection
 
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.domain import AddOptions, Message, Role, Scope, StageName
-from pipeline.errors import StoreUnavailable
-from pipeline.filters import parse
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.filters import parse
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.passages import Turn
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector
 from pipeline.fusion import Weights
 from pipeline.ingest import accept
-from pipeline.ledger.turns import Turn
-from pipeline.ports import Vector
 from pipeline.search import Found, Query, search
 from tests.support.engine import Engine
 

@@ -15,18 +15,12 @@ from sqlalchemy import event, func, select
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.choice import Workshop
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    Instructions,
-    Neighbour,
-    Outcome,
-    ProjectId,
-    StageName,
-    Wake,
-)
-from pipeline.errors import MalformedAnswer, StoreUnavailable
+from pipeline.domain.errors import MalformedAnswer, StoreUnavailable
+from pipeline.domain.events import Instructions, StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer
 from pipeline.ledger.load import LoadView
 from pipeline.ledger.schema import metadata
 from pipeline.ports import ExtractionRequest

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
 from pipeline.ledger.books import Accounts
 from tests.integration.test_api import ADD, LIVES, SEARCH, Service, serving
 from tests.integration.test_lanes import Troubled

@@ -14,8 +14,8 @@ import pytest
 from api.stream import HEARTBEAT, live
 from api.watch import EventWatch
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Status
-from pipeline.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.events import Status
 from pipeline.ledger.events import Events, Progress
 from tests.integration.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 from tests.integration.test_lanes import Troubled

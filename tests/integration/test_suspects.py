@@ -10,8 +10,11 @@ import pytest
 from sqlalchemy import text
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import AddOptions, Answer, Fact, StageName, Status, Usage, Wake
-from pipeline.errors import LaneLost, ModelUnavailable
+from pipeline.domain.errors import LaneLost, ModelUnavailable
+from pipeline.domain.events import AddOptions, StageName, Status
+from pipeline.domain.facts import Fact
+from pipeline.domain.lanes import Wake
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ingest import run_stage
 from pipeline.ledger.lanes import SHARED_ATTEMPTS, Ending
 from pipeline.ports import ExtractionRequest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from pipeline.domain import ProjectId, Scope
-from pipeline.filters import EventFilter, parse
-from pipeline.ledger.turns import PassageKey
+from pipeline.domain.filters import EventFilter, parse
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from tests.support.engine import Engine
 
 OTHER = ProjectId(uuid4())

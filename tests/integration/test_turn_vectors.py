@@ -16,16 +16,18 @@ from sqlalchemy import select, update
 from pipeline import bootstrap, erasure, memories
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.domain import AddOptions, EventType, Message, Role
-from pipeline.errors import ModelRejected, StoreUnavailable
-from pipeline.filters import parse
+from pipeline.domain.errors import ModelRejected, StoreUnavailable
+from pipeline.domain.events import AddOptions, EventType
+from pipeline.domain.filters import parse
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.vectors import Vector
 from pipeline.ingest import accept
 from pipeline.ledger.clearing import Asked
 from pipeline.ledger.recourse import Edit
 from pipeline.ledger.schema import turn_vectors
 from pipeline.ledger.shadows import Wish
 from pipeline.ledger.turn_vectors import MOST_CHARACTERS
-from pipeline.ports import Vector, VectorHit, VectorRecord
+from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search import Found, Query, search
 from pipeline.settings import Settings
 from pipeline.vectors import Projector, VectorIndex

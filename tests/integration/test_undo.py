@@ -13,17 +13,10 @@ import pytest
 from sqlalchemy import event
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import (
-    AddOptions,
-    Answer,
-    Decision,
-    Fact,
-    Instructions,
-    Neighbour,
-    Outcome,
-    StageName,
-)
-from pipeline.errors import Conflict, NotFound
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import AddOptions, Instructions, StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.usage import Answer
 from pipeline.events import undo
 from pipeline.ledger.editing import Edit
 from pipeline.ledger.undo import Undone, _states

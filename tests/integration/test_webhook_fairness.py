@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, text, update
 
-from pipeline.domain import ProjectId
-from pipeline.errors import Unanswered
+from pipeline.domain.errors import Unanswered
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks
 from pipeline.webhooks import EACH, EACH_PROJECT, MOST_SILENT, Courier, create
 from tests.integration.test_webhooks import outbox

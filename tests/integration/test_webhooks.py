@@ -18,8 +18,9 @@ from sqlalchemy import func, select, update
 
 from pipeline import erasure, memories
 from pipeline.adapters.sender_httpx import HttpSender
-from pipeline.domain import Answer, StageName
-from pipeline.errors import InvalidInput, MalformedAnswer, Undeliverable
+from pipeline.domain.errors import InvalidInput, MalformedAnswer, Undeliverable
+from pipeline.domain.events import StageName
+from pipeline.domain.usage import Answer
 from pipeline.ledger import Ledger
 from pipeline.ledger.editing import Edit
 from pipeline.ledger.erasure import Whose

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from pipeline import lexical
-from pipeline.domain import AddOptions, Message, Role, Scope
-from pipeline.filters import parse
+from pipeline.domain.events import AddOptions
+from pipeline.domain.filters import parse
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.ingest import accept
 from pipeline.ledger.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
 from pipeline.ledger.passages import Where
+from pipeline.text import terms
 from tests.support.engine import Engine
 
 
@@ -35,7 +37,7 @@ async def shares(engine: Engine, question: str) -> dict[int, float]:
     """Of each text that has anything of the question, by its place, best first."""
     tree = parse({"user_id": "maya"})
     where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
-    found = await engine.ledger.passages.by_words(where, lexical.asked(question), limit=200)
+    found = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
     return {key.ordinal: share for key, share in found.items()}
 
 
@@ -146,11 +148,11 @@ WORDS = ["tea", "lake", "boat", "violin", "water", "waterfront", "boathouse", "h
 
 def by_the_book(texts: Sequence[str], question: str) -> dict[int, float]:
     """Okapi BM25, a word at a time, where a compound and its part count for a share of a word."""
-    held = [lexical.terms(text) for text in texts]
+    held = [terms.terms(text) for text in texts]
     average = sum(map(len, held)) / len(held)
     total: defaultdict[int, float] = defaultdict(float)
     possible = 0.0
-    for asked in lexical.asked(question):
+    for asked in terms.asked(question):
         times = [sum(_weight(asked, word) for word in words) for words in held]
         if not any(times):
             continue

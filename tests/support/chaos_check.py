@@ -19,7 +19,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from pipeline.adapters.vectors_chroma import Chroma
-from pipeline.errors import StoreUnavailable
+from pipeline.domain.errors import StoreUnavailable
 from tests.support.chaos_ledger import LedgerWindow, Rows, holds, port_of
 from tests.support.chaos_load import ClientLog, ScopeLog, liking, residence, user_of
 from tests.support.stack import Stack

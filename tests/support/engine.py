@@ -14,7 +14,10 @@ from sqlalchemy import select, text, update
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.domain import Activation, AddOptions, Batch, Message, Role, Scope, StageName, Wake
+from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.ingest import Services, accept, run_stage
 from pipeline.ledger import INBOX, Ledger, connect
 from pipeline.ledger.effects import MemoryEffects

@@ -13,21 +13,10 @@ from uuid import UUID
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.categories import BUILT_IN
-from pipeline.domain import (
-    Decision,
-    EventType,
-    Fact,
-    Instructions,
-    Message,
-    Neighbour,
-    Outcome,
-    Question,
-    Relation,
-    Role,
-    Source,
-    SourcedMessage,
-    StoredRelation,
-)
+from pipeline.domain.events import EventType, Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.graph import Relation, StoredRelation
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest, MemoryModel
 
 Kind = Literal["extract", "decide", "relate", "distil", "other"]

@@ -29,7 +29,8 @@ import numpy as np
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.reranker_overlap import OverlapReranker
-from pipeline.ports import MemoryModel, Reranker, Vector
+from pipeline.domain.vectors import Vector
+from pipeline.ports import MemoryModel, Reranker
 from tests.support.llm_answers import Answers, kind_of
 
 On = Literal["any", "extract", "decide", "relate", "repair", "embed", "rerank", "other"]

@@ -14,8 +14,9 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pipeline.adapters.vectors_memory import MemoryVectors
-from pipeline.errors import CollectionMissing
-from pipeline.ports import VectorRecord, as_vector
+from pipeline.domain.errors import CollectionMissing
+from pipeline.domain.vectors import as_vector
+from pipeline.ports import VectorRecord
 
 
 class Body(BaseModel):

@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import ColumnElement, Row, Table, select
 
-from pipeline.domain import Scope
+from pipeline.domain.scope import Scope
 from pipeline.ledger import Ledger
 from pipeline.ledger.schema import (
     entities,

@@ -11,11 +11,10 @@ import numpy as np
 from sqlalchemy import insert
 from sqlalchemy.dialects import postgresql
 
-from pipeline.domain import Scope
-from pipeline.ledger.changes import text_hash
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.schema import lanes, memories
-from pipeline.outputs import to_bytes
-from pipeline.ports import Vector
+from pipeline.text.equality import text_hash
 from tests.support.engine import Engine
 
 # No word of it is in any memory: only vectors find these.

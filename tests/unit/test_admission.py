@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.admission import LATEST_S, SOONEST_S, Limits, Load, admit, retry_after_s
-from pipeline.domain import ProjectId, Scope
-from pipeline.errors import Overloaded
+from pipeline.domain.backpressure import LATEST_S, SOONEST_S, Limits, Load, admit, retry_after_s
+from pipeline.domain.errors import Overloaded
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 
 MAYA = Scope(ProjectId(UUID(int=1)), user_id="maya")
 LIMITS = Limits(scope_events=10, project_events=100, lag_s=60)

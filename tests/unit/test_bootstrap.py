@@ -9,7 +9,7 @@ import pytest
 from pipeline import bootstrap
 from pipeline.adapters import litellm_client
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.ports import Vector
+from pipeline.domain.vectors import Vector
 from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings
 
 

@@ -1,4 +1,4 @@
-"""From decisions to rows: each rule of pipeline/ledger/changes.py, and what always holds."""
+"""From decisions to rows: each rule of pipeline/domain/reconcile.py, and what always holds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain import AddOptions, Event, Outcome, ProjectId, Role, Scope
-from pipeline.ledger.changes import Memory, Shelf, Write, carry_out, text_hash
-from pipeline.ports import as_vector
+from pipeline.domain.events import AddOptions, Event
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.reconcile import Shelf, Write, carry_out
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import as_vector
+from pipeline.text.equality import text_hash
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())

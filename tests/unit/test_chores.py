@@ -10,7 +10,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from pipeline.domain import ProjectId, Scope
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.vectors import Projector, VectorIndex
 from tests.support.stack import wait_until
 from workers import chores

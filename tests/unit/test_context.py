@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.context import assemble, tokens
-from pipeline.domain import ProjectId, Role, Scope
-from pipeline.ledger.turns import Turn
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import Turn
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 
 
 def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int = 1) -> Turn:

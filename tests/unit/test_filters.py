@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from pipeline import filters
-from pipeline.errors import InvalidInput
-from pipeline.filters import (
+from pipeline.domain import filters
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.filters import (
     ALIASES,
     DEEPEST,
     ENTITY_IDS,

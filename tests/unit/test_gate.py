@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from api.gate import Gate
-from pipeline.admission import Limits
-from pipeline.domain import ProjectId
+from pipeline.domain.backpressure import Limits
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger import connect
 from pipeline.ledger.load import LoadView
 

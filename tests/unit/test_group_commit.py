@@ -11,8 +11,11 @@ import asyncpg
 import pytest
 from sqlalchemy.exc import DataError, DBAPIError
 
-from pipeline.domain import AddOptions, Message, ProjectId, Role, Scope
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
+from pipeline.domain.events import AddOptions
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.group_commit import GroupCommit
 from pipeline.ledger.lanes import Accepted, Add, Lanes
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain import Message, Role
+from pipeline.domain.messages import Message, Role
 from pipeline.ingest import (
     CHARACTERS_PER_TOKEN,
     FIRST_WAIT_S,

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from api.keyring import WRONG_KEYS_PER_MIN, KeyRing
-from pipeline.domain import Access, OrganizationId, ProjectId
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.keys import Grant
 from pipeline.ledger.projects import Project
 

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lexical import (
+from pipeline.prompted import same_text
+from pipeline.text.marks import MOST_MARKS, bounded
+from pipeline.text.terms import (
     LONGEST_WORD,
     MOST_ASKED,
     MOST_AT_ONCE,
@@ -24,8 +26,6 @@ from pipeline.lexical import (
     stem,
     terms,
 )
-from pipeline.lexical.marks import MOST_MARKS, bounded
-from pipeline.prompted import same_text
 
 
 @pytest.mark.parametrize(

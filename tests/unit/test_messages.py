@@ -19,7 +19,7 @@ from api.schemas.messages import (
     TOO_LONG,
     MessageIn,
 )
-from pipeline.domain import Message, Omission, Role
+from pipeline.domain.messages import Message, Omission, Role
 
 
 def turn(**message: Any) -> Message:

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from pipeline.ports import as_vector
+from pipeline.domain.vectors import as_vector
 from pipeline.vectors import compared, nearest_of
 
 A, B, C, D = (UUID(int=n) for n in range(4))

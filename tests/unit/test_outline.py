@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules.fill import fill
-from pipeline.domain import EventType, Question
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import EventType, Question
 from pipeline.outline import outline
 
 KEYS = st.sampled_from(

@@ -13,23 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain import (
-    Entity,
-    EventType,
-    Fact,
-    Instructions,
-    Message,
-    Neighbour,
-    Outcome,
-    Question,
-    Relation,
-    Role,
-    Source,
-    SourcedMessage,
-    StoredRelation,
-    Usage,
-)
-from pipeline.errors import MalformedAnswer
+from pipeline.domain.errors import MalformedAnswer
+from pipeline.domain.events import EventType, Instructions, Question
+from pipeline.domain.facts import Fact, Neighbour, Outcome
+from pipeline.domain.graph import Entity, Relation, StoredRelation
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.domain.usage import Usage
 from pipeline.json_answers import answer_schema
 from pipeline.outline import outline
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest

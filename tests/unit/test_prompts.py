@@ -8,7 +8,9 @@ from uuid import UUID
 import pytest
 
 from pipeline import prompts
-from pipeline.domain import Instructions, Message, Role, Source, SourcedMessage, StoredRelation
+from pipeline.domain.events import Instructions
+from pipeline.domain.graph import StoredRelation
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 
 NAMES = ("extract", "decide", "relate", "distil")
 VALUES = {

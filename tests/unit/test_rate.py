@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from api.rate import Allowance, RateLimit
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
 
 KEY = uuid4()
 

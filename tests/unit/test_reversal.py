@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ledger.changes import Memory, text_hash
-from pipeline.ledger.reversal import Place, State, Step, standing, way_back, with_free_texts
+from pipeline.domain.memories import Memory
+from pipeline.domain.rollback import Place, State, Step, standing, way_back, with_free_texts
+from pipeline.text.equality import text_hash
 from tests.unit.test_changes import memory
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,10 +22,13 @@ from api.schemas import (
     SearchRequest,
     UpdateRequest,
 )
-from pipeline import filters
-from pipeline.domain import Instructions, Message, OrganizationId, ProjectId, Role, Scope
-from pipeline.errors import InvalidInput
-from pipeline.filters import ENTITY_IDS, AllOf
+from pipeline.domain import filters
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import Instructions
+from pipeline.domain.filters import ENTITY_IDS, AllOf
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.ledger.projects import Project
 
 PROJECT = Project(ProjectId(UUID(int=1)), OrganizationId(UUID(int=2)), "test")

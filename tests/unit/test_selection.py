@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.domain.passages import FACT, PassageKey
 from pipeline.fusion import Score, Signals, Weights
-from pipeline.ledger.turns import FACT, PassageKey
 from pipeline.selection import AT_LEAST, AT_MOST, Scores, Selection, looked_at, standing_out
 
 SHARE = st.floats(0, 1)

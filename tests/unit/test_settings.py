@@ -13,7 +13,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from pipeline import settings
 from pipeline.bootstrap import build_reranker
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 from pipeline.settings import RULES, ModelSettings, Settings, known_names, load
 
 

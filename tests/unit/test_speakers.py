@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.speakers import named, unsigned
+from pipeline.text.speakers import named, unsigned
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from api.query import literal
 from api.strict_json import DEEPEST, MOST_VALUES, read
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.timeframes import MOST_SPANS, Span, closeness, spans
+from pipeline.text.dates import MOST_SPANS, Span, closeness, spans
 
 NOW = datetime(2024, 6, 19, 12, tzinfo=UTC)
 MOMENTS = st.datetimes(timezones=st.just(UTC))

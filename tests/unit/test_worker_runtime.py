@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from pipeline.domain import StageName, Wake
+from pipeline.domain.events import StageName
+from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
 from workers import runtime as runtimes
 from workers.quarantine import proof_s

@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 from pydantic import SecretStr
 
-from pipeline.domain import StageName, Wake
+from pipeline.domain.events import StageName
+from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.dispatch import BackgroundDispatcher

@@ -20,17 +20,10 @@ from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
 from pipeline.adapters.model_rules.fill import fill
 from pipeline.adapters.model_rules.relate import relate_facts
-from pipeline.domain import (
-    Answer,
-    Decision,
-    Fact,
-    GraphChanges,
-    Instructions,
-    Neighbour,
-    Question,
-    StoredRelation,
-    Usage,
-)
+from pipeline.domain.events import Instructions, Question
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 
 __all__ = ["RulesModel"]

@@ -22,7 +22,7 @@ from pipeline.adapters.model_rules.slots import (
     slots_of,
     stems,
 )
-from pipeline.domain import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 
 # What a slot is called in a reason.
 LABELS = {

@@ -16,7 +16,8 @@ from pipeline.adapters.model_rules.dates import Anchor, absolute, looks_back
 from pipeline.adapters.model_rules.slots import same_text
 from pipeline.adapters.model_rules.subjects import Listener, clause_facts, in_voice
 from pipeline.adapters.model_rules.topics import topics
-from pipeline.domain import Fact, Role, SourcedMessage
+from pipeline.domain.facts import Fact
+from pipeline.domain.messages import Role, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
 REMEMBER = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.adapters.model_rules.topics import topics
-from pipeline.domain import Instructions, Question
+from pipeline.domain.events import Instructions, Question
 
 # A property of one of these names takes all there is.
 WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.slots import Slot, ends_of, is_single, slots_of, stems
-from pipeline.domain import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 
 # What kind of thing a relation points at; "thing" for the others.
 KINDS = {

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pipeline.adapters.model_rules.words import words
 from pipeline.categories import BUILT_IN, MISC, offered
-from pipeline.domain import Instructions
+from pipeline.domain.events import Instructions
 
 MOST = 3
 # What a fact of each built-in category says, beside the words of its description.

@@ -20,10 +20,11 @@ from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
+from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ledger.direct import Direct
 from pipeline.ledger.failures import LEDGER_FAILURES
-from pipeline.ports import CollectionInfo, Vector, VectorHit, VectorRecord, as_vector
+from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.
 Records = list[VectorRecord]

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.model_rules.slots import Slot, slots_of
-from pipeline.domain import Decision, Fact, Instructions, Neighbour, Outcome, Source
+from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.messages import Source
 
 ADD, UPDATE, DELETE, NOOP = Outcome.ADD, Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP
 

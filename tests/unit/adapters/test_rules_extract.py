@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Instructions, Message, Role, Source, SourcedMessage
+from pipeline.domain.events import Instructions
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest, MemoryModel
 
 # A Monday, so that "next Friday" is the 13th and "last Sunday" the day before.

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import EventType, Question
+from pipeline.domain.events import EventType, Question
 from pipeline.outline import outline
 
 

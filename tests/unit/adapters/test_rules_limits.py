@@ -15,7 +15,8 @@ from pipeline.adapters.model_rules.extract import (
     TOO_LONG,
     extract_facts,
 )
-from pipeline.domain import Instructions, Message, Role, Source, SourcedMessage
+from pipeline.domain.events import Instructions
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
 SAID_AT = datetime(2026, 3, 9, 18, 30, tzinfo=UTC)

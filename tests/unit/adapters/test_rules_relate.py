@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 
 
 async def relate(*facts: str, current: tuple[tuple[str, str, str], ...] = ()) -> GraphChanges:

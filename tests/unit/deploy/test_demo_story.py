@@ -12,7 +12,8 @@ from deploy.demo import story
 from deploy.demo.tally import EXPECTED
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
-from pipeline.domain import Message, Neighbour, Outcome, Role, Source, SourcedMessage
+from pipeline.domain.facts import Neighbour, Outcome
+from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
 NAMESPACE = UUID(int=0)

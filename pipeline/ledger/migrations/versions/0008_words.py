@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from pipeline import lexical
+from pipeline.text import terms
 
 revision = "0008"
 down_revision = "0007"
@@ -44,7 +44,7 @@ def _fill(name: str, text: str, keys: tuple[str, ...]) -> None:
             return
         found = [
             {f"at_{key}": row[at] for at, key in enumerate(keys)}
-            | {"cut": lexical.terms(str(row[len(keys)]))}
+            | {"cut": terms.terms(str(row[len(keys)]))}
             for row in rows
         ]
         connection.execute(change, found)

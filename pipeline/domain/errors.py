@@ -32,7 +32,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from pipeline.domain import FailureCode, Usage
+from pipeline.domain.events import FailureCode
+from pipeline.domain.usage import Usage
 
 
 class MemlaneError(Exception):

@@ -13,7 +13,8 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from pipeline.ledger.changes import Memory, text_hash
+from pipeline.domain.memories import Memory
+from pipeline.text.equality import text_hash
 
 # A scope holds each text once: its lane, and the text's hash.
 Place = tuple[UUID, bytes]

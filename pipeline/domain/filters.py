@@ -21,8 +21,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from pipeline.domain import FailureCode
-from pipeline.errors import InvalidInput
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import FailureCode
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
 TIMES = ("created_at", "updated_at", "timestamp", "expiration_date")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pipeline.lexical import fold
+from pipeline.text.terms import fold
 
 # A shorter first name is too often a word: "Al", "Jo".
 SHORTEST = 3

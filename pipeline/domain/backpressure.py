@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from pipeline.domain import Scope
-from pipeline.errors import Overloaded
+from pipeline.domain.errors import Overloaded
+from pipeline.domain.scope import Scope
 
 SOONEST_S, LATEST_S = 1, 120
 

@@ -12,48 +12,18 @@ changed since the model looked, the rules are:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
 from uuid import UUID
 
-from pipeline.domain import Event, Outcome, Role, Scope
-from pipeline.ports import Vector
-
-
-def text_hash(text: str) -> bytes:
-    """Equal for texts that differ only in case, spacing and a final full stop."""
-    normal = " ".join(text.casefold().split()).rstrip(" .")
-    return hashlib.blake2b(normal.encode(), digest_size=16).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """A memory as stored. `version` counts its states from 1; `state` is ACTIVE or RETIRED."""
-
-    id: UUID
-    lane_id: UUID
-    scope: Scope
-    text: str
-    metadata: dict[str, Any]
-    attributed_to: Role
-    state: str
-    immutable: bool
-    expiration_date: date | None
-    version: int
-    event_id: UUID | None
-    message_ordinal: int | None
-    valid_from: datetime
-    created_at: datetime | None = None
-    updated_at: datetime | None = None
-    categories: tuple[str, ...] = ()
-
-    @property
-    def said_at(self) -> datetime:
-        """As a turn's: when it became true is when it was said."""
-        return self.valid_from
+from pipeline.domain.events import Event
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector
+from pipeline.text.equality import text_hash
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from functools import lru_cache
 
 import snowballstemmer
 
-from pipeline.lexical.marks import bounded
-from pipeline.lexical.words import IRREGULAR, STOP_WORDS
+from pipeline.text.marks import bounded
+from pipeline.text.word_lists import IRREGULAR, STOP_WORDS
 
 # A stored text of more terms than this is compared by its first ones.
 MOST_TERMS = 2_000

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-import numpy as np
 from pydantic import TypeAdapter
 
-from pipeline.domain import Batch, Decision, Fact, GraphChanges, Neighbour, StageName
-from pipeline.ports import Vector
-
-FLOAT32 = np.dtype("<f4")
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges
+from pipeline.domain.lanes import Batch
 
 V = TypeVar("V")
 
@@ -80,22 +78,3 @@ def read(batch: Batch, kind: type[V]) -> V:
 
 def read_if_any(batch: Batch, kind: type[V]) -> V | None:
     return read(batch, kind) if _STAGE_OF[kind] in batch.outputs else None
-
-
-def pack(vector: Vector) -> str:
-    """A vector as text: little-endian float32 in base64, a third of its JSON."""
-    return base64.b64encode(to_bytes(vector)).decode()
-
-
-def unpack(packed: str) -> Vector:
-    return from_bytes(base64.b64decode(packed))
-
-
-def to_bytes(vector: Vector) -> bytes:
-    """Little-endian float32, four bytes a dimension."""
-    return np.asarray(vector, FLOAT32).tobytes()
-
-
-def from_bytes(packed: bytes) -> Vector:
-    """The vector that `to_bytes` packed: read-only, without a copy."""
-    return np.frombuffer(packed, FLOAT32)

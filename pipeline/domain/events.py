@@ -1,0 +1,143 @@
+"""Events: status, stages, failure codes and options of an add."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from pipeline.domain.messages import SourcedMessage
+
+
+class Status(StrEnum):
+    """State of an event. docs/reference/failures.md shows the text below each member."""
+
+    PENDING = "PENDING"
+    """Accepted and durable; waits in its lane. A replay puts a FAILED event back here."""
+    RUNNING = "RUNNING"
+    """In a stage, or between two. While the event waits for a model or a store, `waiting` names the
+    code and the time of the next attempt.
+    """
+    SUCCEEDED = "SUCCEEDED"
+    """All effects are committed and visible in get, list, search and graph."""
+    FAILED = "FAILED"
+    """Ended without effects, with a `code`. It can be replayed."""
+    CANCELLED = "CANCELLED"
+    """Cancelled by request before its memories were stored. Clients see FAILED with code CANCELLED.
+    """
+
+
+class StageName(StrEnum):
+    EXTRACT = "extract"
+    RETRIEVE = "retrieve"
+    CONSOLIDATE = "consolidate"
+    APPLY = "apply"
+    RELATE = "relate"
+
+
+class FailureCode(StrEnum):
+    """Cause of a FAILED event: a closed set, so that clients can branch on it.
+
+    docs/reference/failures.md shows the text below each member.
+    """
+
+    INVALID_INPUT = "INVALID_INPUT"
+    """The request cannot be processed. The error text says what to change."""
+    LLM_REJECTED = "LLM_REJECTED"
+    """The provider refuses the call: wrong key, unknown model, content policy, prompt too long.
+    Correct the setting, then replay the event.
+    """
+    LLM_BAD_OUTPUT = "LLM_BAD_OUTPUT"
+    """The model's answer cannot be parsed, even after one repair request. Replay the event, with
+    another model if it happens often.
+    """
+    LLM_UNAVAILABLE = "LLM_UNAVAILABLE"
+    """The model or embedder cannot be reached: connection error, 5xx, or 429 after the retries
+    within the call. The event waits and goes on by itself.
+    """
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    """The vector store or another projection cannot be reached. The event waits and goes on by
+    itself.
+    """
+    POISON_CRASH = "POISON_CRASH"
+    """The event crashed its worker `MEMLANE_MAX_ATTEMPTS` times. The other events of its batch and
+    lane go on.
+    """
+    DEADLINE = "DEADLINE"
+    """The event waited longer than `MEMLANE_OUTAGE_BUDGET_S`. The error text names the outage.
+    Replay the event.
+    """
+    CANCELLED = "CANCELLED"
+    """Cancelled by request."""
+    INTERNAL = "INTERNAL"
+    """A defect in Memlane. The log line `stage_crashed` has the stack trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What the caller asks of extraction, per project or per call."""
+
+    custom: str | None = None
+    includes: str | None = None
+    excludes: str | None = None
+    # Of what the assistant says about itself.
+    agent: str | None = None
+    # What each category is for, by its name; None means the built-in ones.
+    categories: Mapping[str, str] | None = None
+
+    def or_else(self, general: Mapping[str, Any]) -> Instructions:
+        """These, and the general ones by name where these say nothing."""
+        unsaid = {name: said for name, said in general.items() if getattr(self, name) is None}
+        return replace(self, **unsaid)
+
+
+class EventType(StrEnum):
+    """What an event was asked to do."""
+
+    ADD = "ADD"
+    DELETE_ALL = "DELETE_ALL"
+    DELETE_USER = "DELETE_USER"
+    EXPORT = "EXPORT"
+    SUMMARY = "SUMMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an event asks of the memories instead of adding to them.
+
+    `filters` as the caller wrote them; `shape` is the JSON schema of the answer.
+    """
+
+    kind: EventType
+    filters: Mapping[str, Any]
+    shape: Mapping[str, Any]
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """What a caller may say about an add beside its messages. Equal options may share a batch."""
+
+    infer: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    immutable: bool = False
+    expiration_date: date | None = None
+    instructions: Instructions = field(default_factory=Instructions)
+    question: Question | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One accepted add inside an activation."""
+
+    id: UUID
+    seq: int
+    options: AddOptions
+    messages: Sequence[SourcedMessage]
+    replays: int = 0
+
+
+FINAL = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)

@@ -1,0 +1,41 @@
+"""A scope: whose memories, and which lane orders its events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from uuid import UUID, uuid5
+
+from pipeline.domain.tenants import ProjectId
+
+# Namespace of every derived id: the same event and ordinal give the same id on every retry.
+MEMLANE = UUID("6d656d6c-616e-5500-8000-000000000001")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories: the unit of ordering. One scope has one lane."""
+
+    project_id: ProjectId
+    user_id: str | None = None
+    agent_id: str | None = None
+    app_id: str | None = None
+    run_id: str | None = None
+
+    @property
+    def lane_id(self) -> UUID:
+        """The same scope is the same lane in every process, without a look-up."""
+        return _lane_id(self)
+
+    @property
+    def owner(self) -> str:
+        """The widest id given: it picks the vector bucket, so an owner's memories lie together."""
+        return self.user_id or self.agent_id or self.app_id or self.run_id or ""
+
+
+@lru_cache(maxsize=1_000)  # an event asks a dozen times
+def _lane_id(scope: Scope) -> UUID:
+    ids = (scope.user_id, scope.agent_id, scope.app_id, scope.run_id)
+    # Length-prefixed, so no choice of ids can collide with another one.
+    key = "".join("-" if part is None else f"{len(part)}:{part}" for part in ids)
+    return uuid5(scope.project_id, key)

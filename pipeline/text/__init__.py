@@ -1,0 +1,1 @@
+"""Language: the terms of a text, dates, speakers and the equality of texts."""
