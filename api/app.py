@@ -28,10 +28,10 @@ from api.unknown import refuse_not_built
 from api.watch import EventWatch
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
+from pipeline.lanes.load import LoadView
 from pipeline.ledger.failures import LEDGER_FAILURES
-from pipeline.ledger.load import LoadView
+from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
-from pipeline.turnstile import Turnstile
 from workers.dispatch import background_dispatcher
 
 ABOUT = """Memory for AI agents that never loses an accepted turn.

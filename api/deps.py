@@ -27,11 +27,11 @@ from pipeline.bootstrap import Stores
 from pipeline.domain.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
 from pipeline.domain.tenants import Access
 from pipeline.ledger.failures import LEDGER_FAILURES
-from pipeline.ledger.keys import Grant
-from pipeline.ledger.projects import NO_SUCH_PROJECT, Project
 from pipeline.ports import Dispatcher, Reranker
+from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
-from pipeline.turnstile import Turnstile
+from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
 
 PING_S = 2.0
 # A group of adds is written or given up within 12 s.

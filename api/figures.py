@@ -10,9 +10,9 @@ from uuid import UUID
 import structlog
 
 from pipeline import telemetry
+from pipeline.accounting.balance import Accounts, Books
 from pipeline.domain.events import Status
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.books import Accounts, Books
 from pipeline.ledger.failures import LEDGER_FAILURES
 
 log = structlog.get_logger()

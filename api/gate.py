@@ -15,8 +15,8 @@ from pipeline.domain.backpressure import Limits, Load, admit
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.lanes.load import LoadView
 from pipeline.ledger.failures import LEDGER_FAILURES
-from pipeline.ledger.load import LoadView
 
 log = structlog.get_logger()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from api.rate import Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
-from pipeline.ledger.keys import ApiKeys, Grant
+from pipeline.tenants.api_keys import ApiKeys, Grant
 
 # How long a revoked key may still work, in exchange for a look-up a key and not a request.
 KEY_CACHE_S = 5.0

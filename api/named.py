@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from fastapi import Request
 
-from pipeline.ledger.keys import Grant
+from pipeline.tenants.api_keys import Grant
 
 
 @dataclass(frozen=True, slots=True)

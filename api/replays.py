@@ -13,12 +13,12 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import Status
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
-from pipeline.ledger.difference import Difference, Edge, Edited, Remembered
-from pipeline.ledger.projects import Project
-from pipeline.ledger.shadows import ReplayLimits, Shadow, Wish
-from pipeline.ledger.switch import Switched
-from pipeline.replays import MOST_EVENTS
+from pipeline.replays.diff import Difference, Edge, Edited, Remembered
+from pipeline.replays.service import MOST_EVENTS
+from pipeline.replays.store import ReplayLimits, Shadow, Wish
+from pipeline.replays.switch import Switched
 from pipeline.settings import RULES, Settings
+from pipeline.tenants.projects import Project
 
 
 class BeginRequest(OwnRequest):

@@ -9,23 +9,23 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid5
 
-from pipeline.context import assemble
+from pipeline.accounting.balance import Accounts
+from pipeline.accounting.costs import Paid, Spending, total
 from pipeline.domain.events import Status
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.explanation import MEANING, Explained
-from pipeline.fusion import Score
-from pipeline.ledger.books import Accounts
-from pipeline.ledger.costs import Paid, Spending, total
-from pipeline.ledger.events import EventView, Progress, ReceiptLine, StageRun
-from pipeline.ledger.graph import RelationView
-from pipeline.ledger.histories import HistoryEntry
-from pipeline.ledger.owners import Owner
-from pipeline.ledger.projects import Project
-from pipeline.ledger.undo import Undone
-from pipeline.search import Found, Hit
+from pipeline.events.store import EventView, Progress, ReceiptLine, StageRun
+from pipeline.events.undo import Undone
+from pipeline.graph.store import RelationView
+from pipeline.memories.history import HistoryEntry
+from pipeline.search.explain import MEANING, Explained
+from pipeline.search.fusion import Score
+from pipeline.search.prompt_context import assemble
+from pipeline.search.service import Found, Hit
+from pipeline.tenants.owners import Owner
+from pipeline.tenants.projects import Project
 
 # Characters of text in the results of a search.
 LONGEST_ANSWER = 4_000_000

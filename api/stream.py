@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from api import shapes
 from api.watch import EventWatch
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.events import Events
+from pipeline.events.store import Events
 
 # Proxies close what has been silent for half a minute or a minute.
 HEARTBEAT_S = 15.0

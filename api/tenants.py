@@ -14,9 +14,9 @@ from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Access
-from pipeline.ledger.keys import ApiKey
-from pipeline.ledger.members import Member, Role
-from pipeline.ledger.projects import Organization, ProjectView
+from pipeline.tenants.api_keys import ApiKey
+from pipeline.tenants.members import Member, Role
+from pipeline.tenants.projects import Organization, ProjectView
 
 # Stored and read back; nothing acts on them.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from pipeline.ledger.events import Events, Progress
+from pipeline.events.store import Events, Progress
 from pipeline.ledger.failures import LEDGER_FAILURES
 
 # A quarter of the shortest pipeline run: finer would only cost queries.

@@ -1,28 +1,35 @@
 """Memlane's product: how a conversation turn becomes memory. Start reading here.
 
-    accept ──► one commit: event + messages              ingest.accept, ledger/group_commit
+    accept ──► one commit: event + messages              ingest/accept, lanes/group_commit
                   │ hint: (lane, fence, stage)
                   ▼
-    extract ──► facts                    model            stages/extract
-    retrieve ──► vectors, neighbours     embedder, index  stages/retrieve
-    consolidate ──► ADD UPDATE DELETE NOOP, with reasons  stages/consolidate
-    apply ──► memories, history, receipts                 stages/apply, ledger/changes
-    relate ──► entities and relations    model            stages/relate
-       └──► settle: SUCCEEDED, next batch of the lane     ingest.run_stage
+    extract ──► facts                    model            ingest/stages/extract
+    retrieve ──► vectors, neighbours     embedder, index  ingest/stages/retrieve
+    consolidate ──► ADD UPDATE DELETE NOOP, with reasons  ingest/stages/consolidate
+    apply ──► memories, history, receipts                 ingest/stages/apply, domain/reconcile
+    relate ──► entities and relations    model            ingest/stages/relate
+       └──► settle: SUCCEEDED, next batch of the lane     ingest/runner
 
-A lane is a scope's queue; the state machine that moves it is ledger/lanes, a statement a file in
-ledger/sql. A stage only reads and thinks; what it puts out, what it changes and the lane's next
-stage are one commit. So any task may run twice, late, or in a process that is killed.
+A lane is a scope's queue; the state machine that moves it is lanes/store, one statement per file
+in lanes/sql. A stage only reads and computes; its output, its changes and the lane's next stage
+are one commit. So any task may run twice, late, or in a process that is killed.
 
-    domain        values            errors       what went wrong, by what helps
-    ports         promises          adapters/    who keeps them, and their fakes
-    ledger/       the only truth    vectors      the index, a projection of it
-    search        queries           selection, reranking   what comes back, and in which order
-    memories      edits by people
-    events        cancel, replay, undo  reindexing   a new index beside the old one
-    replays       a whole scope again, in a shadow, by the models it asks for: choice, recorded
-    prompts/      words for models  prompted     the three questions, and their answers read back
-    bootstrap     puts it together; the only place that chooses adapters
+A feature is a folder with the same file names in each: service (its use-cases), store (the only
+place with its SQL), sql/ (the statements), ports (the stores of the ledger that it uses).
+
+    ingest/  lanes/       accept an add and run its stages; the state machine of a scope's queue
+    search/               ranked memories and turns: candidates, fusion, cutoff, rerank
+    memories/  graph/  turns/       what is stored, and its history
+    events/  replays/     list, cancel, retry, undo; a whole scope once more, in a shadow
+    tenants/  erasure/    organizations, projects, members, API keys; deletion for good
+    webhooks/             notifications: signature, delivery, retries, dead letters
+    vector_index/  reindex/         a projection of the ledger; a new index beside the live one
+    models/               questions and prompts, circuit breaker, recorded answers
+    accounting/           the balance of events, and costs
+    ledger/               PostgreSQL: engine, statements, tables, migrations
+    adapters/  ports      vendors, and the protocols they implement
+    domain/  text/        values and pure rules; language
+    bootstrap  stores     build it all: the only place that chooses adapters
 """
 
 __version__ = "0.1.0"

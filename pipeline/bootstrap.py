@@ -18,21 +18,23 @@ from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
-from pipeline.choice import Workshop
 from pipeline.domain.errors import InvalidInput
-from pipeline.guarded import GuardedEmbedder, GuardedModel
-from pipeline.ingest import Services
-from pipeline.ledger import INBOX, LONG, Ledger, connect
-from pipeline.ledger.cooldowns import Cooldowns
-from pipeline.ledger.lanes import Lanes
-from pipeline.ledger.retention import Retention
-from pipeline.ledger.webhooks import Webhooks
-from pipeline.measured import MeasuredEmbedder, MeasuredModel
+from pipeline.events.retention import Retention
+from pipeline.ingest.runner import Services
+from pipeline.lanes.store import Lanes
+from pipeline.ledger.engine import INBOX, LONG, connect
+from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
+from pipeline.models.cooldowns import Cooldowns
+from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
+from pipeline.models.override import Workshop
+from pipeline.models.prompted import PromptedModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
-from pipeline.prompted import PromptedModel
 from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
-from pipeline.vectors import Projector, VectorIndex
-from pipeline.webhooks import Courier
+from pipeline.stores import Ledger
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
+from pipeline.webhooks.delivery import Courier
+from pipeline.webhooks.store import Webhooks
 
 # How long a worker gathers what the index owes before it writes: seconds in which each collection
 # gets one request instead of one an event. Well below the time after which the sweeper helps.

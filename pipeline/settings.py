@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from pipeline import calibration
 from pipeline.domain.errors import InvalidInput
-from pipeline.fusion import Weights
+from pipeline.search import calibration
+from pipeline.search.fusion import Weights
 
 PREFIX = "MEMLANE_"
 

@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from deploy.stack.servers import Chroma, Postgres, Redis
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.migrate import migrate
+from pipeline.ledger.engine import connect
+from pipeline.migrate import migrate
+from pipeline.stores import Ledger
 from tests.support.engine import Engine, build_ledger
 from tests.support.recount import drift
 

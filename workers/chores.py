@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from pipeline import bootstrap, erasure, telemetry
+from pipeline import bootstrap, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import StageError
+from pipeline.erasure import service as erasure
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.settings import Settings
 from workers.watchdog import end_with

@@ -1,7 +1,7 @@
 """`python -m workers.reindex`: build the vector index the settings ask for, or mend the one served.
 
 Exit code 0: the index that is served is mended. 3: another one is whole, and is served by what is
-started with these settings from now on, after `pipeline.ledger.migrate`.
+started with these settings from now on, after `pipeline.migrate`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import uvloop
 
 from pipeline import bootstrap, settings, telemetry
 from pipeline.domain.errors import Conflict, InvalidInput, TransientError
-from pipeline.ledger.indexes import Progress
-from pipeline.ledger.migrate import add_pgvector
-from pipeline.reindexing import reindex
+from pipeline.migrate import add_pgvector
+from pipeline.reindex.service import reindex
+from pipeline.reindex.store import Progress
 
 MENDED, WHOLE = 0, 3
 TELL_EVERY_S = 1.0

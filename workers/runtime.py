@@ -20,9 +20,9 @@ import uvloop
 
 from pipeline import bootstrap
 from pipeline.domain.lanes import Activation, Hold, Wake
-from pipeline.ingest import Services, run_stage
+from pipeline.ingest.runner import Services, run_stage
+from pipeline.lanes.store import BEATS, Lanes, session_name
 from pipeline.ledger.failures import LEDGER_FAILURES
-from pipeline.ledger.lanes import BEATS, Lanes, session_name
 from pipeline.settings import Settings
 from workers.quarantine import Quarantine
 from workers.watchdog import end_with

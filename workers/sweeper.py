@@ -23,10 +23,10 @@ import uvloop
 from pipeline import bootstrap, settings, telemetry
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode
-from pipeline.ledger import Ledger
-from pipeline.ledger.lanes import Swept
-from pipeline.ledger.load import LoadView
-from pipeline.ledger.retention import Retention
+from pipeline.events.retention import Retention
+from pipeline.lanes.load import LoadView
+from pipeline.lanes.store import Swept
+from pipeline.stores import Ledger
 from workers import chores
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher

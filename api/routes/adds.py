@@ -12,8 +12,8 @@ from api.deps import Api, Caller, Given
 from api.examples import answers
 from api.schemas import AddRequest
 from api.strict_json import StrictJson
-from pipeline import ingest
-from pipeline.ledger.projects import Project
+from pipeline.ingest import accept
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
@@ -68,7 +68,7 @@ async def add_v1(
 async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:
     scope = request.scope(project)
     api.gate.admit(scope)
-    return await ingest.accept(
+    return await accept.accept(
         scope,
         request.turns(),
         request.options(),

@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from api.deps import Caller, Given
 from api.schemas import BatchDeleteRequest, BatchUpdateRequest
 from api.strict_json import StrictJson
-from pipeline import memories
-from pipeline.ledger.editing import Edit
+from pipeline.memories import service as memories
+from pipeline.memories.editing import Edit
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 

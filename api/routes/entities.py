@@ -14,13 +14,13 @@ from api.routes.events import UNRECORDED
 from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
 from api.strict_json import StrictJson
-from pipeline import erasure
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
-from pipeline.ledger.erasure import Whose
-from pipeline.ledger.owners import KINDS, Owner
-from pipeline.ledger.projects import Project
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import Whose
+from pipeline.tenants.owners import KINDS, Owner
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["entities"], route_class=StrictJson)
 

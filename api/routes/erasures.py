@@ -11,9 +11,9 @@ from pydantic import ConfigDict
 from api.deps import Caller, Given
 from api.schemas import EntityId, OwnRequest
 from api.strict_json import StrictJson
-from pipeline import erasure
 from pipeline.domain.errors import InvalidInput
-from pipeline.ledger.erasure import ErasureReceipt, Whose
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import ErasureReceipt, Whose
 
 router = APIRouter(tags=["erasure"], route_class=StrictJson)
 

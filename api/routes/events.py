@@ -16,10 +16,10 @@ from api.paging import Paged
 from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRequest
 from api.stream import UNBUFFERED, live
 from api.strict_json import StrictJson
-from pipeline import events as use_cases
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
+from pipeline.events import service as use_cases
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Response
 from api.deps import Api, Caller, Given, Reader
 from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
 from api.strict_json import StrictJson
-from pipeline import ingest
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, Status
-from pipeline.ledger.projects import Project
+from pipeline.ingest import accept
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["exports"], route_class=StrictJson)
 
@@ -58,7 +58,7 @@ async def summary(
 async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project: Project) -> UUID:
     scope = request.scope(project)
     api.gate.admit(scope)
-    return await ingest.accept(
+    return await accept.accept(
         scope, (), options, said_at=None, ledger=api.stores.ledger, dispatcher=api.dispatcher
     )
 

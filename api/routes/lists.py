@@ -18,8 +18,8 @@ from api.strict_json import StrictJson
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FINAL
 from pipeline.domain.filters import Filter
-from pipeline.ledger.owners import KINDS
-from pipeline.ledger.projects import Project
+from pipeline.tenants.owners import KINDS
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 

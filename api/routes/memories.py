@@ -15,12 +15,12 @@ from api.query import NO_CONDITION, conditions
 from api.routes.lists import list_of
 from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
 from api.strict_json import StrictJson, read
-from pipeline import memories
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
-from pipeline.ledger.clearing import Asked
-from pipeline.ledger.editing import Edit
+from pipeline.memories import service as memories
+from pipeline.memories.delete_by_filter import Asked
+from pipeline.memories.editing import Edit
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 

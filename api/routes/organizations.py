@@ -18,10 +18,10 @@ from api.tenants import (
     ProjectRequest,
     ProjectUpdateRequest,
 )
-from pipeline import erasure
 from pipeline.domain.errors import Forbidden, InvalidInput
 from pipeline.domain.tenants import Access, ProjectId
-from pipeline.ledger.projects import ProjectView
+from pipeline.erasure import service as erasure
+from pipeline.tenants.projects import ProjectView
 
 ORGANIZATIONS = "/api/v1/orgs/organizations/"
 ORGANIZATION = ORGANIZATIONS + "{org_id}/"

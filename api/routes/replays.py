@@ -12,8 +12,8 @@ from api.deps import Caller, Given
 from api.examples import answers
 from api.paging import Paged
 from api.strict_json import StrictJson
-from pipeline import replays as use_cases
 from pipeline.domain.errors import InvalidInput
+from pipeline.replays import service as use_cases
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
 

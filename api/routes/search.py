@@ -13,9 +13,10 @@ from api.examples import answers
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.strict_json import StrictJson
-from pipeline import search, telemetry
-from pipeline.calibration import scale
-from pipeline.ledger.projects import Project
+from pipeline import telemetry
+from pipeline.search import service as search
+from pipeline.search.calibration import scale
+from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 

@@ -13,8 +13,8 @@ from api import shapes
 from api.deps import Caller, Given
 from api.errors import Unauthorized
 from pipeline import __version__, telemetry
-from pipeline.addresses import is_loopback
 from pipeline.domain.errors import Forbidden
+from pipeline.webhooks.addresses import is_loopback
 
 router = APIRouter(tags=["system"])
 

@@ -13,10 +13,10 @@ from api import schemas
 from api.deps import Caller, Given, Granted
 from api.paging import page_of
 from api.strict_json import StrictJson
-from pipeline import webhooks
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import Access
-from pipeline.ledger.webhooks import NO_SUCH_WEBHOOK, Delivery, Webhook
+from pipeline.webhooks import service
+from pipeline.webhooks.store import NO_SUCH_WEBHOOK, Delivery, Webhook
 
 router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=StrictJson)
 
@@ -81,7 +81,7 @@ async def create(
     """A new webhook. The answer is the only one that shows its `secret`: deliveries are signed with
     it, as Standard Webhooks has it.
     """
-    made, secret = await webhooks.create(
+    made, secret = await service.create(
         project.id,
         **request.model_dump(),
         private=api.settings.webhook_private == "on",
@@ -96,9 +96,9 @@ async def change(
 ) -> dict[str, str]:
     values = request.model_dump(exclude_none=True)
     if "url" in values:
-        webhooks.refuse_url(values["url"], private=api.settings.webhook_private == "on")
+        service.refuse_url(values["url"], private=api.settings.webhook_private == "on")
     if "event_types" in values:
-        webhooks.refuse_types(values["event_types"])
+        service.refuse_types(values["event_types"])
     await api.stores.ledger.webhooks.change(project.id, webhook_id, values)
     return {"message": "Webhook updated successfully"}
 

@@ -19,7 +19,7 @@ from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.filters import ANY, ENTITY_IDS, moment
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ledger.projects import Project
+from pipeline.tenants.projects import Project
 
 MOST_MESSAGES = 500
 

@@ -13,8 +13,8 @@ from api.schemas.reads import ReadRequest
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import pinned
 from pipeline.domain.scope import Scope
-from pipeline.ledger.projects import Project
-from pipeline.outline import outline
+from pipeline.models.json_schema import outline
+from pipeline.tenants.projects import Project
 
 # One of these says that a JSON object is a schema already.
 SCHEMA_WORDS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from api.schemas.body import EntityId, Request
 from api.schemas.limits import Metadata, PersonName
 from pipeline.domain.filters import ANY
-from pipeline.ledger.owners import KINDS
+from pipeline.tenants.owners import KINDS
 
 
 class RegisterRequest(Request):

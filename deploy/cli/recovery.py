@@ -9,9 +9,9 @@ from deploy.stack.postgres import Postgres
 from deploy.stack.supervisor import is_running
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import Access
-from pipeline.ledger import connect
-from pipeline.ledger.keys import ApiKeys
+from pipeline.ledger.engine import connect
 from pipeline.settings import Settings
+from pipeline.tenants.api_keys import ApiKeys
 
 NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack whose key was lost."
 

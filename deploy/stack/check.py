@@ -25,7 +25,7 @@ from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
 from pipeline.domain.errors import MemlaneError, ModelUnavailable
-from pipeline.ledger import connect
+from pipeline.ledger.engine import connect
 from pipeline.settings import NO_MODEL, ModelSettings, Settings
 
 WITHIN_S = 6.0

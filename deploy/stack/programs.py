@@ -21,7 +21,7 @@ from pipeline.settings import NO_MODEL, Settings
 # The arguments of Python for each program of ours. Tests put stand-ins here (`--programs FILE`).
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "check": ("-m", "deploy.stack.check", "{report}"),
-    "migrate": ("-m", "pipeline.ledger.migrate", "--key-file", "{key_file}"),
+    "migrate": ("-m", "pipeline.migrate", "--key-file", "{key_file}"),
     "api": ("-m", "api"),
     "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
     "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pipeline.addresses import Address, is_public
 from pipeline.domain.errors import Unanswered, Undeliverable
+from pipeline.webhooks.addresses import Address, is_public
 
 # As many as a courier has tries under way.
 CONNECTIONS = 64

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, Select, Table, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.ledger.schema import lanes
+from pipeline.ledger.tables import lanes
 
 
 def locked(table: Table, which: ColumnElement[bool], *columns: ColumnElement[Any]) -> Select[Any]:

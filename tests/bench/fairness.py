@@ -19,8 +19,8 @@ from typing import Any
 
 import uvloop
 
-from pipeline.ledger import connect
-from pipeline.ledger.projects import Projects
+from pipeline.ledger.engine import connect
+from pipeline.tenants.projects import Projects
 from tests.bench.engine import pause
 from tests.bench.load import closed_loop
 from tests.support.chaos_ledger import LedgerWindow, database_url, holds

@@ -38,20 +38,21 @@ from sqlalchemy import Table, text
 
 from deploy.stack.programs import searches_at_once
 from deploy.stack.servers import Chroma, Postgres
-from pipeline import bootstrap, search
+from pipeline import bootstrap
 from pipeline.adapters.embedder_minilm import DIMENSIONS
 from pipeline.bootstrap import Stores
 from pipeline.domain.filters import parse
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
-from pipeline.ledger.migrate import migrate
-from pipeline.ledger.schema import events, lanes, memories, messages, turn_vectors
+from pipeline.ledger.tables import events, lanes, memories, messages, turn_vectors
+from pipeline.migrate import migrate
+from pipeline.search import service as search
+from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
 from pipeline.text import terms as lexical
 from pipeline.text.equality import text_hash
-from pipeline.turnstile import Turnstile
-from pipeline.vectors import VectorIndex
+from pipeline.vector_index.index import VectorIndex
 from tests.bench.search_latency import Tables
 
 SIZES = (1_000, 10_000, 100_000)

@@ -31,11 +31,11 @@ from pipeline.adapters.vectors_pgvector import Pgvector, _table, statement
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
-from pipeline.ledger import connect
-from pipeline.ledger.memories import Memories
-from pipeline.ledger.migrate import migrate
+from pipeline.ledger.engine import connect
+from pipeline.memories.store import Memories
+from pipeline.migrate import migrate
 from pipeline.ports import Embedder, VectorRecord, VectorStore
-from pipeline.vectors import VectorIndex
+from pipeline.vector_index.index import VectorIndex
 
 USERS, DIMENSIONS, LIMIT = 1_000, 384, 200
 BATCH, CLIENTS, QUESTIONS = 500, (1, 16), 400

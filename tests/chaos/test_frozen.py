@@ -6,7 +6,7 @@ import asyncio
 
 from sqlalchemy import select
 
-from pipeline.ledger.schema import events
+from pipeline.ledger.tables import events
 from tests.support.engine import Engine, locked
 
 # Each lane is locked until the test lets it go, or until the server ends the idle transaction.

@@ -1,6 +1,6 @@
 """The lane state machine on a real PostgreSQL against a small model, through random interleavings.
 
-The model is the state machine of pipeline/ledger/lanes.py as a few lines of Python. Hypothesis
+The model is the state machine of pipeline/lanes/store.py as a few lines of Python. Hypothesis
 accepts, hands out hints (fresh, stale, doubled), lets workers die, wake late, finish, wait, split
 and hand back, lets time pass and sweeps; after each step the ledger's rows must be the model's.
 """
@@ -33,8 +33,9 @@ from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.lanes import SHARED_ATTEMPTS, Add, Ending, Lanes
+from pipeline.lanes.store import SHARED_ATTEMPTS, Add, Ending, Lanes
+from pipeline.ledger.engine import connect
+from pipeline.stores import Ledger
 from workers.runtime import LoopThread
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.domain.vectors import to_bytes
-from pipeline.ledger.projections import Source
+from pipeline.vector_index.projections import Source
 from tests.support.engine import Engine
 
 FIRST = UUID(int=0)

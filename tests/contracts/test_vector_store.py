@@ -20,7 +20,7 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector
-from pipeline.ledger import connect
+from pipeline.ledger.engine import connect
 from pipeline.ports import CollectionInfo, VectorRecord, VectorStore
 from tests.support.qdrant_server import QdrantServer
 

@@ -20,9 +20,10 @@ from sqlalchemy import text as sql
 from api.app import create_app
 from deploy.stack.servers import Postgres
 from pipeline.domain.tenants import Access
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.schema import metadata
+from pipeline.ledger.engine import connect
+from pipeline.ledger.tables import metadata
 from pipeline.settings import Settings
+from pipeline.stores import Ledger
 from tests.integration.test_api import ADD, LIST, Service, said, serving
 from tests.support.engine import build_ledger
 

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from api import shapes
-from pipeline.ledger import Ledger, histories
+from pipeline.memories import history
+from pipeline.stores import Ledger
 from tests.integration.test_api import ADD, MAYA, Service, serving
 
 LONG = "Tea. " * 1_000
@@ -86,7 +87,7 @@ async def test_of_a_large_history_the_newest_states_are_answered(
         assert changed.status_code == 200
     url = f"/v1/memories/{memory['id']}/history/"
     assert len((await service.client.get(url)).json()) == 6
-    monkeypatch.setattr(histories, "LARGEST_BYTES", 40)
+    monkeypatch.setattr(history, "LARGEST_BYTES", 40)
     newest = (await service.client.get(url)).json()
     assert [one["new_memory"] for one in newest] == ["Version 5", "Version 6"]
 

@@ -36,13 +36,14 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import from_bytes
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.load import LoadView
-from pipeline.ledger.migrate import migrate
-from pipeline.ledger.passages import Where
+from pipeline.lanes.load import LoadView
+from pipeline.ledger.engine import connect
+from pipeline.migrate import migrate
 from pipeline.ports import Dispatcher, ExtractionRequest
+from pipeline.search.store import Where
 from pipeline.settings import Settings
-from pipeline.vectors import VectorIndex
+from pipeline.stores import Ledger
+from pipeline.vector_index.index import VectorIndex
 from tests.support.described import as_described
 from tests.support.engine import Engine, build_ledger
 

@@ -13,8 +13,8 @@ from pipeline.domain.errors import Conflict, LaneLost, ModelUnavailable, NotFoun
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
-from pipeline.events import cancel
-from pipeline.ledger.schema import events, lanes
+from pipeline.events.service import cancel
+from pipeline.ledger.tables import events, lanes
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import GRACE_S, NO_CHANGES, Engine

@@ -10,9 +10,8 @@ from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.ledger import connect
-from pipeline.ledger.connections import SESSION, Limits, SettingsMissing, behind_pooler
-from pipeline.ledger.direct import Direct
+from pipeline.ledger.engine import SESSION, Limits, SettingsMissing, behind_pooler, connect
+from pipeline.ledger.statements import Direct
 from tests.support.proxy import proxied
 from tests.support.stack import wait_until
 

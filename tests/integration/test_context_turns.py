@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import insert, text
 
 from pipeline.domain.passages import PassageKey
-from pipeline.ledger.schema import events, lanes, messages
+from pipeline.ledger.tables import events, lanes, messages
 from tests.support.engine import Engine
 
 LONG = 5_000

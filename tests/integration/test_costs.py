@@ -12,16 +12,16 @@ import pytest
 from tenacity import wait_none
 
 from api import shapes
-from pipeline import erasure
+from pipeline.accounting.costs import Paid, total
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RetryPolicy
 from pipeline.domain.errors import LaneLost
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.usage import Usage
-from pipeline.ledger.costs import Paid, total
-from pipeline.ledger.erasure import Whose
-from pipeline.ledger.recourse import Edit
-from pipeline.prompted import PromptedModel
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import Whose
+from pipeline.events.cancel_and_replay import Edit
+from pipeline.models.prompted import PromptedModel
 from tests.support.engine import LEASE_S, Engine
 from tests.support.llm_server import LLMServer, On
 

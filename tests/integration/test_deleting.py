@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
-from pipeline import erasure
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact
 from pipeline.domain.messages import Message
 from pipeline.domain.usage import Answer
-from pipeline.ledger import Ledger
+from pipeline.erasure import service as erasure
 from pipeline.ports import ExtractionRequest
+from pipeline.stores import Ledger
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine
 

@@ -11,8 +11,9 @@ from sqlalchemy import Integer, bindparam, literal, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.direct import Direct
+from pipeline.ledger.engine import connect
+from pipeline.ledger.statements import Direct
+from pipeline.stores import Ledger
 from tests.support.stack import wait_until
 
 

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select
 
-from pipeline import memories as use_cases
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions, StageName, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer, Usage
-from pipeline.ledger.editing import Edit
-from pipeline.ledger.schema import memories, stage_runs
+from pipeline.ledger.tables import memories, stage_runs
+from pipeline.memories import service as use_cases
+from pipeline.memories.editing import Edit
 from tests.support.engine import Engine
 
 CORRECTED = "Maya's legal residence is Hamburg (corrected by support)"

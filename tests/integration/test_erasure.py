@@ -15,23 +15,23 @@ import pytest
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline import erasure
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain.errors import Conflict, StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest import accept
-from pipeline.ledger import Ledger
-from pipeline.ledger import erasure as ledger_erasure
-from pipeline.ledger.erasure import Whose, erasures
-from pipeline.ledger.lanes import Lanes
-from pipeline.ledger.recourse import Edit
-from pipeline.ledger.schema import events, idempotency_keys, lanes, metadata, projects
-from pipeline.ledger.shadows import Wish
+from pipeline.erasure import service as erasure
+from pipeline.erasure import store as ledger_erasure
+from pipeline.erasure.store import Whose, erasures
+from pipeline.events.cancel_and_replay import Edit
+from pipeline.ingest.accept import accept
+from pipeline.lanes.store import Lanes
+from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ports import VectorRecord
-from pipeline.vectors import VectorIndex
+from pipeline.replays.store import Wish
+from pipeline.stores import Ledger
+from pipeline.vector_index.index import VectorIndex
 from tests.integration.test_api import Service, said, serving
 from tests.integration.test_cancel import is_blocked
 from tests.support.engine import LIMITS, Engine

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import dense
 from pipeline.domain.filters import parse
-from pipeline.search import Found, Query, search
+from pipeline.search import dense
+from pipeline.search.service import Found, Query, search
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
 
@@ -22,7 +22,7 @@ async def ask(engine: Engine, tree: Mapping[str, Any], **options: Any) -> Found:
     return await search(
         engine.project.id,
         Query(QUESTION, parse(tree), **{"top_k": 10, "threshold": 0.0} | options),
-        ledger=services.ledger,
+        ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
         turns=engine.turns,
@@ -96,6 +96,6 @@ async def test_a_scope_that_is_seen_whole_is_not_looked_at_again(
     async def again(*_: object, **__: object) -> dense.Meaning:
         raise AssertionError("the index had left nothing out")
 
-    monkeypatch.setattr("pipeline.search.widened", again)
+    monkeypatch.setattr("pipeline.search.service.widened", again)
     await store(engine, 3, 0.5, MAYA)
     assert len((await ask(engine, MAYA)).hits) == 3

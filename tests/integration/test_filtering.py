@@ -12,10 +12,10 @@ from sqlalchemy import insert, select
 from pipeline.domain.filters import parse
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
-from pipeline.ledger.direct import Direct, _numbered
-from pipeline.ledger.filtering import matching, shape
-from pipeline.ledger.passages import LARGEST_KEPT, Where, _placed, _ranked
-from pipeline.ledger.schema import memories
+from pipeline.ledger.statements import Direct, _numbered
+from pipeline.ledger.tables import memories
+from pipeline.ledger.where import matching, shape
+from pipeline.search.store import LARGEST_KEPT, Where, _placed, _ranked
 from tests.support.engine import Engine
 
 

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.scope import Scope
+from pipeline.lanes.load import LoadView
 from pipeline.ledger import counting
-from pipeline.ledger.load import LoadView
-from pipeline.ledger.schema import events, lanes, memories
-from pipeline.ledger.sql import statement
-from pipeline.ledger.turn_vectors import TurnVectors
+from pipeline.ledger.tables import events, lanes, memories
+from pipeline.memories.sql import statement
+from pipeline.turns.vectors import TurnVectors
 from tests.support.engine import Engine
 from tests.support.plans import recorded, rows_read
 

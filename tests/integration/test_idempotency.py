@@ -12,7 +12,7 @@ import pytest
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest import accept
+from pipeline.ingest.accept import accept
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.support.engine import Engine, build_ledger
 

@@ -22,13 +22,13 @@ from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 from pipeline.domain.lanes import Hold, Wake
 from pipeline.domain.stage_outputs import Related, dump
 from pipeline.domain.usage import Answer, Usage
-from pipeline.ledger import connect
-from pipeline.ledger import lanes as machine
-from pipeline.ledger.clearing import Asked
-from pipeline.ledger.erasure import Whose
-from pipeline.ledger.lanes import BEATS, Ending, Lanes, session_name
-from pipeline.ledger.schema import lanes as lane_rows
-from pipeline.ledger.schema import projects
+from pipeline.erasure.store import Whose
+from pipeline.lanes import store as machine
+from pipeline.lanes.store import BEATS, Ending, Lanes, session_name
+from pipeline.ledger.engine import connect
+from pipeline.ledger.tables import lanes as lane_rows
+from pipeline.ledger.tables import projects
+from pipeline.memories.delete_by_filter import Asked
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
 from tests.support.stack import wait_until

@@ -32,8 +32,8 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
 from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
-from pipeline.prompted import PromptedModel
 from tests.support.llm_server import Do, LLMServer
 
 AT_ONCE = RetryPolicy(wait=wait_none())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.ledger.load import MEASURED_OVER_S, LoadView
+from pipeline.lanes.load import MEASURED_OVER_S, LoadView
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine
 

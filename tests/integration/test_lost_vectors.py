@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.filters import parse
-from pipeline.search import Found, Query, search
-from pipeline.vectors import VectorIndex
+from pipeline.search.service import Found, Query, search
+from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
 

@@ -15,8 +15,8 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from api.mcp.tools import TOOLS
-from pipeline import erasure
-from pipeline.ledger import Ledger
+from pipeline.erasure import service as erasure
+from pipeline.stores import Ledger
 from tests.integration.test_api import Service, serving
 
 NAMES = {

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from pipeline.ledger import Ledger
+from pipeline.stores import Ledger
 from tests.integration.test_api import ADD, LIVES, MAYA, Service, serving
 
 MEMORIES = "/v1/memories/"

@@ -20,12 +20,12 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
-from pipeline.ledger import Ledger
-from pipeline.ledger.cooldowns import FAILURES
-from pipeline.ledger.group_commit import GroupCommit
-from pipeline.measured import MeasuredEmbedder, MeasuredModel
+from pipeline.lanes.group_commit import GroupCommit
+from pipeline.models.cooldowns import FAILURES
+from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
+from pipeline.stores import Ledger
 from tests.integration.test_api import SEARCH, Service, serving
 from tests.support.plans import recorded
 

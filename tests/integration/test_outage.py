@@ -18,8 +18,8 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
-from pipeline.guarded import GuardedEmbedder, GuardedModel
-from pipeline.ledger.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
+from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
+from pipeline.models.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine, Hints

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from pipeline import memories
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, Instructions, StageName
@@ -21,9 +20,10 @@ from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
-from pipeline.ledger.editing import Edit
+from pipeline.memories import service as memories
+from pipeline.memories.editing import Edit
 from pipeline.ports import VectorHit, VectorRecord
-from pipeline.search import Found, Hit, Query, search
+from pipeline.search.service import Found, Hit, Query, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
 
@@ -155,7 +155,7 @@ async def test_what_is_known_is_found_however_much_is_like_the_other_news(
     for n in range(30):
         await engine.add(f"I like playing the same old sport every single day at club{n}k.")
     await engine.drain()
-    monkeypatch.setattr("pipeline.stages.retrieve.MOST_EXACT", exact)
+    monkeypatch.setattr("pipeline.ingest.stages.retrieve.MOST_EXACT", exact)
     await engine.add(
         "I moved to Town21k. I like playing the same old sport every single day at club30k."
     )
@@ -169,7 +169,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pipeline.stages.retrieve.MOST_EXACT", 0
+        "pipeline.ingest.stages.retrieve.MOST_EXACT", 0
     )  # as if the scope were a large one
     await engine.add("I live in Berlin.")
     await engine.drain()
@@ -194,7 +194,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
 async def test_news_of_a_large_scope_wait_where_its_index_is_gone(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.stages.retrieve.MOST_EXACT", 0)
+    monkeypatch.setattr("pipeline.ingest.stages.retrieve.MOST_EXACT", 0)
     await engine.add("I live in Berlin.")
     await engine.drain()
     await engine.services.index.catch_up()
@@ -296,7 +296,7 @@ async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: 
 async def test_a_wiped_index_is_rebuilt_from_the_ledger(engine: Engine) -> None:
     from sqlalchemy import update
 
-    from pipeline.ledger.schema import memories
+    from pipeline.ledger.tables import memories
 
     await engine.add("I live in Berlin. I like jazz.")
     await engine.drain()
@@ -397,7 +397,7 @@ async def search_all(engine: Engine, text: str) -> Found:
     return await search(
         engine.project.id,
         query,
-        ledger=services.ledger,
+        ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
     )

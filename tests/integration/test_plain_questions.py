@@ -9,13 +9,13 @@ import pytest
 
 from api.schemas import OlderSearchRequest, SearchRequest
 from pipeline.adapters.embedder_minilm import MiniLM
-from pipeline.calibration import scale
 from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest import accept
-from pipeline.search import Found, Query, search
-from pipeline.vectors import VectorIndex
+from pipeline.ingest.accept import accept
+from pipeline.search.calibration import scale
+from pipeline.search.service import Found, Query, search
+from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.plain_questions import FACTS
 

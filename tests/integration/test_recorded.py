@@ -19,11 +19,11 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Answer
-from pipeline.events import undo
-from pipeline.ledger.schema import events, receipts, stage_runs
-from pipeline.ledger.shadows import Wish
+from pipeline.events.service import undo
+from pipeline.ledger.tables import events, receipts, stage_runs
 from pipeline.ports import ExtractionRequest
-from pipeline.replays import begin
+from pipeline.replays.service import begin
+from pipeline.replays.store import Wish
 from tests.support.engine import LIMITS, Engine, build_ledger
 from tests.support.scope_dump import changed_lines, dump
 

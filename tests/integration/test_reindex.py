@@ -15,15 +15,17 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import parse
 from pipeline.domain.vectors import Vector
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.erasure import Whose
-from pipeline.ledger.indexes import Progress
-from pipeline.ledger.migrate import add_pgvector
-from pipeline.ledger.schema import memories, rebuilt, turn_vectors
+from pipeline.erasure.store import Whose
+from pipeline.ledger.engine import connect
+from pipeline.ledger.tables import memories, rebuilt, turn_vectors
+from pipeline.migrate import add_pgvector
 from pipeline.ports import VectorRecord, VectorStore
-from pipeline.reindexing import reindex
-from pipeline.search import Query, search
-from pipeline.vectors import Projector, VectorIndex
+from pipeline.reindex.service import reindex
+from pipeline.reindex.store import Progress
+from pipeline.search.service import Query, search
+from pipeline.stores import Ledger
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
 from tests.support.engine import Engine
 
 SAID = ("I live in Berlin.", "I like jazz.", "I own a boat.", "I play the tuba.", "I drive a Saab.")
@@ -239,7 +241,7 @@ async def test_the_old_index_is_served_until_the_new_one_is_whole(stocked: Engin
 async def test_a_build_that_was_killed_goes_on_where_it_was(
     stocked: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.reindexing.AT_ONCE", 2)
+    monkeypatch.setattr("pipeline.reindex.service.AT_ONCE", 2)
     store = Fragile(writes=4)
     moved = with_index(stocked, store, buckets=1)
     with pytest.raises(StoreUnavailable):

@@ -14,8 +14,8 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, MalformedAnswer, ModelUnavailable, NotFound
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
-from pipeline.events import cancel, replay
-from pipeline.ledger.schema import events
+from pipeline.events.service import cancel, replay
+from pipeline.ledger.tables import events
 from tests.integration.test_api import ADD, LIVES, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine

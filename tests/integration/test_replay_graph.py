@@ -14,7 +14,7 @@ from pipeline.domain.events import Instructions, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
 from pipeline.domain.usage import Answer
-from pipeline.events import cancel, replay_graph, undo
+from pipeline.events.service import cancel, replay_graph, undo
 from pipeline.ports import ExtractionRequest
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine

@@ -12,9 +12,9 @@ from sqlalchemy import text
 from api import shapes
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest import accept
-from pipeline.ledger import retention
-from pipeline.ledger.retention import Retention
+from pipeline.events import retention
+from pipeline.events.retention import Retention
+from pipeline.ingest.accept import accept
 from tests.support.engine import Engine
 
 DAY = timedelta(days=1)

@@ -16,9 +16,10 @@ from sqlalchemy.exc import DBAPIError
 
 from deploy.stack.servers import Postgres
 from pipeline.domain.errors import InvalidInput
-from pipeline.ledger import Ledger, connect
-from pipeline.ledger.migrate import alembic_config, first_project, migrate, require_durability
-from pipeline.ledger.schema import api_keys, metadata
+from pipeline.ledger.engine import connect
+from pipeline.ledger.tables import api_keys, metadata
+from pipeline.migrate import alembic_config, first_project, migrate, require_durability
+from pipeline.stores import Ledger
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -78,7 +79,7 @@ async def test_migrating_again_and_at_the_same_time_changes_nothing(ledger: Ledg
 async def test_a_migration_gives_up_on_a_table_in_use_instead_of_stopping_everybody(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.ledger.migrate.LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr("pipeline.migrate.LOCK_TIMEOUT", "50ms")
     async with ledger.engine.begin() as connection:
         # The next one up is about lanes.
         await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0018"))

@@ -22,9 +22,9 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
-from pipeline.fusion import Weights
-from pipeline.ingest import accept
-from pipeline.search import Found, Query, search
+from pipeline.ingest.accept import accept
+from pipeline.search.fusion import Weights
+from pipeline.search.service import Found, Query, search
 from tests.support.engine import Engine
 
 VERBATIM = AddOptions(infer=False)
@@ -36,7 +36,7 @@ async def ask(engine: Engine, text: str, **options: Any) -> Found:
     return await search(
         engine.project.id,
         Query(text, parse(where), **{"top_k": 10, "threshold": 0.0} | options),
-        ledger=services.ledger,
+        ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
         turns=engine.turns,

@@ -14,18 +14,18 @@ from sqlalchemy import event, func, select
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.choice import Workshop
 from pipeline.domain.errors import MalformedAnswer, StoreUnavailable
 from pipeline.domain.events import Instructions, StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
-from pipeline.ledger.load import LoadView
-from pipeline.ledger.schema import metadata
+from pipeline.lanes.load import LoadView
+from pipeline.ledger.tables import metadata
+from pipeline.models.override import Workshop
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
-from pipeline.vectors import VectorIndex
+from pipeline.vector_index.index import VectorIndex
 from tests.integration.test_api import ADD, MAYA, Service, said, serving
 from tests.support.engine import LEASE_S, Engine
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from pipeline import memories
+from pipeline.accounting.balance import Accounts
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer
-from pipeline.ledger.books import Accounts
+from pipeline.memories import service as memories
 from tests.integration.test_api import ADD, LIVES, SEARCH, Service, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine

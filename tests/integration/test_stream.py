@@ -16,7 +16,7 @@ from api.watch import EventWatch
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
-from pipeline.ledger.events import Events, Progress
+from pipeline.events.store import Events, Progress
 from tests.integration.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 from tests.integration.test_lanes import Troubled
 from tests.support.engine import Engine

@@ -15,8 +15,8 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Wake
 from pipeline.domain.usage import Answer, Usage
-from pipeline.ingest import run_stage
-from pipeline.ledger.lanes import SHARED_ATTEMPTS, Ending
+from pipeline.ingest.runner import run_stage
+from pipeline.lanes.store import SHARED_ATTEMPTS, Ending
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import LEASE_S, NO_CHANGES, Engine
 from workers.runtime import Heartbeat

@@ -13,9 +13,9 @@ from sqlalchemy import exists, func, select, text, update
 
 from api.keyring import KeyRing
 from api.rate import RateLimit
-from pipeline.ledger import Ledger
-from pipeline.ledger.keys import ApiKeys, Grant
-from pipeline.ledger.schema import api_keys, memories, metadata, projects
+from pipeline.ledger.tables import api_keys, memories, metadata, projects
+from pipeline.stores import Ledger
+from pipeline.tenants.api_keys import ApiKeys, Grant
 from tests.integration.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 
 ORGS, KEYS = "/api/v1/orgs/organizations/", "/v1/keys/"

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from sqlalchemy import select, update
 
-from pipeline import bootstrap, erasure, memories
+from pipeline import bootstrap
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
@@ -21,16 +21,19 @@ from pipeline.domain.events import AddOptions, EventType
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.vectors import Vector
-from pipeline.ingest import accept
-from pipeline.ledger.clearing import Asked
-from pipeline.ledger.recourse import Edit
-from pipeline.ledger.schema import turn_vectors
-from pipeline.ledger.shadows import Wish
-from pipeline.ledger.turn_vectors import MOST_CHARACTERS
+from pipeline.erasure import service as erasure
+from pipeline.events.cancel_and_replay import Edit
+from pipeline.ingest.accept import accept
+from pipeline.ledger.tables import turn_vectors
+from pipeline.memories import service as memories
+from pipeline.memories.delete_by_filter import Asked
 from pipeline.ports import VectorHit, VectorRecord
-from pipeline.search import Found, Query, search
+from pipeline.replays.store import Wish
+from pipeline.search.service import Found, Query, search
 from pipeline.settings import Settings
-from pipeline.vectors import Projector, VectorIndex
+from pipeline.turns.vectors import MOST_CHARACTERS
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
 from tests.support.engine import LIMITS, Engine
 from tests.support.stack import wait_until
 
@@ -67,7 +70,7 @@ async def ask(engine: Engine, text: str = ASKED, *, off: bool = False, **options
     return await search(
         engine.project.id,
         Query(text, parse({"user_id": "maya"}), **asked),
-        ledger=services.ledger,
+        ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
         turns=None if off else engine.turns,

@@ -17,10 +17,10 @@ from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, Instructions, StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
-from pipeline.events import undo
-from pipeline.ledger.editing import Edit
-from pipeline.ledger.undo import Undone, _states
-from pipeline.memories import edit
+from pipeline.events.service import undo
+from pipeline.events.undo import Undone, _states
+from pipeline.memories.editing import Edit
+from pipeline.memories.service import edit
 from tests.integration.test_api import Service, assert_vectors_fit, said, serving
 from tests.support.engine import Engine
 

@@ -13,8 +13,9 @@ from sqlalchemy import func, select, text, update
 
 from pipeline.domain.errors import Unanswered
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.webhook_tables import webhook_deliveries, webhooks
-from pipeline.webhooks import EACH, EACH_PROJECT, MOST_SILENT, Courier, create
+from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
+from pipeline.webhooks.delivery import EACH, EACH_PROJECT, MOST_SILENT, Courier
+from pipeline.webhooks.service import create
 from tests.integration.test_webhooks import outbox
 from tests.support.engine import Engine
 from tests.support.stack import wait_until

@@ -16,17 +16,19 @@ from uuid import UUID
 import pytest
 from sqlalchemy import func, select, update
 
-from pipeline import erasure, memories
 from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.domain.errors import InvalidInput, MalformedAnswer, Undeliverable
 from pipeline.domain.events import StageName
 from pipeline.domain.usage import Answer
-from pipeline.ledger import Ledger
-from pipeline.ledger.editing import Edit
-from pipeline.ledger.erasure import Whose
-from pipeline.ledger.webhook_tables import webhook_deliveries
-from pipeline.ledger.webhooks import MOST_WEBHOOKS, Verdict
-from pipeline.webhooks import MOST_DEAD, Courier, create
+from pipeline.erasure import service as erasure
+from pipeline.erasure.store import Whose
+from pipeline.ledger.tables.webhooks import webhook_deliveries
+from pipeline.memories import service as memories
+from pipeline.memories.editing import Edit
+from pipeline.stores import Ledger
+from pipeline.webhooks.delivery import MOST_DEAD, Courier
+from pipeline.webhooks.service import create
+from pipeline.webhooks.store import MOST_WEBHOOKS, Verdict
 from tests.integration.test_api import Service, said, serving
 from tests.support.engine import Engine
 from tests.support.receiver import Receiver

@@ -13,9 +13,9 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest import accept
-from pipeline.ledger.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
-from pipeline.ledger.passages import Where
+from pipeline.ingest.accept import accept
+from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, K1, PART, B
+from pipeline.search.store import Where
 from pipeline.text import terms
 from tests.support.engine import Engine
 

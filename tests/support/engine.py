@@ -18,17 +18,20 @@ from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.ingest import Services, accept, run_stage
-from pipeline.ledger import INBOX, Ledger, connect
-from pipeline.ledger.effects import MemoryEffects
-from pipeline.ledger.events import EventView
-from pipeline.ledger.lanes import Lanes, session_name
-from pipeline.ledger.projects import Project
-from pipeline.ledger.retention import Retention
-from pipeline.ledger.schema import cooldowns, events, lanes, memories, memory_history
-from pipeline.ledger.shadows import ReplayLimits
+from pipeline.events.retention import Retention
+from pipeline.events.store import EventView
+from pipeline.ingest.accept import accept
+from pipeline.ingest.runner import Services, run_stage
+from pipeline.lanes.effects import MemoryEffects
+from pipeline.lanes.store import Lanes, session_name
+from pipeline.ledger.engine import INBOX, connect
+from pipeline.ledger.tables import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
-from pipeline.vectors import Projector, VectorIndex
+from pipeline.replays.store import ReplayLimits
+from pipeline.stores import Ledger
+from pipeline.tenants.projects import Project
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
 
 LEASE_S, GRACE_S = 5.0, 30.0
 # A worker that lives, as the ledger sees it: its sessions are there.

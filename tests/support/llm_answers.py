@@ -12,11 +12,11 @@ from uuid import UUID
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.categories import BUILT_IN
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.graph import Relation, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
 
 Kind = Literal["extract", "decide", "relate", "distil", "other"]

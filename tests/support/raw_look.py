@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import text
 
-from pipeline.ledger import Ledger
+from pipeline.stores import Ledger
 
 COLUMNS = text("""
     SELECT table_name, column_name FROM information_schema.columns

@@ -15,8 +15,7 @@ import orjson
 from sqlalchemy import ColumnElement, Row, Table, select
 
 from pipeline.domain.scope import Scope
-from pipeline.ledger import Ledger
-from pipeline.ledger.schema import (
+from pipeline.ledger.tables import (
     entities,
     events,
     memories,
@@ -25,6 +24,7 @@ from pipeline.ledger.schema import (
     receipts,
     relations,
 )
+from pipeline.stores import Ledger
 
 
 class Names:

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql
 
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector, to_bytes
-from pipeline.ledger.schema import lanes, memories
+from pipeline.ledger.tables import lanes, memories
 from pipeline.text.equality import text_hash
 from tests.support.engine import Engine
 

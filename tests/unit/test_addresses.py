@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from pipeline.addresses import is_public
+from pipeline.webhooks.addresses import is_public
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.calibration import IDENTITY, KNOWN, Scale, parse, scale
 from pipeline.domain.errors import InvalidInput
+from pipeline.search.calibration import IDENTITY, KNOWN, Scale, parse, scale
 
 SCALES = [IDENTITY, *KNOWN.values(), parse("0.1:0.3,0.5:0.7")]
 COSINE = st.floats(-1, 1)

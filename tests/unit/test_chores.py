@@ -12,7 +12,8 @@ import pytest
 
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.vectors import Projector, VectorIndex
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
 from tests.support.stack import wait_until
 from workers import chores
 from workers.dispatch import CeleryDispatcher

@@ -8,11 +8,11 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.context import assemble, tokens
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.search.prompt_context import assemble, tokens
 
 
 def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int = 1) -> Turn:

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 from uuid import UUID, uuid4
 
-from pipeline.ledger.difference import Edge, Edited, Remembered, Store, difference
+from pipeline.replays.diff import Edge, Edited, Remembered, Store, difference
 
 FIRST, SECOND = uuid4(), uuid4()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.fusion import OWN, Place, Signals, Weights, fuse, ranked
+from pipeline.search.fusion import OWN, Place, Signals, Weights, fuse, ranked
 
 SHARE = st.floats(0, 1)
 WEIGHT = st.floats(0, 2)

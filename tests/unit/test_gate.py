@@ -7,8 +7,8 @@ from uuid import UUID
 from api.gate import Gate
 from pipeline.domain.backpressure import Limits
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger import connect
-from pipeline.ledger.load import LoadView
+from pipeline.lanes.load import LoadView
+from pipeline.ledger.engine import connect
 
 CROWDED, QUIET = ProjectId(UUID(int=1)), ProjectId(UUID(int=2))
 

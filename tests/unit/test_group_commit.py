@@ -16,8 +16,8 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.group_commit import GroupCommit
-from pipeline.ledger.lanes import Accepted, Add, Lanes
+from pipeline.lanes.group_commit import GroupCommit
+from pipeline.lanes.store import Accepted, Add, Lanes
 
 PROJECT = ProjectId(uuid4())
 WITHIN_S = 30.0

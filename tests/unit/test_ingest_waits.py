@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest import (
-    CHARACTERS_PER_TOKEN,
-    FIRST_WAIT_S,
-    JITTER,
-    LONGEST_WAIT_S,
-    estimated_tokens,
-    wait_s,
-)
+from pipeline.ingest.accept import CHARACTERS_PER_TOKEN, estimated_tokens
+from pipeline.ingest.retry import FIRST_WAIT_S, JITTER, LONGEST_WAIT_S, wait_s
 
 
 def middle(low: float, high: float) -> float:

@@ -11,8 +11,8 @@ import pytest
 from api.keyring import WRONG_KEYS_PER_MIN, KeyRing
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
-from pipeline.ledger.keys import Grant
-from pipeline.ledger.projects import Project
+from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import Project
 
 PROJECT = Project(ProjectId(UUID(int=2)), OrganizationId(UUID(int=3)), "mine")
 GRANT = Grant(UUID(int=1), PROJECT, Access.READ)

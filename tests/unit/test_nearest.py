@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.domain.vectors import as_vector
-from pipeline.vectors import compared, nearest_of
+from pipeline.vector_index.index import compared, nearest_of
 
 A, B, C, D = (UUID(int=n) for n in range(4))
 

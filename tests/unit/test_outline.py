@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.adapters.model_rules.fill import fill
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, Question
-from pipeline.outline import outline
+from pipeline.models.json_schema import outline
 
 KEYS = st.sampled_from(
     ["type", "properties", "items", "enum", "$ref", "anyOf", "$defs", "description", "a", "b"]

@@ -19,16 +19,16 @@ from pipeline.domain.facts import Fact, Neighbour, Outcome
 from pipeline.domain.graph import Entity, Relation, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.usage import Usage
-from pipeline.json_answers import answer_schema
-from pipeline.outline import outline
-from pipeline.ports import ChatTurn, Completion, ExtractionRequest
-from pipeline.prompted import (
+from pipeline.models.json_answers import answer_schema
+from pipeline.models.json_schema import outline
+from pipeline.models.prompted import (
     DecisionsAnswer,
     PromptedModel,
     parse_decisions,
     parse_facts,
     parse_relations,
 )
+from pipeline.ports import ChatTurn, Completion, ExtractionRequest
 
 SAID_AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 NONE_WANTED = Instructions()

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from pipeline import prompts
 from pipeline.domain.events import Instructions
 from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
+from pipeline.models import prompts
 
 NAMES = ("extract", "decide", "relate", "distil")
 VALUES = {

@@ -29,7 +29,7 @@ from pipeline.domain.filters import ENTITY_IDS, AllOf
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import OrganizationId, ProjectId
-from pipeline.ledger.projects import Project
+from pipeline.tenants.projects import Project
 
 PROJECT = Project(ProjectId(UUID(int=1)), OrganizationId(UUID(int=2)), "test")
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.passages import FACT, PassageKey
-from pipeline.fusion import Score, Signals, Weights
-from pipeline.selection import AT_LEAST, AT_MOST, Scores, Selection, looked_at, standing_out
+from pipeline.search.cutoff import AT_LEAST, AT_MOST, Scores, Selection, looked_at, standing_out
+from pipeline.search.fusion import Score, Signals, Weights
 
 SHARE = st.floats(0, 1)
 LOOK = AT_LEAST

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pipeline import turnstile as turnstiles
-from pipeline.turnstile import Turnstile
+from pipeline.search import concurrency as turnstiles
+from pipeline.search.concurrency import Turnstile
 
 
 class Visitors:

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from pipeline.adapters.model_rules.words import words
-from pipeline.categories import BUILT_IN, MISC, offered
 from pipeline.domain.events import Instructions
+from pipeline.models.categories import BUILT_IN, MISC, offered
 
 MOST = 3
 # What a fact of each built-in category says, beside the words of its description.

@@ -22,8 +22,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector
-from pipeline.ledger.direct import Direct
 from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.statements import Direct
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
 # The port's operation `list` hides the type of that name inside the class.

@@ -1,10 +1,10 @@
-"""Alembic's entry: it runs on the connection that pipeline.ledger.migrate hands over."""
+"""Alembic's entry: it runs on the connection that pipeline.migrate hands over."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from pipeline.ledger.schema import metadata
+from pipeline.ledger.tables import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 with context.begin_transaction():

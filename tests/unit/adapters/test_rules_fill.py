@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import EventType, Question
-from pipeline.outline import outline
+from pipeline.models.json_schema import outline
 
 
 @pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean"])

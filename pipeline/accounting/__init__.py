@@ -1,0 +1,1 @@
+"""Accounting: the balance of events, and what models cost."""

@@ -1,0 +1,124 @@
+"""What models were paid: tries that came to nothing, and the sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import Row, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.accounting.sql import statement
+from pipeline.domain.lanes import Activation
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
+from pipeline.ledger.tables.costs import usage_daily
+
+NANO = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """Whole numbers: shares and sums of them are exact. `nano_usd` is None without a price."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    nano_usd: int | None = None
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.nano_usd is None else self.nano_usd / NANO
+
+    def __add__(self, other: Paid) -> Paid:
+        known = [one.nano_usd for one in (self, other) if one.nano_usd is not None]
+        return Paid(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(known) if known else None,
+        )
+
+
+def nano_usd(cost_usd: float | None) -> int | None:
+    """As the ledger rounds it."""
+    return None if cost_usd is None else round(cost_usd * NANO)
+
+
+def total(paid: Iterable[Paid]) -> Paid:
+    return sum(paid, Paid())
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What was paid in all, and the same by model and by day."""
+
+    models: Mapping[str, Paid]
+    days: Mapping[date, Paid]
+
+    @property
+    def total(self) -> Paid:
+        return total(self.models.values())
+
+
+class Costs:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def add(self, activation: Activation, code: str, usage: Usage, *, ms: float) -> None:
+        """Put a try that came to nothing on the receipts of the activation's batch."""
+        values = {
+            "batch_id": activation.batch_id,
+            "stage": activation.stage,
+            "code": code,
+            "model": usage.model,
+            "calls": usage.calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost_usd": usage.cost_usd,
+            "ms": ms,
+        }
+        async with self._engine.connect() as connection:
+            await connection.execute(statement("add_failed_run"), values)
+
+    async def spending(
+        self,
+        project_id: ProjectId,
+        *,
+        user_id: str | None = None,
+        start: date | None = None,
+        end: date | None = None,
+    ) -> Spending:
+        """Of the project, or of one user of it; from and until these days (UTC), both included."""
+        table = usage_daily.c
+        names = ("calls", "prompt_tokens", "completion_tokens", "cost_nano_usd")
+        query = (
+            select(table.day, table.model, *(func.sum(table[name]).label(name) for name in names))
+            .where(table.project_id == project_id, table.user_id == (user_id or ""))
+            .group_by(table.day, table.model)
+            .order_by(table.day, table.model)
+        )
+        if start:
+            query = query.where(table.day >= start)
+        if end:
+            query = query.where(table.day <= end)
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return Spending(models=_by(rows, "model"), days=_by(rows, "day"))
+
+
+def _by(rows: Iterable[Row[Any]], column: str) -> dict[Any, Paid]:
+    sums: dict[Any, Paid] = {}
+    for row in rows:
+        cost = row.cost_nano_usd
+        paid = Paid(
+            int(row.calls),
+            int(row.prompt_tokens),
+            int(row.completion_tokens),
+            None if cost is None else int(cost),
+        )
+        key = getattr(row, column)
+        sums[key] = sums.get(key, Paid()) + paid
+    return sums

@@ -1,0 +1,1 @@
+"""Erasure: delete an owner, a project or an organization for good."""

@@ -1,0 +1,336 @@
+"""What an erasure does to the ledger: all of it in one commit, or nothing.
+
+Its idempotency keys are locked first and its scopes' lanes next, as adds lock them; then the
+memories, which people change without the lane. From there on nobody can add to what is being
+counted and deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    DateTime,
+    Delete,
+    ForeignKey,
+    Index,
+    Select,
+    Table,
+    Text,
+    Uuid,
+    and_,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.accounting.balance import fold_all
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.erasure.sql import statement
+from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.tables import (
+    entities,
+    events,
+    feedback,
+    idempotency_keys,
+    lanes,
+    memories,
+    memory_history,
+    messages,
+    metadata,
+    owners,
+    rebuilt,
+    receipts,
+    relations,
+    shadows,
+    turn_vectors,
+    usage_daily,
+)
+from pipeline.ledger.tables.webhooks import webhook_deliveries
+from pipeline.ledger.where import among
+from pipeline.replays.store import read, sweep_out
+from pipeline.tenants.owners import KINDS
+from pipeline.tenants.projects import keep
+
+# How long one look at the index may take before another process takes it over.
+LEASE = timedelta(seconds=60)
+# By then no write of a vector that was under way can still be.
+AGAIN = timedelta(seconds=60)
+ERASED = "Erased by request; only numbers are left."
+DONE = "Everything of it is erased; GET /v1/erasures/{event_id}/ says how much there was."
+NO_SUCH_ERASURE = "There is no erasure with this id."
+
+
+# An erasure's receipt. Whose it was is not kept: who has the event's id knows.
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("event_id", ForeignKey("events.id"), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("kind", Text, nullable=False),
+    # Rows erased, by store; `vectors` once the index has been looked at.
+    Column("counts", JSONB, nullable=False),
+    # What the index is to be rid of, memories and turns, and when it is looked at next; NULL once
+    # that is over.
+    Column("memory_ids", ARRAY(Uuid)),
+    Column("due_at", DateTime(timezone=True)),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
+    CheckConstraint("(memory_ids IS NULL) = (due_at IS NULL)", name="due"),
+    Index("ix_erasures_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose: `kind` is user, agent, app or run."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """An erasure whose vectors are to be looked for. `vectors`: how many there were, once known."""
+
+    event_id: UUID
+    memory_ids: Sequence[UUID]
+    vectors: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """`counts`: rows erased, by store. No name: it would be what is left of the erased."""
+
+    event_id: UUID
+    kind: str
+    status: Status
+    counts: Mapping[str, int]
+    created_at: datetime
+    completed_at: datetime | None
+
+
+class Erasures:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def erase(self, project_id: ProjectId, whose: Whose) -> UUID:
+        """Erase every scope of that id from the ledger. Returns the event that stands for it."""
+        event_id, own = uuid4(), Scope(project_id)
+        async with self._engine.begin() as connection:
+            await keep(connection, project_id)
+            lane_ids = await _lock(connection, own, whose)
+            copies = await _drop_shadows(connection, project_id, whose)
+            of_lanes = among(memories.c.lane_id, lane_ids)
+            memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
+            turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
+            await _withdraw(connection, project_id, whose)
+            counts = {
+                store: (await connection.execute(rows)).rowcount
+                for store, rows in _all_of(project_id, whose, lane_ids, memory_ids)
+            }
+            counts |= await _empty(connection, own, lane_ids, event_id)
+            await connection.execute(
+                insert(erasures).values(
+                    event_id=event_id,
+                    project_id=project_id,
+                    kind=whose.kind,
+                    counts=counts,
+                    memory_ids=[*memory_ids, *copies, *turn_ids],
+                    due_at=func.now(),
+                )
+            )
+            await fold_all(connection)  # their ids stand in the books too
+        return event_id
+
+    async def claim(self) -> Owed | None:
+        """The next erasure whose vectors are due to be looked for: the caller's for a while."""
+        async with self._single.connect() as connection:
+            values = {"lease": LEASE}
+            row = (await connection.execute(statement("claim_erasure"), values)).one_or_none()
+        return Owed(row.event_id, row.memory_ids, row.vectors) if row else None
+
+    async def found(self, event_id: UUID, vectors: int) -> None:
+        """Note how many vectors there are, before the first of them goes."""
+        known = func.jsonb_build_object(cast("vectors", Text), vectors)
+        query = (
+            update(erasures)
+            .where(erasures.c.event_id == event_id, ~erasures.c.counts.has_key("vectors"))
+            .values(counts=erasures.c.counts.op("||")(cast(known, JSONB)))
+        )
+        async with self._single.connect() as connection:
+            await connection.execute(query)
+
+    async def end(self, event_id: UUID) -> None:
+        """The index holds none of its vectors."""
+        values = {"event_id": event_id, "again": AGAIN, "note": DONE.format(event_id=event_id)}
+        async with self._single.connect() as connection:
+            await connection.execute(statement("end_erasure"), values)
+
+    async def receipt(self, project_id: ProjectId, event_id: UUID) -> ErasureReceipt:
+        """Errors: NotFound."""
+        query = (
+            select(erasures, events.c.status, events.c.completed_at)
+            .join(events)
+            .where(erasures.c.project_id == project_id, erasures.c.event_id == event_id)
+        )
+        async with self._single.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise NotFound(NO_SUCH_ERASURE)
+        return ErasureReceipt(
+            row.event_id, row.kind, Status(row.status), row.counts, row.created_at, row.completed_at
+        )
+
+
+async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+    """Lock the keys of that id's events, then its lanes, in the order in which adds do.
+
+    An add may commit a new key between the two locks. Both are released then and taken again: a key
+    that is deleted without its lock could deadlock with an add that holds it and waits for a lane.
+    """
+    keys = (
+        select(idempotency_keys.c.key)
+        .join(events, events.c.id == idempotency_keys.c.event_id)
+        .join(lanes, lanes.c.id == events.c.lane_id)
+        .where(
+            idempotency_keys.c.project_id == own.project_id,
+            lanes.c[KINDS[whose.kind]] == whose.id,
+        )
+        .order_by(idempotency_keys.c.key)
+    )
+    while True:
+        locks = await connection.begin_nested()
+        first = (await connection.scalars(keys.with_for_update(of=idempotency_keys))).all()
+        lane_ids = await _lock_lanes(connection, own, whose)
+        if (await connection.scalars(keys)).all() == first:
+            return lane_ids
+        await locks.rollback()
+
+
+async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+    """Lock the lanes of that id and the project's own lane. Returns the ids of the former."""
+    row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
+    await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
+    whose_id = lanes.c[KINDS[whose.kind]]
+    theirs = whose_id == whose.id
+    apart = select(shadows.c.id).where(shadows.c.project_id == own.project_id)
+    mine = and_(lanes.c.project_id == own.project_id, theirs)
+    asked = select(events.c.lane_id).where(
+        events.c.project_id == own.project_id,
+        events.c.event_type != EventType.ADD.value,
+        events.c.completed_at.is_(None),
+    )
+    which = or_(
+        lanes.c.id == own.lane_id,
+        mine,
+        and_(lanes.c.project_id.in_(apart), theirs),
+        # Where a question over more than one scope is under way.
+        and_(lanes.c.id.in_(asked), whose_id.is_(None)),
+    )
+    rows = await lock_lanes(connection, which, mine.label("mine"))
+    return [row.id for row in rows if row.mine]
+
+
+async def _drop_shadows(
+    connection: AsyncConnection, project_id: ProjectId, whose: Whose
+) -> Sequence[UUID]:
+    """Erase the replays of their scopes, which are copies. Returns the memories these held."""
+    theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[whose.kind]] == whose.id)
+    found = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
+    copies = select(memories.c.id).where(among(memories.c.project_id, found))
+    memory_ids = (await connection.scalars(copies)).all()
+    for shadow_id in found:
+        await sweep_out(connection, await read(connection, project_id, shadow_id))
+    await connection.execute(delete(shadows).where(theirs))
+    return memory_ids
+
+
+def _all_of(
+    project_id: ProjectId, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
+) -> Iterator[tuple[str, Delete]]:
+    """Every row that holds a word or an id of theirs, by store; referring rows go first."""
+    theirs = select(events.c.id).where(
+        events.c.project_id == project_id, among(events.c.lane_id, lane_ids)
+    )
+    told = select(memory_history.c.event_id).where(among(memory_history.c.memory_id, memory_ids))
+    elsewhere = and_(receipts.c.event_id.in_(told), among(receipts.c.memory_id, memory_ids))
+    yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
+    yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
+    yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
+    yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
+    yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
+    built = or_(
+        among(rebuilt.c.memory_id, memory_ids), rebuilt.c.memory_id.in_(_turns_of(lane_ids))
+    )
+    yield "rebuilt_vectors", delete(rebuilt).where(built)
+    yield "turn_vectors", delete(turn_vectors).where(turn_vectors.c.event_id.in_(theirs))
+    yield "memories", delete(memories).where(among(memories.c.id, memory_ids))
+    yield "messages", delete(messages).where(among(messages.c.lane_id, lane_ids))
+    bodies = among(webhook_deliveries.c.lane_id, lane_ids)
+    yield "webhook_deliveries", delete(webhook_deliveries).where(bodies)
+    yield (
+        "idempotency_keys",
+        delete(idempotency_keys).where(
+            idempotency_keys.c.project_id == project_id, idempotency_keys.c.event_id.in_(theirs)
+        ),
+    )
+    if whose.kind == "user":
+        paid = and_(usage_daily.c.project_id == project_id, usage_daily.c.user_id == whose.id)
+        yield "usage", delete(usage_daily).where(paid)
+    yield (
+        "entity_rows",
+        delete(owners).where(
+            owners.c.project_id == project_id,
+            owners.c.kind == whose.kind,
+            owners.c.id == whose.id,
+        ),
+    )
+
+
+def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:
+    """What the index knows their turns by."""
+    theirs = select(events.c.id).where(among(events.c.lane_id, lane_ids))
+    return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(theirs))
+
+
+async def _empty(
+    connection: AsyncConnection, own: Scope, lane_ids: Sequence[UUID], event_id: UUID
+) -> dict[str, int]:
+    """Leave numbers of their events, and no name on their lanes. Returns how many, by store."""
+    values = {
+        "project_id": own.project_id,
+        "lane_ids": lane_ids,
+        "own_lane_id": own.lane_id,
+        "event_id": event_id,
+        "note": ERASED,
+    }
+    row = (await connection.execute(statement("erase_lanes"), values)).one()
+    return {"events": row.events, "stage_outputs": row.stage_outputs}
+
+
+async def _withdraw(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
+    values = {
+        "project_id": project_id,
+        "kind": whose.kind,
+        "owner_id": whose.id,
+        "note": ERASED,
+    }
+    await connection.execute(statement("withdraw_answers"), values)

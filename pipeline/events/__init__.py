@@ -1,0 +1,1 @@
+"""Events: list, cancel, replay and undo."""

@@ -1,0 +1,60 @@
+"""Questions put to the memories, and what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, cast, select
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import EventType, StageName
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import events, stage_runs
+from pipeline.ledger.where import one_of
+
+NO_EXPORT = "No memory export request found"
+
+
+class Answers:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def of(self, project_id: ProjectId, event_id: UUID) -> dict[str, Any]:
+        """What the stage put out; empty as long as it has put nothing out."""
+        query = (
+            select(stage_runs.c.output["answer"])
+            .join(events, events.c.batch_id == stage_runs.c.batch_id)
+            .where(
+                events.c.project_id == project_id,
+                events.c.id == event_id,
+                stage_runs.c.stage == StageName.EXTRACT,
+            )
+        )
+        async with self._engine.connect() as connection:
+            return dict(await connection.scalar(query) or {})
+
+    async def export(
+        self, project_id: ProjectId, *, event_id: UUID | None, filters: Mapping[str, Any]
+    ) -> UUID:
+        """The export of that id, or the newest of exactly these filters. Errors: NotFound."""
+        asked: ColumnElement[Any] = events.c.options["question"]["filters"]
+        which = events.c.id == event_id if event_id else asked == cast(filters, JSONB)
+        query = (
+            select(events.c.id)
+            .where(
+                events.c.project_id == project_id,
+                one_of(events.c.event_type, [EventType.EXPORT]),
+                which,
+            )
+            .order_by(events.c.created_at.desc(), events.c.id)
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            found: UUID | None = await connection.scalar(query)
+        if found is None:
+            raise NotFound(NO_EXPORT)
+        return found

@@ -1,0 +1,218 @@
+"""What people may do to an event they sent: cancel it before it has an effect, replay it after it
+has ended without one.
+
+    PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the lane's tail
+    RUNNING ──cancel──►     (until apply has committed)
+    FAILED  ──replay──► PENDING
+    SUCCEEDED, its graph FAILED ──replay_graph──► PENDING, with all that was put out before
+
+Every change of an event's status happens under its lane's lock, so each of these locks the lane
+first and then looks: there is no status left to race for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import StageName, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message
+from pipeline.domain.tenants import ProjectId
+from pipeline.events.sql import statement
+from pipeline.events.store import NO_SUCH_EVENT
+from pipeline.lanes.batches import omission_rows
+from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.tables import events, lanes, messages, turn_vectors
+from pipeline.ledger.where import among, events_matching
+from pipeline.text import terms
+from pipeline.turns.vectors import owe_again, owe_anew
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a replay changes: the messages, with their size, and any of the instructions."""
+
+    messages: Sequence[Message] = ()
+    tokens: int | None = None
+    instructions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    event_ids: Sequence[UUID]
+    wakes: Sequence[Wake]
+
+
+class Recourse:
+    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
+        self._engine = engine
+        self._grace = grace
+
+    async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Wake | None]:
+        """End the event as CANCELLED: it has had no effect and will have none.
+
+        Returns False where it was cancelled before, and whom to wake where its lane starts again
+        without it. Errors: NotFound; Conflict where it has had its effect, or has ended.
+        """
+        async with self._engine.begin() as connection:
+            await _lock_lanes(connection, _one(project_id, event_id))
+            values = {"event_id": event_id, "grace": self._grace}
+            row = (await connection.execute(statement("cancel"), values)).one()
+            if row.taken:
+                await owe_again(connection, turn_vectors.c.event_id == event_id)
+        if not row.taken and row.status != Status.CANCELLED:
+            raise Conflict(_too_late(Status(row.status)))
+        restarts = row.fence is not None
+        wake = Wake(row.lane_id, row.fence, StageName.EXTRACT) if restarts else None
+        return row.taken, wake
+
+    async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
+        """Put a FAILED or CANCELLED event back at its lane's tail, edited.
+
+        Errors: NotFound; Conflict for an event in any other state.
+        """
+        async with self._engine.begin() as connection:
+            await _lock_lanes(connection, _one(project_id, event_id))
+            rows = await self._requeue(connection, [event_id], edit)
+            if not rows:
+                status = await connection.scalar(
+                    select(events.c.status).where(events.c.id == event_id)
+                )
+                raise Conflict(
+                    f"Only FAILED events can be replayed; this one is {status}."
+                    ' Where only its graph has failed, send {"stage": "relate"}.'
+                )
+            if edit.messages:
+                await _say_instead(connection, rows[0], edit.messages)
+        return _replayed(rows)
+
+    async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
+        """Put a SUCCEEDED event whose graph FAILED back at its lane's tail, for its graph alone.
+
+        The events of its batch go with it. Errors: NotFound; Conflict for any other event.
+        """
+        async with self._engine.begin() as connection:
+            await _lock_lanes(connection, _one(project_id, event_id))
+            event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
+            if event.graph_status != Status.FAILED:
+                raise Conflict(_no_failed_graph(event))
+            if event.undone_at is not None:
+                raise Conflict("This event was undone: its graph stays as it is.")
+            rows = await self._requeue_graph(connection, [event_id])
+            if not rows:
+                raise Conflict("What this event put out is not kept any more: add it again.")
+            return _replayed(rows)
+
+    async def replay_all(
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int
+    ) -> Replayed:
+        """Put the oldest matching events back at the tails of their lanes, in order.
+
+        With `wanted.graph_failed`, replay their graph alone.
+        """
+        chosen = (
+            select(events.c.id)
+            .join(lanes)
+            .where(events_matching(project_id, wanted))
+            .order_by(events.c.created_at, events.c.id)
+            .limit(limit)
+        )
+        async with self._engine.begin() as connection:
+            ids = (await connection.scalars(chosen)).all()
+            if not ids:
+                return Replayed((), ())
+            await _lock_lanes(connection, events.c.id.in_(ids))
+            # Now that nothing moves: those that still match.
+            ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
+            if wanted.graph_failed:
+                return _replayed(await self._requeue_graph(connection, ids))
+            return _replayed(await self._requeue(connection, ids, Edit()))
+
+    async def _requeue(
+        self, connection: AsyncConnection, ids: Sequence[UUID], edit: Edit
+    ) -> Sequence[Row[Any]]:
+        values = {
+            "event_ids": list(ids),
+            "instructions": orjson.dumps(edit.instructions).decode(),
+            "tokens": edit.tokens,
+            "grace": self._grace,
+        }
+        rows: Sequence[Row[Any]] = (await connection.execute(statement("replay"), values)).all()
+        await owe_again(connection, among(turn_vectors.c.event_id, ids))
+        return rows
+
+    async def _requeue_graph(
+        self, connection: AsyncConnection, ids: Sequence[UUID]
+    ) -> Sequence[Row[Any]]:
+        values = {"event_ids": list(ids), "grace": self._grace}
+        rows: Sequence[Row[Any]] = (
+            await connection.execute(statement("replay_graph"), values)
+        ).all()
+        return rows
+
+
+def _one(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
+    return and_(events.c.project_id == project_id, events.c.id == event_id)
+
+
+async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -> None:
+    """Lock the lanes of these events. Errors: NotFound where there is none."""
+    of_events = select(events.c.lane_id).where(where)
+    if not await lock_lanes(connection, lanes.c.id.in_(of_events)):
+        raise NotFound(NO_SUCH_EVENT)
+
+
+async def _say_instead(
+    connection: AsyncConnection, event: Row[Any], said: Sequence[Message]
+) -> None:
+    """Other messages for the event, said when the first of the old ones was."""
+    here = and_(messages.c.lane_id == event.lane_id, messages.c.seq == event.seq)
+    said_at = await connection.scalar(select(func.min(messages.c.said_at)).where(here))
+    await connection.execute(delete(messages).where(here))
+    rows = [
+        {
+            "lane_id": event.lane_id,
+            "seq": event.seq,
+            "ordinal": ordinal,
+            "role": message.role.value,
+            "name": message.name,
+            "content": message.content,
+            "omitted": omission_rows(message.omitted) or None,
+            "terms": terms.terms(message.content),
+            "said_at": said_at or func.now(),
+        }
+        for ordinal, message in enumerate(said)
+    ]
+    await connection.execute(insert(messages), rows)
+    await owe_anew(connection, event.id)
+
+
+def _no_failed_graph(event: Row[Any]) -> str:
+    graph = f"with a graph that {event.graph_status}" if event.graph_status else "without a graph"
+    return (
+        "Only SUCCEEDED events whose graph_status is FAILED have a graph to replay; "
+        f"this one is {event.status} {graph}."
+    )
+
+
+def _too_late(status: Status) -> str:
+    if status in (Status.PENDING, Status.RUNNING):
+        return "Too late to cancel: its memories are stored. Once it has ended it can be undone."
+    return f"Too late to cancel: the event has ended, {status}."
+
+
+def _replayed(rows: Sequence[Row[Any]]) -> Replayed:
+    return Replayed(
+        [row.id for row in rows],
+        [Wake(row.lane_id, row.fence, StageName.EXTRACT) for row in rows if row.woken],
+    )

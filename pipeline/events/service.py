@@ -1,0 +1,129 @@
+"""What people do with events they sent: cancel, replay, undo. Reads go straight to the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+import structlog
+
+from pipeline import telemetry
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.events import FailureCode, Status
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message
+from pipeline.domain.tenants import ProjectId
+from pipeline.events.cancel_and_replay import Edit, Replayed
+from pipeline.events.ports import EventStores
+from pipeline.events.undo import Undone
+from pipeline.ingest.accept import estimated_tokens
+from pipeline.ports import Dispatcher, Embedder
+from pipeline.vector_index.index import VectorIndex
+
+log = structlog.get_logger()
+
+# One call's share: its lanes are locked together, for some tens of milliseconds.
+MOST_REPLAYS = 1_000
+
+
+async def cancel(
+    project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
+) -> None:
+    """End an event that has had no effect yet; its lane goes on with what is behind it.
+
+    Errors: NotFound; Conflict where it is too late.
+    """
+    taken, wake = await ledger.recourse.cancel(project_id, event_id)
+    telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
+    log.info("event_cancelled", event_id=str(event_id), again=not taken)
+    _kick([wake] if wake else [], project_id, dispatcher)
+
+
+async def replay(
+    project_id: ProjectId,
+    event_id: UUID,
+    *,
+    messages: Sequence[Message] = (),
+    instructions: Mapping[str, str],
+    ledger: EventStores,
+    dispatcher: Dispatcher,
+) -> None:
+    """Try an event again that FAILED or was cancelled, with other messages or instructions.
+
+    Errors: NotFound; Conflict for an event that is neither.
+    """
+    edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
+    replayed = await ledger.recourse.replay(project_id, event_id, edit)
+    _tell(replayed, project_id, dispatcher)
+
+
+async def replay_graph(
+    project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
+) -> None:
+    """Relate again what an event stored, where that is all that failed.
+
+    Errors: NotFound; Conflict for an event whose graph has not failed.
+    """
+    replayed = await ledger.recourse.replay_graph(project_id, event_id)
+    _tell(replayed, project_id, dispatcher)
+
+
+async def replay_all(
+    project_id: ProjectId,
+    wanted: EventFilter,
+    *,
+    ledger: EventStores,
+    dispatcher: Dispatcher,
+) -> Sequence[UUID]:
+    """Replay the matching failed events of a project, oldest first; with `wanted.graph_failed`,
+    their graph alone.
+
+    Returns their ids, MOST_REPLAYS at most: call again as long as it returns that many.
+    """
+    replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
+    _tell(replayed, project_id, dispatcher)
+    return replayed.event_ids
+
+
+async def undo(
+    project_id: ProjectId,
+    event_id: UUID,
+    *,
+    force: bool,
+    ledger: EventStores,
+    embedder: Embedder,
+    index: VectorIndex,
+) -> Undone:
+    """Take back what an event did to memories and graph; the history keeps both.
+
+    Errors: NotFound; Conflict where it was undone before, has not ended, or, unless `force` skips
+    those, where a memory was changed since.
+    """
+    texts = await ledger.undo.texts(project_id, event_id)
+    vectors = await embedder.embed(texts) if texts else []
+    undone = await ledger.undo.undo(
+        project_id,
+        event_id,
+        force=force,
+        vectors=dict(zip(texts, vectors, strict=True)),
+        embedder=embedder.name,
+    )
+    log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
+    try:
+        await index.catch_up([*undone.gone, *undone.back])
+    except StoreUnavailable:
+        # The ledger has it and every read asks the ledger: the index may follow later.
+        log.warning("projection_owed", event_id=str(event_id))
+    return undone
+
+
+def _tell(replayed: Replayed, project_id: ProjectId, dispatcher: Dispatcher) -> None:
+    telemetry.events_replayed.inc(len(replayed.event_ids))
+    log.info("events_replayed", count=len(replayed.event_ids))
+    _kick(replayed.wakes, project_id, dispatcher)
+
+
+def _kick(wakes: Iterable[Wake], project_id: ProjectId, dispatcher: Dispatcher) -> None:
+    for wake in wakes:
+        dispatcher.kick(wake, project_id)

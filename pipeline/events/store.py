@@ -1,0 +1,401 @@
+"""Events as clients read them: status, stages, receipt, cost."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Row,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    null,
+    select,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.accounting.costs import Paid, nano_usd
+from pipeline.domain.errors import NotFound
+from pipeline.domain.events import FINAL, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import count_near
+from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
+from pipeline.ledger.statements import Direct
+from pipeline.ledger.tables import (
+    events,
+    failed_runs,
+    lanes,
+    messages,
+    receipts,
+    relations,
+    stage_runs,
+)
+from pipeline.ledger.tables.costs import event_costs
+from pipeline.ledger.where import among, events_matching, lanes_with
+
+NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
+
+# What a run of a stage cost, whether it came to something or not.
+RUN = (
+    *("batch_id", "stage", "ms", "model", "calls"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptLine:
+    outcome: Outcome
+    memory_id: UUID | None
+    text: str
+    previous_text: str | None
+    reason: str
+    message_ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """What one run of a stage cost. With a batch of several events the cost is shared by them.
+
+    `code` says why it came to nothing, where it did.
+    """
+
+    stage: str
+    ms: float
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    finished_at: datetime
+    code: str | None = None
+
+    @property
+    def paid(self) -> Paid:
+        cost = nano_usd(self.cost_usd)
+        return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """An event with all there is to say about it. `stage` and `waiting` are set while it runs."""
+
+    id: UUID
+    scope: Scope
+    event_type: str
+    status: Status
+    options: dict[str, Any]
+    failure_code: str | None
+    failure_detail: str | None
+    graph_status: str | None
+    note: str | None
+    created_at: datetime
+    started_at: datetime | None
+    completed_at: datetime | None
+    replays: int
+    replayed_at: datetime | None
+    undone_at: datetime | None
+    batch_id: UUID | None
+    batch_events: int
+    # The event's own share of all that was paid for it.
+    paid: Paid
+    stage: str | None
+    attempts: int
+    wait_code: str | None
+    wait_until: datetime | None
+    wait_cause: str | None
+    messages: Sequence[dict[str, Any]]
+    # Parts of the messages that were not kept, each with the number of its message.
+    omitted: Sequence[dict[str, Any]]
+    receipt: Sequence[ReceiptLine]
+    stages: Sequence[StageRun]
+    # On a page: texts were cut, or messages, receipt lines or options left out.
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`pending`: events that have not ended. `related`: whether there are current relations."""
+
+    pending: int
+    related: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an event is. `stage` is set while it runs, the last two while it waits."""
+
+    status: Status
+    stage: str | None = None
+    wait_code: str | None = None
+    wait_until: datetime | None = None
+    wait_cause: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in FINAL
+
+
+class Events:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
+
+    async def get(self, project_id: ProjectId, event_id: UUID) -> EventView:
+        """Errors: NotFound, also for another project's event."""
+        views = await self._views(
+            and_(events.c.project_id == project_id, events.c.id == event_id),
+            limit=1,
+            offset=0,
+            whole=True,
+        )
+        if not views:
+            raise NotFound(NO_SUCH_EVENT)
+        return views[0]
+
+    async def page(
+        self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
+    ) -> tuple[list[EventView], int]:
+        """Events newest first, as excerpts, and the number that match: see count_near."""
+        where = events_matching(project_id, wanted)
+        matching = select(events.c.id).join(lanes).where(where)
+        count = await count_near(self._engine, matching, limit=limit, offset=offset)
+        return await self._views(where, limit=limit, offset=offset, whole=False), count
+
+    async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
+        """Errors: NotFound, also for another project's event."""
+        query = select(events.c.status).where(
+            events.c.project_id == project_id, events.c.id == event_id
+        )
+        async with self._engine.connect() as connection:
+            found = await connection.scalar(query)
+        if found is None:
+            raise NotFound(NO_SUCH_EVENT)
+        return Status(found)
+
+    async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
+        """How far each of these events is, in one look."""
+        active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
+        waits = and_(active, lanes.c.state == "WAITING")
+        query = (
+            select(
+                events.c.id,
+                events.c.status,
+                case((active, lanes.c.stage)).label("stage"),
+                case((waits, lanes.c.wait_code)).label("wait_code"),
+                case((waits, lanes.c.due_at)).label("wait_until"),
+                case((waits, lanes.c.wait_cause)).label("wait_cause"),
+            )
+            .join(lanes)
+            .where(among(events.c.id, ids))
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return {
+            row.id: Progress(
+                Status(row.status), row.stage, row.wait_code, row.wait_until, row.wait_cause
+            )
+            for row in rows
+        }
+
+    async def standing(self, project_id: ProjectId, pinned: Mapping[str, str]) -> Standing:
+        """The state of the lanes with these ids."""
+        values = {"in_project": project_id, **pinned}
+        [row] = await self._direct.rows(_standing(*pinned), values)
+        return Standing(pending=row.pending, related=row.related)
+
+    async def _views(
+        self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
+    ) -> list[EventView]:
+        siblings = events.alias("siblings")
+        batch_events = (
+            select(func.count())
+            .where(siblings.c.batch_id == events.c.batch_id)
+            .scalar_subquery()
+            .label("batch_events")
+        )
+        options_bytes = func.octet_length(cast(events.c.options, Text))
+        light = options_bytes <= SHOWN_OPTIONS_BYTES
+        query: Select[Any] = (
+            select(
+                *(column for column in events.c if column.key != "options"),
+                (events.c.options if whole else case((light, events.c.options))).label("options"),
+                batch_events,
+                lanes.c.user_id,
+                lanes.c.agent_id,
+                lanes.c.app_id,
+                lanes.c.run_id,
+                lanes.c.batch_id.label("lane_batch_id"),
+                lanes.c.state.label("lane_state"),
+                lanes.c.stage,
+                lanes.c.attempts,
+                lanes.c.wait_code,
+                lanes.c.wait_cause,
+                lanes.c.due_at,
+                event_costs.c.calls.label("paid_calls"),
+                event_costs.c.prompt_tokens.label("paid_prompt_tokens"),
+                event_costs.c.completion_tokens.label("paid_completion_tokens"),
+                event_costs.c.cost_nano_usd,
+            )
+            .join(lanes)
+            .outerjoin(event_costs, event_costs.c.event_id == events.c.id)
+            .where(where)
+            .order_by(events.c.created_at.desc(), events.c.id)
+            .limit(limit)
+            .offset(offset)
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+            if not rows:
+                return []
+            ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
+            lines = (await connection.execute(_receipts_of(ids, whole=whole))).all()
+            runs = (await connection.execute(_runs_of(batches))).all()
+            said = (await connection.execute(_messages_of(ids, whole=whole))).all()
+        lines_of, said_of = _grouped(lines, "event_id"), _grouped(said, "event_id")
+        runs_of = _grouped(runs, "batch_id")
+        return [
+            _view(row, lines_of[row.id], runs_of[row.batch_id], said_of[row.id]) for row in rows
+        ]
+
+
+def _grouped(rows: Sequence[Row[Any]], name: str) -> dict[UUID, list[Row[Any]]]:
+    groups = defaultdict[UUID, list[Row[Any]]](list)
+    for row in rows:
+        groups[getattr(row, name)].append(row)
+    return groups
+
+
+def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
+    lines = select(receipts).where(among(receipts.c.event_id, ids))
+    if whole:
+        return lines.order_by(receipts.c.event_id, receipts.c.ordinal)
+    texts = ("text", "previous_text", "reason")
+    return first_rows(lines, of="event_id", order="ordinal", texts=texts)
+
+
+def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
+    this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
+    columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
+    said = (
+        select(events.c.id.label("event_id"), *columns)
+        .join(events, this)
+        .where(among(events.c.id, ids))
+    )
+    if whole:
+        return said.order_by(messages.c.ordinal)
+    return first_rows(said, of="event_id", order="ordinal", texts=("content",))
+
+
+def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
+    """The runs of these batches' stages, those that failed too, as they ended."""
+    done, failed = (
+        select(*(runs.c[name] for name in RUN), code).where(among(runs.c.batch_id, batches))
+        for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
+    )
+    return union_all(done, failed).order_by("finished_at")
+
+
+def _view(
+    row: Row[Any], lines: Sequence[Row[Any]], runs: Sequence[Row[Any]], said: Sequence[Row[Any]]
+) -> EventView:
+    active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
+    waiting = active and row.lane_state == "WAITING"
+    return EventView(
+        id=row.id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        event_type=row.event_type,
+        status=Status(row.status),
+        options=row.options or {},
+        failure_code=row.failure_code,
+        failure_detail=row.failure_detail,
+        graph_status=row.graph_status,
+        note=row.note,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        replays=row.replays,
+        replayed_at=row.replayed_at,
+        undone_at=row.undone_at,
+        batch_events=row.batch_events,
+        batch_id=row.batch_id,
+        paid=Paid(
+            row.paid_calls or 0,
+            row.paid_prompt_tokens or 0,
+            row.paid_completion_tokens or 0,
+            row.cost_nano_usd,
+        ),
+        stage=row.stage if active else None,
+        attempts=row.attempts if active else 0,
+        wait_code=row.wait_code if waiting else None,
+        wait_until=row.due_at if waiting else None,
+        wait_cause=row.wait_cause if waiting else None,
+        messages=[
+            {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
+            for m in said
+        ],
+        omitted=[{"message": m.ordinal} | left_out for m in said for left_out in m.omitted or ()],
+        receipt=[
+            ReceiptLine(
+                Outcome(line.outcome),
+                line.memory_id,
+                line.text,
+                line.previous_text,
+                line.reason,
+                line.message_ordinal,
+            )
+            for line in lines
+        ],
+        stages=[
+            StageRun(
+                run.stage,
+                run.ms,
+                run.model,
+                run.calls,
+                run.prompt_tokens,
+                run.completion_tokens,
+                run.cost_usd,
+                run.finished_at,
+                run.code,
+            )
+            for run in runs
+        ],
+        truncated=row.options is None
+        or any("truncated" in one._fields and one.truncated for one in (*lines, *said)),
+    )
+
+
+@cache
+def _standing(*pinned: str) -> Select[int, bool]:
+    related = (
+        exists()
+        .select_from(relations.join(lanes, lanes.c.id == relations.c.lane_id))
+        .where(lanes_with(pinned), relations.c.expired_at.is_(None))
+        .correlate(None)
+    )
+    return (
+        select(func.count().label("pending"), related.label("related"))
+        .select_from(lanes.join(events))
+        .where(
+            lanes_with(pinned),
+            lanes.c.state != "IDLE",
+            # By the lane's own index, and not through every event in flight.
+            events.c.seq > lanes.c.settled_seq,
+            *(events.c.status != ended for ended in FINAL),
+        )
+    )

@@ -1,0 +1,304 @@
+"""Undo of an event: what it added goes, what it changed or deleted returns, as new states.
+
+Nothing is destroyed by it: the history keeps what the event did and that it was taken back. An undo
+is worked out without a lock and written with a version for each memory, in a handful of statements:
+its lanes are locked for no longer than that, however many memories there are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import (
+    LargeBinary,
+    Row,
+    and_,
+    any_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import FINAL, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.rollback import Place, Step, way_back, with_free_texts
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.events.sql import statement
+from pipeline.events.store import NO_SUCH_EVENT
+from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.tables import (
+    cleared_lanes,
+    events,
+    lanes,
+    memories,
+    memory_history,
+    relations,
+    turn_vectors,
+)
+from pipeline.ledger.where import among
+from pipeline.memories.rows import as_memory, states_of
+from pipeline.memories.sql import statement as memory_statement
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
+from pipeline.turns.vectors import owe_again
+
+CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
+# How often an undo is worked out again where its memories change in between.
+TRIES = 3
+WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedding", "terms")]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """`gone` memories were added by the event, `back` ones had been changed or deleted by it;
+    `skipped` says of each memory left as it is why.
+    """
+
+    at: datetime
+    gone: Sequence[UUID]
+    back: Sequence[UUID]
+    skipped: Mapping[UUID, str]
+    relations_gone: int
+    relations_back: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an undo would do, worked out without a lock; each step says from which version."""
+
+    event: Row[Any]
+    steps: Sequence[Step]
+
+    @property
+    def free(self) -> list[Step]:
+        return [step for step in self.steps if step.obstacle is None]
+
+
+class Undo:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def texts(self, project_id: ProjectId, event_id: UUID) -> list[str]:
+        """The texts that an undo would bring back and that no stored vector belongs to."""
+        plan = await self._plan(project_id, event_id)
+        return [s.text for s in plan.steps if s.text is not None and s.text != s.memory.text]
+
+    async def undo(
+        self,
+        project_id: ProjectId,
+        event_id: UUID,
+        *,
+        force: bool,
+        vectors: Mapping[str, Vector],
+        embedder: str,
+    ) -> Undone:
+        """Take the event's effects back, all in one transaction.
+
+        `vectors`: one for each of `texts`. `force` leaves out what cannot be undone instead of
+        refusing it all. Errors: NotFound; Conflict, which names every memory in the way.
+        """
+        for _ in range(TRIES):
+            plan = await self._plan(project_id, event_id)
+            _refuse(plan.event, plan.steps, force=force)
+            states = _states(event_id, plan.free, vectors, embedder)
+            if undone := await self._carry_out(plan, states, force=force):
+                return undone
+        raise Conflict(CHANGED_MEANWHILE)
+
+    async def _plan(self, project_id: ProjectId, event_id: UUID) -> Plan:
+        mine = and_(events.c.project_id == project_id, events.c.id == event_id)
+        async with self._engine.begin() as connection:
+            event = (await connection.execute(select(events).where(mine))).one_or_none()
+            if event is None:
+                raise NotFound(NO_SUCH_EVENT)
+            return Plan(event, await _steps(connection, project_id, event_id))
+
+    async def _carry_out(
+        self, plan: Plan, states: Mapping[str, Any], *, force: bool
+    ) -> Undone | None:
+        """None where a memory or the event has changed since the plan."""
+        event_id, free = plan.event.id, plan.free
+        try:
+            async with self._engine.connect() as connection:
+                event = await _locked(connection, plan.event)
+                _refuse(event, plan.steps, force=force)
+                changed = (await connection.scalars(statement("undo_memories"), states)).all()
+                if len(changed) < len(free) or event.replays != plan.event.replays:
+                    return None
+                await connection.execute(memory_statement("announce"), {"memory_ids": changed})
+                gone, back = await _relations(connection, event_id)
+                at = await _mark(connection, event_id)
+                await owe_again(connection, turn_vectors.c.event_id == event_id)
+                await _show_turns(connection, event_id)
+                await connection.commit()
+        except IntegrityError:  # a person took one of the texts in between
+            return None
+        return Undone(
+            at=at,
+            gone=[step.memory.id for step in free if step.text is None],
+            back=[step.memory.id for step in free if step.text is not None],
+            skipped={step.memory.id: step.obstacle for step in plan.steps if step.obstacle},
+            relations_gone=gone,
+            relations_back=back,
+        )
+
+
+async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
+    """The event under the locks of its lane and of those it cleared: no stage writes there."""
+    cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
+    both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))
+    await lock_lanes(connection, both)
+    row: Row[Any] | None = (
+        await connection.execute(select(events).where(events.c.id == event.id))
+    ).one_or_none()
+    if row is None:
+        raise NotFound(NO_SUCH_EVENT)
+    return row
+
+
+async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
+    undone = update(events).where(events.c.id == event_id).values(undone_at=func.now())
+    at: datetime = (await connection.scalars(undone.returning(events.c.undone_at))).one()
+    return at
+
+
+def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
+    if event.undone_at is not None:
+        raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
+    if event.status not in FINAL:
+        raise Conflict(f"This event is still {event.status}: cancel it, or wait for its end.")
+    if event.status != Status.SUCCEEDED and not steps:
+        raise Conflict(f"There is nothing to undo: the event {event.status} without an effect.")
+    obstacles = [step.obstacle for step in steps if step.obstacle]
+    if obstacles and not force:
+        said = " ".join(obstacles)
+        raise Conflict(f'{said} Send {{"force": true}} to undo the rest.')
+
+
+async def _steps(connection: AsyncConnection, project_id: ProjectId, event_id: UUID) -> list[Step]:
+    """The ways back of all memories the event has touched."""
+    table = memory_history.c
+    touched = select(table.memory_id).where(
+        table.project_id == project_id, table.event_id == event_id
+    )
+    # What a replay put others in place of is out of the event's reach.
+    standing = and_(memories.c.id.in_(touched), memories.c.replaced_by.is_(None))
+    query = select(*WITHOUT_VECTOR).where(standing).order_by(memories.c.id)
+    current = (await connection.execute(query)).all()
+    states = await states_of(connection, [row.id for row in current])
+    ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
+    copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
+    steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
+    return with_free_texts(steps, await _holders(connection, steps))
+
+
+async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[Place, UUID]:
+    """Memories that hold the texts that are to come back, in the lanes they come back to."""
+    back = [step for step in steps if step.text is not None]
+    hashes = [text_hash(step.text) for step in back if step.text is not None]
+    query = select(memories.c.lane_id, memories.c.text_hash, memories.c.id).where(
+        among(memories.c.lane_id, {step.memory.lane_id for step in back}),
+        memories.c.text_hash == any_(literal(hashes, ARRAY(LargeBinary))),
+        memories.c.state == "ACTIVE",
+    )
+    return {(row.lane_id, row.text_hash): row.id for row in await connection.execute(query)}
+
+
+def _states(
+    event_id: UUID, steps: Sequence[Step], vectors: Mapping[str, Vector], embedder: str
+) -> dict[str, Any]:
+    """The parameters of undo_memories. Errors: Conflict where a vector is missing."""
+    rows = []
+    for step in steps:
+        new = step.text is not None and step.text != step.memory.text
+        if new and step.text not in vectors:
+            raise Conflict(CHANGED_MEANWHILE)
+        vector = vectors[step.text] if new and step.text is not None else None
+        rows.append(_state(step) | _new_text(step.text, vector))
+    return {
+        "states": orjson.dumps(rows, default=str).decode(),
+        "embedder": embedder,
+        "reason": f"Undone: event {event_id}.",
+        "undoes": event_id,
+    }
+
+
+def _state(step: Step) -> dict[str, Any]:
+    """A memory's columns after its step; where it is retired, all but its state stay."""
+    before, to = step.memory, step.to
+    visible = to is not None and to.text is not None
+    after = to if to is not None and visible else before
+    if visible:
+        outcome = Outcome.UPDATE if before.state == "ACTIVE" else Outcome.ADD
+    else:
+        outcome = Outcome.DELETE
+    return {
+        "id": before.id,
+        "version": before.version + 1,
+        "outcome": outcome,
+        "old_text": before.text if before.state == "ACTIVE" else None,
+        "state": "ACTIVE" if visible else "RETIRED",
+        "text": after.text,
+        # A copy of another memory's text has a hash of its own and keeps it.
+        "text_hash": None if step.is_same_copy else text_hash(after.text or "").hex(),
+        "metadata": after.metadata,
+        "expiration_date": after.expiration_date,
+        "event_id": after.event_id,
+        "message_ordinal": after.message_ordinal,
+        "valid_from": after.valid_from,
+    }
+
+
+def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
+    """What is derived from a text that changes."""
+    if text is None or vector is None:
+        return {}
+    return {
+        "terms": terms.terms(text),
+        "embedding": base64.b64encode(to_bytes(vector)).decode(),
+    }
+
+
+async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, int]:
+    """Expire what the event related, for good; bring back what it ended and nobody said again."""
+    mine = relations.c.event_id == event_id
+    await connection.execute(update(relations).where(mine).values(ended_by=None))
+    gone = await connection.execute(
+        update(relations)
+        .where(mine, relations.c.expired_at.is_(None))
+        .values(expired_at=func.now())
+    )
+    again = relations.alias("again")
+    same = [
+        again.c[name] == relations.c[name]
+        for name in ("lane_id", "source_id", "relation", "destination_id")
+    ]
+    said_again = exists().where(again.c.expired_at.is_(None), *same)
+    back = await connection.execute(
+        update(relations)
+        .where(relations.c.ended_by == event_id, ~said_again)
+        .values(valid_to=None, expired_at=None, ended_by=None)
+    )
+    return gone.rowcount, back.rowcount
+
+
+async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
+    """Let the turns be found again that the event hid, if it was a delete_all."""
+    values = {"event_id": event_id}
+    shown = (await connection.scalars(statement("show_turns"), values)).all()
+    if shown:
+        await owe_again(connection, among(turn_vectors.c.lane_id, shown))

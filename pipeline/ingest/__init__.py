@@ -1,0 +1,1 @@
+"""Ingest: accept an add, and run its stages."""

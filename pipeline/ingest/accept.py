@@ -1,0 +1,54 @@
+"""Accept: keep an add durably and return its event id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from pipeline import telemetry
+from pipeline.domain.errors import (
+    Conflict,
+    ProjectGone,
+)
+from pipeline.domain.events import AddOptions
+from pipeline.domain.messages import Message
+from pipeline.domain.scope import Scope
+from pipeline.ingest.ports import IngestStores
+from pipeline.lanes.store import Add
+from pipeline.ports import Dispatcher
+
+# Enough for an estimate; the models' own count is in the receipt.
+CHARACTERS_PER_TOKEN = 4
+
+
+async def accept(
+    scope: Scope,
+    messages: Sequence[Message],
+    options: AddOptions,
+    *,
+    said_at: datetime | None,
+    ledger: IngestStores,
+    dispatcher: Dispatcher,
+    key: str | None = None,
+) -> UUID:
+    """Keep an add durably and return its event id. The hint to the workers comes after: losing it
+    costs time, never the event.
+
+    An add sent again under its idempotency `key` gives the first one's id and adds nothing.
+    Errors: Conflict where the key was used for another add; ProjectGone; Overloaded.
+    """
+    add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
+    accepted = await ledger.inbox.accept(add)
+    if not accepted.known:
+        raise ProjectGone("This API key is not valid: its project is deleted.")
+    if not accepted.same:
+        raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
+    telemetry.events_accepted.inc(int(accepted.fresh))
+    if accepted.wake is not None:
+        dispatcher.kick(accepted.wake, scope.project_id)
+    return accepted.event_id
+
+
+def estimated_tokens(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) for message in messages) // CHARACTERS_PER_TOKEN + 1

@@ -1,0 +1,22 @@
+"""Retry: how long a stage waits until the next try."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+# Waits double from the first to the longest, ±20 %, so that lanes do not come back as one wave.
+FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
+
+
+def wait_s(
+    waits: int,
+    retry_after_s: float | None,
+    *,
+    jitter: Callable[[float, float], float] = random.uniform,
+) -> float:
+    """Seconds until the next try: what the other side asked for, else doubling; jittered."""
+    base: float = min(FIRST_WAIT_S * 2 ** min(waits, 16), LONGEST_WAIT_S)
+    if retry_after_s is not None:
+        return retry_after_s * jitter(1, 1 + JITTER)
+    return base * jitter(1 - JITTER, 1 + JITTER)

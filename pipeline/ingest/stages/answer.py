@@ -1,0 +1,33 @@
+"""answer: a question about the memories -> an object of the shape asked for.
+
+It stands in its lane like an add, so that it knows all that was said there before; it adds nothing.
+"""
+
+from __future__ import annotations
+
+from pipeline.domain.events import Question
+from pipeline.domain.filters import parse, require_scope
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Extracted, dump
+from pipeline.ingest.stages import Finished
+from pipeline.memories.store import Memories
+from pipeline.ports import MemoryModel
+
+# Maximum number of memories passed to one model call.
+MOST = 500
+
+
+async def answer(
+    batch: Batch, question: Question, *, model: MemoryModel, memories: Memories
+) -> Finished:
+    tree = require_scope(parse(question.filters))
+    newest, count = await memories.page(
+        batch.scope.project_id, tree, expired=False, limit=MOST, offset=0
+    )
+    distilled = await model.distil(question, [memory.text for memory in reversed(newest)])
+    extracted = Extracted((), _note(len(newest), count), dict(distilled.value))
+    return Finished(dump(extracted), next_stage=None, usage=distilled.usage)
+
+
+def _note(read: int, count: int) -> str:
+    return f"Answered from {'the newest ' if read < count else ''}{read} of {count} memories."

@@ -1,0 +1,114 @@
+"""apply: decisions -> what becomes of memories, their history and the receipts.
+
+One commit writes it all, with the lane's next stage. The vector index follows: it is a projection,
+and what it still owes is read from the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from pipeline.domain.errors import Outdated
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Decision, Fact
+from pipeline.domain.lanes import Batch
+from pipeline.domain.memories import Memory
+from pipeline.domain.reconcile import Shelf, Write, beside, carry_out
+from pipeline.domain.stage_outputs import (
+    Applied,
+    Consolidated,
+    Extracted,
+    Retrieved,
+    dump,
+    read,
+    read_if_any,
+)
+from pipeline.domain.vectors import Vector, unpack
+from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.consolidate import foregone, in_order, new_memory_id
+from pipeline.lanes.effects import MemoryEffects
+from pipeline.memories.store import Memories
+from pipeline.ports import Embedder
+from pipeline.text.equality import text_hash
+
+# After so many rounds with the model the facts are added beside what a person goes on changing.
+MOST_RECONSIDERED = 3
+
+
+async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool) -> Finished:
+    writes = await _writes(batch, embedder)
+    stored = await memories.touchable(batch.scope, writes)
+    if outdated := _outdated(batch, writes, stored):
+        if batch.reconsidered < MOST_RECONSIDERED:
+            raise Outdated
+        writes = [beside(write) if write.target in outdated else write for write in writes]
+    changes = carry_out(writes, Shelf.of(batch.scope, stored))
+    effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
+    applied = Applied(
+        changed=tuple(c.write.fact for c in changes if c.after is not None),
+        memories=tuple(c.after.id for c in changes if c.after is not None),
+    )
+    relates = graph and batch.options.infer and applied.changed
+    return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
+
+
+def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -> set[UUID]:
+    """Memories that have another text now than the one decided about: a person has changed it."""
+    retrieved = read(batch, Retrieved)
+    shown = {one.memory_id: one.text for one in retrieved.neighbours}
+    known = dict(zip(retrieved.known, read(batch, Extracted).facts, strict=True))
+    targets = {write.target for write in writes}
+
+    def same(memory: Memory) -> bool:
+        if memory.id in shown:
+            return memory.text == shown[memory.id]
+        # Known by the text of a fact, and by nothing else where the add is verbatim.
+        return memory.id in known and text_hash(memory.text) == text_hash(known[memory.id].text)
+
+    return {memory.id for memory in stored if memory.id in targets and not same(memory)}
+
+
+async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
+    facts = read(batch, Extracted).facts
+    retrieved = read(batch, Retrieved)
+    consolidated = read_if_any(batch, Consolidated)
+    decisions = (
+        consolidated.decisions if consolidated else in_order(foregone(batch, facts, retrieved))
+    )
+    reworded = await _reworded(facts, decisions, embedder)
+    return [
+        _write(batch, facts[d.fact], d, unpack(retrieved.vectors[d.fact]), reworded.get(d.fact))
+        for d in decisions
+    ]
+
+
+async def _reworded(
+    facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
+) -> Mapping[int, Vector]:
+    """Vectors of the texts a model worded anew, by fact; all others have one since retrieve."""
+    texts = {d.fact: d.text for d in decisions if d.text and d.text != facts[d.fact].text}
+    vectors = await embedder.embed(list(texts.values())) if texts else []
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _write(
+    batch: Batch, fact: Fact, decision: Decision, said: Vector, reworded: Vector | None
+) -> Write:
+    event = batch.events[fact.source.event]
+    return Write(
+        fact=decision.fact,
+        outcome=decision.outcome,
+        text=decision.text or fact.text,
+        fact_text=fact.text,
+        reason=decision.reason,
+        target=decision.memory_id,
+        new_id=new_memory_id(batch, fact, decision.fact),
+        vector=said if reworded is None else reworded,
+        fact_vector=said,
+        event=event,
+        message_ordinal=fact.source.message,
+        attributed_to=fact.attributed_to,
+        said_at=event.messages[fact.source.message].said_at,
+        categories=fact.categories,
+    )

@@ -1,0 +1,41 @@
+"""extract: messages -> facts. The first question to the model, or verbatim where infer is off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Fact
+from pipeline.domain.lanes import Batch
+from pipeline.domain.messages import Role
+from pipeline.domain.stage_outputs import Extracted, dump
+from pipeline.ingest.stages import Finished
+from pipeline.ports import ExtractionRequest, MemoryModel
+
+NOTHING_SAID = "No message to store: only system messages or empty text."
+NOTHING_FOUND = (
+    "The messages hold nothing worth remembering: questions, small talk or known context."
+)
+
+
+async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
+    if not batch.options.infer:
+        return _finished(verbatim(batch), NOTHING_SAID)
+    answer = await model.extract(
+        ExtractionRequest(batch.messages, batch.context, batch.options.instructions)
+    )
+    return replace(_finished(answer.value, answer.note or NOTHING_FOUND), usage=answer.usage)
+
+
+def verbatim(batch: Batch) -> tuple[Fact, ...]:
+    """Every message that is not the system's, as it was said."""
+    return tuple(
+        Fact(said.message.content.strip(), said.source, said.message.role)
+        for said in batch.messages
+        if said.message.role is not Role.SYSTEM and said.message.content.strip()
+    )
+
+
+def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
+    """`why_none` is kept beside facts, too: other events of the batch may have none."""
+    return Finished(dump(Extracted(facts, why_none)), StageName.RETRIEVE if facts else None)

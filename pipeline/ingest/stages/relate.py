@@ -1,0 +1,87 @@
+"""relate: what changed -> entities and relations. The third question to the model.
+
+The memories are stored by now, so a graph that fails for good does not fail the event: it is told
+in `graph_status`, and can be related again alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from pipeline.domain.errors import PermanentError
+from pipeline.domain.facts import Fact
+from pipeline.domain.graph import GraphChanges, StoredRelation, name_key
+from pipeline.domain.lanes import Batch
+from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
+from pipeline.graph.store import Graph
+from pipeline.ingest.stages import Finished
+from pipeline.lanes.effects import GraphEffects
+from pipeline.memories.store import Memories
+from pipeline.ports import MemoryModel
+
+# Longer ones are no names, and an index holds no more than 2,700 bytes.
+LONGEST_NAME = 300
+
+
+async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
+    changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
+    if not changed:
+        return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
+    texts = [fact.text for fact in changed]
+    until = max(message.said_at for message in batch.messages) if batch.replayed else None
+    current = await graph.mentioned_in(batch.scope, texts, until=until)
+    try:
+        answer = await model.relate(texts, current)
+    except PermanentError as error:
+        failed = Related("FAILED", GraphChanges(), f"{error.code}: {error}")
+        return Finished(dump(failed), None, error.usage)
+    changes = _without_repeats(_of_names(answer.value), current)
+    return Finished(
+        dump(Related("SUCCEEDED", changes)),
+        None,
+        answer.usage,
+        GraphEffects(batch, changed, of, changes),
+    )
+
+
+def _changed(batch: Batch) -> tuple[list[Fact], Sequence[UUID]]:
+    """The facts that changed memories, and the memory of each."""
+    facts, applied = read(batch, Extracted).facts, read(batch, Applied)
+    return [facts[place] for place in applied.changed], applied.memories
+
+
+async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Sequence[UUID]]:
+    """Of what the batch changed, the facts that nothing has changed since: no later event, no
+    person and no undo. The graph must not learn late what the scope has got over.
+    """
+    changed, of = _changed(batch)
+    left = await memories.last_changed_by(batch.scope, of, [event.id for event in batch.events])
+    pairs = [pair for pair in zip(changed, of, strict=False) if pair[1] in left]
+    return [fact for fact, _ in pairs], [memory_id for _, memory_id in pairs]
+
+
+def _of_names(changes: GraphChanges) -> GraphChanges:
+    """Without relations whose ends or words are longer than any name is."""
+    short = tuple(
+        relation
+        for relation in changes.relations
+        if max(map(len, (relation.source.name, relation.relation, relation.destination.name)))
+        <= LONGEST_NAME
+    )
+    return replace(changes, relations=short)
+
+
+def _without_repeats(changes: GraphChanges, current: Sequence[StoredRelation]) -> GraphChanges:
+    """A relation that is ended and stated in one breath goes on."""
+    stated = {
+        (name_key(new.source.name), new.relation, name_key(new.destination.name))
+        for new in changes.relations
+    }
+    going_on = {
+        old.relation_id
+        for old in current
+        if (name_key(old.source), old.relation, name_key(old.destination)) in stated
+    }
+    return replace(changes, ended=tuple(key for key in changes.ended if key not in going_on))

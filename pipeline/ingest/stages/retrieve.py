@@ -1,0 +1,84 @@
+"""retrieve: facts -> vectors and the stored memories they might repeat, refine or contradict.
+
+A decision rests on what is found here, so a scope that is not too large is compared whole, straight
+from the ledger: an index may miss one, be behind or be out of reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from pipeline.domain.events import StageName
+from pipeline.domain.facts import Fact, Neighbour
+from pipeline.domain.lanes import Batch
+from pipeline.domain.scope import Scope
+from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
+from pipeline.domain.vectors import Vector, pack
+from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.consolidate import foregone
+from pipeline.memories.store import Memories
+from pipeline.ports import Embedder
+from pipeline.text.equality import text_hash
+from pipeline.text.speakers import unsigned
+from pipeline.vector_index.index import VectorIndex, compared, nearest_of
+
+# Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.
+MOST_EXACT = 300
+
+
+async def retrieve(
+    batch: Batch, *, embedder: Embedder, index: VectorIndex, memories: Memories, limit: int
+) -> Finished:
+    """`limit`: how many similar memories each fact is compared with."""
+    facts = read(batch, Extracted).facts
+    texts = [fact.text for fact in facts]
+    vectors = await embedder.embed([_said(batch, fact) for fact in facts])
+    around = await memories.around(batch.scope, texts)
+    neighbours: tuple[Neighbour, ...] = ()
+    if batch.options.infer and not around.empty:
+        hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
+        neighbours = await _current(batch, around.known, hits, memories)
+    retrieved = Retrieved(
+        vectors=tuple(pack(vector) for vector in vectors),
+        known=tuple(around.known.get(text_hash(text)) for text in texts),
+        neighbours=neighbours,
+    )
+    settled = len(foregone(batch, facts, retrieved)) == len(facts)
+    return Finished(dump(retrieved), StageName.APPLY if settled else StageName.CONSOLIDATE)
+
+
+def _said(batch: Batch, fact: Fact) -> str:
+    said = batch.events[fact.source.event].messages[fact.source.message]
+    return unsigned(fact.text, said.message.name)
+
+
+async def _nearest(
+    scope: Scope,
+    vectors: Sequence[Vector],
+    embedder: Embedder,
+    index: VectorIndex,
+    memories: Memories,
+    *,
+    limit: int,
+) -> Mapping[UUID, float]:
+    held = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    if len(held) > MOST_EXACT:
+        return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(held))
+    return nearest_of(compared(held, vectors), each=limit)
+
+
+async def _current(
+    batch: Batch,
+    known: Mapping[bytes, UUID],
+    hits: Mapping[UUID, float],
+    memories: Memories,
+) -> tuple[Neighbour, ...]:
+    """The hits the ledger still holds, nearest first: a stale vector is never believed."""
+    similarity = dict(hits) | dict.fromkeys(known.values(), 1.0)
+    stored = await memories.active(batch.scope.project_id, list(similarity))
+    return tuple(
+        Neighbour(memory.id, memory.text, similarity[memory.id])
+        for memory in sorted(stored, key=lambda m: (-similarity[m.id], m.created_at, m.id))
+        if memory.lane_id == batch.scope.lane_id
+    )

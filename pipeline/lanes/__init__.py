@@ -1,0 +1,1 @@
+"""Lanes: the state machine that moves a scope's events through the stages."""

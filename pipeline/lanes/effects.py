@@ -1,0 +1,182 @@
+"""What a stage changes besides its output: worked out by the stage, written by its finish.
+
+A stage only reads. Its effects, its output and the lane's next stage are one commit, so it happens
+once or not at all, and no transaction is ever open while a worker thinks.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+from uuid import UUID, uuid5
+
+import orjson
+from sqlalchemy import TextClause
+
+from pipeline.domain.events import Event
+from pipeline.domain.facts import Fact
+from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
+from pipeline.domain.lanes import Batch
+from pipeline.domain.reconcile import Change
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.lanes.sql import statement
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
+
+
+class Effects(Protocol):
+    """`query` finishes the stage, `values` are its own parameters; `touched` memories' vectors are
+    to follow.
+    """
+
+    query: ClassVar[TextClause]
+
+    @property
+    def touched(self) -> Sequence[UUID]: ...
+
+    def values(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEffects:
+    """`seen`: the versions of the memories the changes were worked out from."""
+
+    query: ClassVar[TextClause] = statement("finish_apply")
+
+    changes: Sequence[Change]
+    seen: Mapping[UUID, int]
+    embedder: str
+
+    @property
+    def touched(self) -> Sequence[UUID]:
+        return tuple(dict.fromkeys(c.after.id for c in self.changes if c.after is not None))
+
+    def values(self) -> dict[str, Any]:
+        last = {c.after.id: c for c in self.changes if c.after is not None}
+        vectors = {c.after.id: c.vector for c in self.changes if c.after and c.vector is not None}
+        return {
+            "seen_ids": list(self.seen),
+            "seen_versions": list(self.seen.values()),
+            "embedder": self.embedder,
+            "memories": _json(
+                [_state(change, vectors.get(memory_id)) for memory_id, change in last.items()]
+            ),
+            "history": _json([_entry(change) for change in self.changes if change.after]),
+            "receipt": _json([_line(place, c) for place, c in enumerate(self.changes)]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEffects:
+    """`facts` are those the changes count from; `memories` what each of them changed."""
+
+    query: ClassVar[TextClause] = statement("finish_relate")
+    touched: ClassVar[Sequence[UUID]] = ()
+
+    batch: Batch
+    facts: Sequence[Fact]
+    memories: Sequence[UUID]
+    changes: GraphChanges
+
+    def values(self) -> dict[str, Any]:
+        scope, placed = self.batch.scope, self.changes.relations
+        ends = {
+            entity_id(scope, end): end
+            for relation in placed
+            for end in (relation.source, relation.destination)
+        }
+        return {
+            "said_at": max(message.said_at for message in self.batch.messages),
+            "last_event_id": self.batch.events[-1].id,
+            "event_ids": [event.id for event in self.batch.events],
+            "memory_ids": list(self.memories),
+            "ended": list(self.changes.ended),
+            "entities": _json([_node(key, entity) for key, entity in ends.items()]),
+            "relations": _json([self._edge(relation) for relation in placed]),
+        }
+
+    def _edge(self, relation: Relation) -> dict[str, Any]:
+        fact = self.facts[relation.fact]
+        event: Event = self.batch.events[fact.source.event]
+        ends = [entity_id(self.batch.scope, end) for end in (relation.source, relation.destination)]
+        return {
+            "id": uuid5(event.id, f"relation:{event.seq}:{ends[0]}:{relation.relation}:{ends[1]}"),
+            "source_id": ends[0],
+            "relation": relation.relation,
+            "destination_id": ends[1],
+            "event_id": event.id,
+            "memory_id": self.memories[relation.fact] if self.memories else None,
+            "valid_from": event.messages[fact.source.message].said_at,
+        }
+
+
+def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
+    """The memory as it stands after the batch; without a vector its text did not change."""
+    memory = change.after
+    assert memory is not None
+    return {
+        "id": memory.id,
+        "text": memory.text,
+        "text_hash": text_hash(memory.text).hex(),
+        "terms": terms.terms(memory.text),
+        "metadata": memory.metadata,
+        "attributed_to": memory.attributed_to,
+        "state": memory.state,
+        "immutable": memory.immutable,
+        "expiration_date": memory.expiration_date,
+        "version": memory.version,
+        "event_id": memory.event_id,
+        "message_ordinal": memory.message_ordinal,
+        "valid_from": memory.valid_from,
+        "categories": memory.categories,
+        "embedding": None if vector is None else base64.b64encode(to_bytes(vector)).decode(),
+    }
+
+
+def _entry(change: Change) -> dict[str, Any]:
+    """A state of a memory, for its history."""
+    after = change.after
+    assert after is not None
+    return {
+        "memory_id": after.id,
+        "version": after.version,
+        "outcome": change.outcome,
+        "old_text": change.before.text if change.before else None,
+        "new_text": after.text if after.state == "ACTIVE" else None,
+        "metadata": after.metadata,
+        "expiration_date": after.expiration_date,
+        "reason": change.reason,
+        "event_id": after.event_id,
+        "message_ordinal": after.message_ordinal if after.event_id else None,
+        "valid_from": after.valid_from,
+    }
+
+
+def _line(place: int, change: Change) -> dict[str, Any]:
+    """A fact's line in the receipt of the event it was said in."""
+    return {
+        "place": place,
+        "event_id": change.write.event.id,
+        "outcome": change.outcome,
+        "memory_id": change.memory_id,
+        "text": change.text,
+        "previous_text": change.before.text if change.before else None,
+        "reason": change.reason,
+        "message_ordinal": change.write.message_ordinal,
+    }
+
+
+def _node(key: UUID, entity: Entity) -> dict[str, Any]:
+    return {
+        "id": key,
+        "name": entity.name,
+        "name_key": name_key(entity.name),
+        "kind": entity.kind,
+    }
+
+
+def _json(rows: Sequence[dict[str, Any]]) -> str:
+    # The driver's UUIDs are a class of their own.
+    return orjson.dumps(rows, default=str).decode()

@@ -1,0 +1,206 @@
+"""Adds that arrive while a commit is under way share the next one.
+
+Nobody waits for company: an add that comes alone is written alone, at once. Under load one commit
+carries many, so its cost is shared and callers of one lane do not queue for its row one by one.
+
+A lane is in one unfinished group at most: its later adds wait behind it, so they keep their order.
+Where a long operation holds a lane's row, the group gives up after the lock timeout of its
+connections; the adds of the locked lane are then tried beside the writers, those of all others go
+on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy.exc import DBAPIError
+
+from pipeline.domain.errors import Overloaded
+from pipeline.lanes.store import Accepted, Add, Lanes
+from pipeline.ledger.engine import is_locked
+from pipeline.ledger.failures import LEDGER_FAILURES
+
+# A second writer prepares its group while the first one's commit is on its way to the disk.
+WRITERS = 2
+LARGEST_GROUP = 64
+# Beyond these, a queue only makes clients repeat what is in it already.
+MOST_WAITING = 2_000
+# Tries of locked lanes at once; the pause before the next try of one, and how long its adds wait.
+LOCKED_AT_ONCE = 2
+LOCKED_PAUSE_S, LOCKED_FOR_S = 0.25, 10.0
+
+
+@dataclass(slots=True)
+class Waiting:
+    add: Add
+    since: float
+    kept: asyncio.Future[Accepted]
+
+    @property
+    def lane_id(self) -> UUID:
+        return self.add.scope.lane_id
+
+
+@dataclass(slots=True)
+class GroupCommit:
+    lanes: Lanes
+    most_waiting: int = MOST_WAITING
+    locked_for_s: float = LOCKED_FOR_S
+    _count: int = 0
+    _queue: deque[Waiting] = field(default_factory=deque)
+    # What came since for each lane that is in an unfinished group, in order.
+    _behind: dict[UUID, deque[Waiting]] = field(default_factory=dict)
+    _writers: set[asyncio.Task[None]] = field(default_factory=set)
+    _retries: set[asyncio.Task[None]] = field(default_factory=set)
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOCKED_AT_ONCE))
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds since the oldest add arrived that is still waiting for a writer."""
+        oldest = min((waiting.since for waiting in self._queue), default=None)
+        return 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
+
+    async def accept(self, add: Add) -> Accepted:
+        """As Lanes.accept, for one add: returns after the commit that holds it, or raises.
+
+        Errors: Overloaded where too many wait already, or the lane stays locked.
+        """
+        if self._count >= self.most_waiting:
+            raise Overloaded("Too many adds wait to be written.", retry_after_s=1, everybody=True)
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(add, loop.time(), loop.create_future())
+        self._queue.append(waiting)
+        self._write_on()
+        self._count += 1
+        try:
+            return await waiting.kept
+        finally:
+            self._count -= 1
+
+    def _write_on(self) -> None:
+        if self._queue and len(self._writers) < WRITERS:
+            writer = asyncio.create_task(self._write())
+            self._writers.add(writer)
+            writer.add_done_callback(self._writers.discard)
+
+    async def _write(self) -> None:
+        while group := self._next_group():
+            await self._commit(group)
+
+    def _next_group(self) -> list[Waiting]:
+        """The oldest adds of lanes that are in no unfinished group."""
+        group: list[Waiting] = []
+        own: set[UUID] = set()
+        while self._queue and len(group) < LARGEST_GROUP:
+            waiting = self._queue.popleft()
+            if waiting.kept.done():  # its caller went away
+                continue
+            lane_id = waiting.lane_id
+            if lane_id in self._behind and lane_id not in own:
+                self._behind[lane_id].append(waiting)
+                continue
+            own.add(lane_id)
+            self._behind.setdefault(lane_id, deque())
+            group.append(waiting)
+        return group
+
+    def _finish(self, lane_ids: Iterable[UUID]) -> None:
+        """Let in what came behind these lanes, before all that came to others since."""
+        for lane_id in set(lane_ids):
+            self._queue.extendleft(reversed(self._behind.pop(lane_id)))
+        self._write_on()
+
+    async def _commit(self, group: Sequence[Waiting]) -> None:
+        """Write a group. Whatever happens, no caller is left waiting and no lane is left behind."""
+        result = await self._write_all(group)
+        if is_locked(result) and len(group) > 1:
+            group = await self._set_locked_aside(group)
+            result = await self._write_all(group)
+        if is_locked(result):
+            for lane_id in dict.fromkeys(waiting.lane_id for waiting in group):
+                self._retry([waiting for waiting in group if waiting.lane_id == lane_id])
+            return
+        _fail(group, result)
+        self._finish(waiting.lane_id for waiting in group)
+
+    async def _write_all(self, group: Sequence[Waiting]) -> BaseException | None:
+        """Write a group, or each of it alone where one is refused; or return why not."""
+        result = await self._try(group)
+        if len(group) > 1 and _one_is_at_fault(result):
+            for waiting in group:  # the others must not pay for it
+                _fail([waiting], await self._try([waiting]))
+            return None
+        return result
+
+    async def _try(self, group: Sequence[Waiting]) -> BaseException | None:
+        """Write a group and answer its callers; or return why it was not written."""
+        if not group:
+            return None
+        adds = [waiting.add for waiting in group]
+        [accepted] = await asyncio.gather(self.lanes.accept(adds), return_exceptions=True)
+        if isinstance(accepted, BaseException):
+            return accepted
+        for waiting, one in zip(group, accepted, strict=True):
+            if not waiting.kept.done():  # its caller went away; the add is kept all the same
+                waiting.kept.set_result(one)
+        return None
+
+    async def _set_locked_aside(self, group: Sequence[Waiting]) -> list[Waiting]:
+        """Try the adds of locked lanes beside the writers; the others are returned."""
+        try:
+            locked = await self.lanes.locked({waiting.lane_id for waiting in group})
+        except LEDGER_FAILURES:  # then all are tried again, and meet the same
+            locked = set()
+        for lane_id in locked:
+            self._retry([waiting for waiting in group if waiting.lane_id == lane_id])
+        return [waiting for waiting in group if waiting.lane_id not in locked]
+
+    def _retry(self, adds: Sequence[Waiting]) -> None:
+        retry = asyncio.create_task(self._until_unlocked(adds))
+        self._retries.add(retry)
+        retry.add_done_callback(self._retries.discard)
+
+    async def _until_unlocked(self, adds: Sequence[Waiting]) -> None:
+        """Write the adds of one lane, and what comes behind them, once its row is free."""
+        lane_id, now = adds[0].lane_id, asyncio.get_running_loop().time
+        behind, group = self._behind[lane_id], list(adds)
+        while group:
+            await asyncio.sleep(LOCKED_PAUSE_S)
+            while behind and len(group) < LARGEST_GROUP:
+                group.append(behind.popleft())
+            group = [waiting for waiting in group if not waiting.kept.done()]
+            async with self._slots:
+                result = await self._write_all(group)
+            if not is_locked(result):
+                _fail(group, result)
+                break
+            latest = now() - self.locked_for_s
+            _fail([waiting for waiting in group if waiting.since <= latest], _still_locked())
+            group = [waiting for waiting in group if waiting.since > latest]
+        self._finish([lane_id])
+
+
+def _still_locked() -> Overloaded:
+    return Overloaded(
+        "An undo, an erasure or a replay is at work on this user, agent, app and run.",
+        retry_after_s=5,
+        everybody=True,
+    )
+
+
+def _fail(group: Iterable[Waiting], error: BaseException | None) -> None:
+    if error is None:
+        return
+    for waiting in group:
+        if not waiting.kept.done():
+            waiting.kept.set_exception(error)
+
+
+def _one_is_at_fault(error: BaseException | None) -> bool:
+    """The database refused what it was given; it did not go away, and no lock was in the way."""
+    refused = isinstance(error, DBAPIError) and not error.connection_invalidated
+    return refused and not is_locked(error)

@@ -1,0 +1,96 @@
+"""How much waits, in one look at the lanes that are not idle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import and_, exists, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.accounting.balance import WAITING_SINCE
+from pipeline.domain.backpressure import Load
+from pipeline.ledger.tables import events, lanes, shadows
+
+# Long enough to even out batches, short enough to follow a change.
+MEASURED_OVER_S = 10
+
+# The lanes of a replay count as its project's.
+OWNED = lanes.outerjoin(shadows, shadows.c.id == lanes.c.project_id)
+OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
+
+
+class LoadView:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def lanes(self) -> Mapping[UUID, int]:
+        """How many lanes of each project are not idle, those of its replays included. A replay has
+        the number of its project.
+        """
+        busy = func.sum(func.count()).over(partition_by=OWNER)
+        query = (
+            select(lanes.c.project_id, busy)
+            .select_from(OWNED)
+            .where(lanes.c.state != "IDLE")
+            .group_by(lanes.c.project_id, OWNER)
+        )
+        async with self._engine.connect() as connection:
+            return {row[0]: int(row[1]) for row in await connection.execute(query)}
+
+    async def look(self, *, scope_events: int) -> Load:
+        """The load now; `deep` holds the lanes with at least so many events."""
+        depth = lanes.c.accepted_seq - lanes.c.settled_seq
+        # The events of replays have a limit of their own: they refuse no add.
+        in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
+        busy = and_(lanes.c.state != "IDLE", ~in_shadow)
+        waiting = func.sum(depth)
+        ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
+        by_project = (
+            select(lanes.c.project_id, waiting, ready).where(busy).group_by(lanes.c.project_id)
+        )
+        working = (
+            select(OWNER, func.count())
+            .select_from(OWNED)
+            .where(lanes.c.state != "IDLE")
+            .group_by(OWNER)
+        )
+        deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
+        since = func.now() - timedelta(seconds=MEASURED_OVER_S)
+        ended = select(func.count()).where(
+            events.c.completed_at > since, events.c.status != "CANCELLED"
+        )
+        # From the lanes: what is parked is not looked at event by event.
+        waits = exists().where(
+            events.c.lane_id == lanes.c.id,
+            events.c.seq > lanes.c.settled_seq,
+            events.c.status == "PENDING",
+            since >= WAITING_SINCE,
+        )
+        overdue = select(exists().where(busy, lanes.c.state != "WAITING", waits))
+        # The head of each lane: one row of its index.
+        oldest = (
+            select(func.extract("epoch", func.now() - func.min(WAITING_SINCE)))
+            .select_from(lanes.join(events, events.c.lane_id == lanes.c.id))
+            .where(
+                busy,
+                lanes.c.state != "WAITING",
+                events.c.seq == lanes.c.settled_seq + 1,
+                events.c.completed_at.is_(None),
+            )
+        )
+        async with self._engine.connect() as connection:
+            projects = (await connection.execute(by_project)).all()
+            drained = await connection.scalar(ended) or 0
+            backlogged = await connection.scalar(overdue) or False
+            stalled = backlogged and not drained
+            return Load(
+                projects={row[0]: int(row[1]) for row in projects},
+                deep={row[0]: row[1] for row in await connection.execute(deep)},
+                lanes={row[0]: row[1] for row in await connection.execute(working)},
+                ready=sum(int(row[2]) for row in projects),
+                drained_per_s=drained / MEASURED_OVER_S,
+                backlogged=backlogged,
+                oldest_s=float(await connection.scalar(oldest) or 0) if stalled else 0.0,
+            )

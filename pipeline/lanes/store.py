@@ -1,0 +1,488 @@
+"""The lane state machine: the only code that moves a lane, each move one fenced statement.
+
+    IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish──► QUEUED … ──settle──► QUEUED | IDLE
+                       ▲                  │ ├──wait──► WAITING ──┐
+                       │                  │ ├──split─────────────┤
+                       │                  │ └──hand_back─────────┤
+                       └──sweep (due)─────┴──────────────────────┘
+
+Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
+younger activation holds the lane: a zombie can neither write nor hand on.
+What people do to single events, cancel and replay, moves lanes too: see recourse.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import TextClause
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import LaneLost, MovedOn
+from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
+from pipeline.domain.lanes import Activation, Batch, Hold, Wake
+from pipeline.domain.messages import Message, Omission
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
+from pipeline.lanes.batches import OPTIONS, batch_of, omission_rows
+from pipeline.lanes.effects import Effects
+from pipeline.lanes.sql import statement
+from pipeline.ledger.engine import behind_pooler
+from pipeline.ledger.statements import Direct
+from pipeline.text import terms as lexical
+
+# What the setting may be at most: a batch that was fixed under another setting is no larger.
+WIDEST_BATCH = 64
+# Attempts of a stage that are made beside other work. What was under way beside a poison shares its
+# first crashes; from then on it is a suspect, whose attempts are made and counted alone.
+SHARED_ATTEMPTS = 2
+# The code of a stage's run whose output was not used: a person changed what it is about.
+OUTDATED = "OUTDATED"
+# Heartbeats in one lease: two may be late or lost.
+BEATS = 3
+
+
+def session_name(owner: UUID, process: str) -> str:
+    """What a worker calls its connections: once none of that name is left, the worker is dead."""
+    return f"memlane {owner} {process}"
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """What is accepted: one turn of one scope.
+
+    `said_at` None means now. `key` is the client's own: whatever it sends again under that key is
+    the same add.
+    """
+
+    event_id: UUID
+    scope: Scope
+    messages: Sequence[Message]
+    options: AddOptions
+    tokens: int
+    said_at: datetime | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What an add came to: its event, and whom to wake where it found its lane idle.
+
+    Not `fresh`: its key was used before, for `event_id`, and nothing was added. Not `same`: that
+    was another body. Not `known`: the project is gone, and nothing was added.
+    """
+
+    event_id: UUID
+    wake: Wake | None = None
+    fresh: bool = True
+    same: bool = True
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    wake: Wake
+    project_id: ProjectId
+    was: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a batch ends. `note` says why nothing was stored, on the events that stored nothing."""
+
+    status: Status
+    failure_code: FailureCode | None = None
+    failure_detail: str | None = None
+    graph_status: str | None = None
+    note: str | None = None
+
+
+class Lanes:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        *,
+        lease_s: float,
+        queued_grace_s: float,
+        batch_events: int,
+        batch_tokens: int,
+        context_messages: int,
+    ) -> None:
+        self._use(engine)
+        self._lease = timedelta(seconds=lease_s)
+        self.grace = timedelta(seconds=queued_grace_s)
+        self._batch_events = batch_events
+        self._batch_tokens = batch_tokens
+        self._context_messages = context_messages
+
+    def on(self, engine: AsyncEngine) -> Lanes:
+        """The same over other connections."""
+        lanes = copy(self)
+        lanes._use(engine)  # noqa: SLF001  its own
+        return lanes
+
+    def _use(self, engine: AsyncEngine) -> None:
+        # One statement is one transaction: no round trips for BEGIN and COMMIT.
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
+
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        """Keep the adds durably, each at the tail of its scope's lane and under its key, in one
+        commit. A lane that is not idle needs no waking: whoever works on it goes on.
+        """
+        said = [
+            (place, ordinal, message)
+            for place, add in enumerate(adds, start=1)
+            for ordinal, message in enumerate(add.messages)
+        ]
+        cut = await lexical.cut([message.content for _, _, message in said])
+        values = {
+            "event_ids": [add.event_id for add in adds],
+            "lane_ids": [add.scope.lane_id for add in adds],
+            "project_ids": [add.scope.project_id for add in adds],
+            "user_ids": [add.scope.user_id for add in adds],
+            "agent_ids": [add.scope.agent_id for add in adds],
+            "app_ids": [add.scope.app_id for add in adds],
+            "run_ids": [add.scope.run_id for add in adds],
+            "options": [OPTIONS.dump_json(add.options).decode() for add in adds],
+            "tokens": [add.tokens for add in adds],
+            "said_at": [add.said_at for add in adds],
+            "keys": [add.key for add in adds],
+            "digests": [_digest(add) if add.key is not None else None for add in adds],
+            "message_of": [place for place, _, _ in said],
+            "ordinals": [ordinal for _, ordinal, _ in said],
+            "roles": [message.role.value for _, _, message in said],
+            "names": [message.name for _, _, message in said],
+            "contents": [message.content for _, _, message in said],
+            "omitted": [_as_json(message.omitted) for _, _, message in said],
+            # An array of arrays would have to be a rectangle.
+            "terms": [" ".join(terms) for terms in cut],
+            "grace": self.grace,
+        }
+        rows = await self._direct.rows(statement("accept"), values)
+        by_place = {row.place: row for row in rows}
+        return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
+
+    async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
+        """Which of these lanes another transaction holds at the moment."""
+        rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
+        return {row.id for row in rows}
+
+    async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
+        """Take the lane for one stage, with its batch; None where the hint is stale, which is no
+        error.
+
+        A lane that has no batch yet gets one. There is none where all that was queued is cancelled
+        (then the activation has no `batch_id` either), or where the batch was taken apart.
+        """
+        row = await self._one(
+            statement("claim_lane"),
+            lane_id=wake.lane_id,
+            fence=wake.fence,
+            stage=wake.stage,
+            owner=owner,
+            lease=self._lease,
+            new_batch_id=(new_batch_id := uuid4()),
+            full_width=self._batch_events,
+            widest=WIDEST_BATCH,
+            batch_tokens=self._batch_tokens,
+            shared_attempts=SHARED_ATTEMPTS,
+            outdated=OUTDATED,
+            context=self._context_messages if wake.stage is StageName.EXTRACT else 0,
+        )
+        if row is None:
+            return None
+        activation = Activation(
+            lane_id=wake.lane_id,
+            fence=row.fence,
+            owner=owner,
+            stage=wake.stage,
+            scope=Scope(
+                ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.run_id
+            ),
+            attempts=row.attempts,
+            counted=row.counted,
+            waits=row.waits,
+            accepted_seq=row.accepted_seq,
+            batch_id=row.batch_id or (new_batch_id if row.events else None),
+        )
+        return activation, batch_of(activation, row)
+
+    async def finish(
+        self,
+        activation: Activation,
+        next_stage: StageName | None,
+        *,
+        output: Any,
+        usage: Usage,
+        ms: float,
+        effects: Effects | None = None,
+    ) -> Wake | None:
+        """Keep what the stage put out and changed, and hand the lane to the next stage: one commit.
+
+        Without a next stage the lane stays with the activation, to be settled. Errors: LaneLost;
+        MovedOn where the effects rest on memories that have changed since: nothing was written.
+        """
+        query = effects.query if effects else statement("finish_stage")
+        values = effects.values() if effects else {}
+        try:
+            row = await self._one(
+                query,
+                **_held(activation),
+                batch_id=activation.batch_id,
+                stage=activation.stage,
+                next_stage=next_stage,
+                # A lane that stays keeps its lease; the heartbeat goes on renewing it.
+                grace=self.grace if next_stage else self._lease,
+                output=orjson.dumps(output).decode(),
+                ms=ms,
+                model=usage.model,
+                calls=usage.calls,
+                prompt_tokens=usage.prompt_tokens,
+                completion_tokens=usage.completion_tokens,
+                cost_usd=usage.cost_usd,
+                **values,
+            )
+        except IntegrityError:  # a person has just stored one of the texts
+            raise MovedOn from None
+        if row is None:
+            raise LaneLost
+        if not row.held:
+            raise MovedOn
+        return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
+
+    async def settle(
+        self, activation: Activation, batch: Batch, ending: Ending
+    ) -> tuple[Wake | None, list[float]]:
+        """End the batch's events and free the lane.
+
+        Returns whom to wake where more is queued, and the ended events' ages in seconds.
+        """
+        row = await self._one(
+            statement("settle"),
+            **_held(activation),
+            batch_id=batch.id,
+            last_seq=batch.events[-1].seq,
+            full_width=self._batch_events,
+            grace=self.grace,
+            status=ending.status,
+            failure_code=ending.failure_code,
+            failure_detail=ending.failure_detail,
+            graph_status=ending.graph_status,
+            note=ending.note,
+        )
+        if row is None:
+            raise LaneLost
+        return _anew(activation, row.state), list(row.ages_s or ())
+
+    async def rest(self, activation: Activation) -> Wake | None:
+        """Free a lane whose claim was all cancelled. Returns whom to wake where more is queued."""
+        row = await self._one(
+            statement("rest"),
+            **_held(activation),
+            accepted_seq=activation.accepted_seq,
+            full_width=self._batch_events,
+            grace=self.grace,
+        )
+        if row is None:
+            raise LaneLost
+        return _anew(activation, row.state)
+
+    async def split(self, activation: Activation, batch: Batch) -> Wake:
+        """Return the batch to its queue, to be tried half as wide."""
+        width = max(1, len(batch.events) // 2)
+        return await self._restart(activation, batch.id, width=width, attempts=0)
+
+    async def take_apart(self, activation: Activation, batch: Batch) -> Wake:
+        """Return a suspect's batch to its queue, to be tried event by event."""
+        attempts = activation.attempts
+        return await self._restart(activation, batch.id, width=1, attempts=attempts)
+
+    async def restart(self, activation: Activation) -> Wake:
+        """Give up the batch the activation found, and begin again with what is queued."""
+        return await self._restart(activation, activation.batch_id, width=None, attempts=0)
+
+    async def _restart(
+        self, activation: Activation, batch_id: UUID | None, *, width: int | None, attempts: int
+    ) -> Wake:
+        row = await self._one(
+            statement("restart"),
+            **_held(activation),
+            batch_id=batch_id,
+            width=width,
+            attempts=attempts,
+            grace=self.grace,
+        )
+        if row is None or row[0] == 0:
+            raise LaneLost
+        return Wake(activation.lane_id, activation.fence, StageName.EXTRACT)
+
+    async def wait(
+        self, activation: Activation, code: FailureCode, *, delay_s: float, cause: str | None = None
+    ) -> None:
+        """`cause`: what the dependency failed with, for people; no text of a user."""
+        row = await self._one(
+            statement("wait"),
+            **_held(activation),
+            batch_id=activation.batch_id,
+            attempts=activation.earlier_attempts,
+            delay=timedelta(seconds=delay_s),
+            code=code,
+            cause=cause,
+        )
+        if row is None:
+            raise LaneLost
+
+    async def reconsider(self, activation: Activation) -> Wake:
+        """Go back to retrieve: what the batch's decisions are about has changed."""
+        row = await self._one(
+            statement("reconsider"),
+            **_held(activation),
+            batch_id=activation.batch_id,
+            code=OUTDATED,
+            grace=self.grace,
+        )
+        if row is None:
+            raise LaneLost
+        return Wake(activation.lane_id, activation.fence, StageName.RETRIEVE)
+
+    async def charge(self, activation: Activation) -> Activation:
+        """Count an attempt of a suspect, which is worked on alone from here on."""
+        row = await self._one(statement("charge"), **_held(activation))
+        if row is None:
+            raise LaneLost
+        return replace(activation, attempts=row.attempts, counted=True)
+
+    async def hand_back(self, activation: Activation) -> Wake | None:
+        """Give the lane up unfinished; the attempt does not count.
+
+        Returns whom to wake; None where it is no longer held.
+        """
+        row = await self._one(
+            statement("hand_back"),
+            **_held(activation),
+            attempts=activation.earlier_attempts,
+            grace=self.grace,
+        )
+        if row is None:
+            await self.absolve(activation)
+            return None
+        return Wake(activation.lane_id, row.fence, StageName(row.stage))
+
+    async def absolve(self, activation: Activation) -> None:
+        """Take back the attempt of an activation that lost its lane: its worker did not crash."""
+        if activation.counted:
+            values = {"batch_id": activation.batch_id, "stage": activation.stage}
+            await self._one(statement("absolve"), **_held(activation), **values)
+
+    async def renew(self, held: Sequence[Hold]) -> set[Hold]:
+        """Extend these leases. Returns those that were extended: the others are lost, or locked at
+        the moment.
+        """
+        values = {
+            "lease": self._lease,
+            "lane_ids": [lane_id for lane_id, _, _ in held],
+            "fences": [fence for _, fence, _ in held],
+            "owners": [owner for _, _, owner in held],
+        }
+        rows = await self._direct.rows(statement("renew"), values)
+        return {(row.id, row.fence, row.owner) for row in rows}
+
+    async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
+        """Make lanes that were queued by then due, for a sweep of so much patience too: the broker
+        may have lost their hints. Returns how many, at most `limit`.
+        """
+        values = {
+            "told_before": told_before,
+            "patience": timedelta(seconds=patience_s),
+            "grace": self.grace,
+            "limit": limit,
+        }
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("doubt_hints"), values)).rowcount
+
+    async def release(self, code: FailureCode, *, limit: int) -> int:
+        """Make lanes that wait for what this code names due now. Returns how many."""
+        values = {"code": code, "limit": limit}
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("release"), values)).rowcount
+
+    async def sweep(
+        self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
+    ) -> list[Swept]:
+        """Queue again the lanes whose time is up; QUEUED ones of the `patient` projects once they
+        are so much overdue.
+
+        A worker's lanes are due when their leases have run out, or earlier where it is seen to be
+        dead (see `session_name`; not through a connection pooler, which has sessions of its own).
+        Safe from any number of processes at once.
+        """
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(
+                statement("sweep"),
+                {
+                    "limit": limit,
+                    "patient": list(patient),
+                    "patience": timedelta(seconds=patience_s),
+                    "grace": self.grace,
+                    "lease": self._lease,
+                    # More than this is left of each lease whose heartbeat is not late.
+                    "late": self._lease * (1 - 1.2 / BEATS),
+                    "stages": list(StageName),
+                    "sessions": not behind_pooler(self._engine),
+                },
+            )
+            return [
+                Swept(Wake(r.lane_id, r.fence, StageName(r.stage)), r.project_id, r.was)
+                for r in rows
+            ]
+
+    async def _one(self, query: TextClause, **values: Any) -> Any | None:
+        return await self._direct.row(query, values)
+
+
+def _held(activation: Activation) -> dict[str, Any]:
+    """What a statement checks before it writes: the fence alone may repeat after a failover."""
+    return {
+        "lane_id": activation.lane_id,
+        "fence": activation.fence,
+        "owner": activation.owner,
+    }
+
+
+def _accepted(add: Add, row: Any | None) -> Accepted:
+    if row is None:
+        return Accepted(add.event_id, fresh=False, known=False)
+    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+    return Accepted(row.event_id, wake, row.fresh, row.same)
+
+
+def _anew(activation: Activation, state: str) -> Wake | None:
+    """Whom to wake for what is queued behind a batch."""
+    queued = state == "QUEUED"
+    return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
+
+
+def _as_json(omitted: Sequence[Omission]) -> str | None:
+    return orjson.dumps(omission_rows(omitted)).decode() if omitted else None
+
+
+def _digest(add: Add) -> bytes:
+    """Equal for adds that ask the same, however their JSON was written."""
+    said = [
+        (message.role, message.name, message.content, *omission_rows(message.omitted))
+        for message in add.messages
+    ]
+    options = OPTIONS.dump_python(add.options, mode="json")
+    asked = [str(add.scope.lane_id), said, options, str(add.said_at)]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()

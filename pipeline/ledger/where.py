@@ -1,0 +1,301 @@
+"""A filter tree as a condition on the memories table, or on turns under the same column names.
+
+The words of a condition depend on the filter's shape alone, its values are the statement's
+parameters: whoever asks often builds a statement once for all filters of one shape.
+
+A null is never equal: `ne` includes it.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+from uuid import UUID
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Date,
+    DateTime,
+    FromClause,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    bindparam,
+    case,
+    cast,
+    collate,
+    exists,
+    false,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.types import TypeEngine
+
+from pipeline.domain.events import Status
+from pipeline.domain.filters import (
+    ANY,
+    LISTED,
+    ORDERED,
+    PATTERNS,
+    TIMES,
+    AllOf,
+    AnyOf,
+    EventFilter,
+    Filter,
+    Not,
+    Test,
+)
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import events, lanes, memories
+
+# The parameter of every condition: whose project is looked into.
+IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
+NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value of a filter, as it is."""
+
+    value: Any
+
+    def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        return literal(self.value, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The parameter of this name, where a filter's shape stands for all filters like it."""
+
+    name: str
+
+    def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        return bindparam(self.name, type_=kind)
+
+
+def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
+    """The tree with names in place of its values, and these."""
+    values: dict[str, Any] = {}
+
+    def name(value: Any) -> Named:
+        values[named := f"asked_{len(values)}"] = value
+        return Named(named)
+
+    return _with(name, tree), values
+
+
+def matches(project_id: ProjectId, tree: Filter | None) -> ColumnElement[bool]:
+    """The tree on memories, inside one project: no filter can reach across. None is all of it."""
+    mine = memories.c.project_id == project_id
+    return mine if tree is None else and_(mine, _condition(_with(Given, tree), memories))
+
+
+def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
+    """The same of a shape, in the project `in_project`."""
+    return and_(table.c.project_id == IN_PROJECT, _condition(shaped, table))
+
+
+def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
+    """The column is one of these words of ours. They stand in the statement itself, so that an
+    index of the rows with one of them is found.
+    """
+    return column.in_(bindparam(None, list(words), expanding=True, literal_execute=True))
+
+
+def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
+    """Any of these ids, as one array: the statement is the same for any number of them, and a list
+    of parameters would end at 32,767.
+    """
+    return column == any_(literal(list(ids), ARRAY(Uuid)))
+
+
+def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement[bool]:
+    """The filter on `events JOIN lanes`, inside one project."""
+    bounds = {"gte": operator.ge, "lte": operator.le}
+    graph_failed = and_(events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None))
+    return and_(
+        events.c.project_id == project_id,
+        *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
+        *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
+        *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
+        *(bounds[name](events.c.created_at, moment) for name, moment in wanted.created.items()),
+        *([events.c.failure_code == wanted.code] if wanted.code else []),
+        *([graph_failed] if wanted.graph_failed else []),
+    )
+
+
+def lanes_matching(project_id: ProjectId, tree: Filter) -> ColumnElement[bool]:
+    """The lanes of the scopes that a tree `of_ids_only` asks for."""
+    return and_(lanes.c.project_id == project_id, _condition(_with(Given, tree), lanes))
+
+
+def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
+    """Through its last day, by the calendar of UTC."""
+    today = cast(func.timezone("UTC", func.now()), Date)
+    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
+
+
+def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
+    """Lanes of the project `in_project` whose ids equal the parameters of their names; none where
+    none is named.
+    """
+    ids = [lanes.c[name] == bindparam(name, type_=Text) for name in pinned]
+    return and_(lanes.c.project_id == IN_PROJECT, *ids) if ids else false()
+
+
+def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
+    """The tree with what `take` makes of its values; what means any or none stays as it is."""
+    match tree:
+        case AllOf(of):
+            return AllOf(tuple(_with(take, part) for part in of))
+        case AnyOf(of):
+            return AnyOf(tuple(_with(take, part) for part in of))
+        case Not(of):
+            return Not(_with(take, of))
+        case Test():
+            return replace(tree, value=_taken(take, tree))
+        case _:
+            assert_never(tree)
+
+
+def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | str | None:
+    asked = test.value if test.operator in LISTED else [test.value]
+    if ANY in asked:
+        return ANY
+    if None in asked and _asks_for_none(test):
+        return None
+    return take(_value(test, asked))
+
+
+def _asks_for_none(test: Test) -> bool:
+    """A null in metadata is a value like others, and one of several ids is nobody's."""
+    return test.field == "categories" or (test.value is None and test.field != "metadata")
+
+
+def _value(test: Test, asked: list[Any]) -> Any:
+    """As the parameter takes it."""
+    if test.operator in PATTERNS:
+        return str(test.value)
+    match test.field:
+        case "metadata":
+            packed = [json.dumps(value) for value in asked]
+            return packed if test.operator in LISTED else packed[0]
+        case "categories":
+            return asked
+        case _:
+            return test.value
+
+
+def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
+    match tree:
+        case AllOf(of):
+            return and_(true(), *(_condition(part, table) for part in of))
+        case AnyOf(of):
+            return or_(false(), *(_condition(part, table) for part in of))
+        case Not(of):
+            # A comparison with null is null, and NOT null hides the row: make it false first.
+            return not_(func.coalesce(_condition(of, table), false()))
+        case Test():
+            return _test(tree, table)
+        case _:
+            assert_never(tree)
+
+
+def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
+    if test.field == "metadata":
+        return _metadata(test, table)
+    if test.field == "categories":
+        return _categories(test, table)
+    held: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
+    if test.value == ANY:
+        return held.is_(None) if test.operator == "ne" else held.is_not(None)
+    compare = COMPARISONS[test.operator]
+    if test.value is None:
+        return compare(held, None)
+    if test.operator == "in":
+        return compare(held, test.value.of(ARRAY(held.type)))
+    return compare(held, test.value.of(MOMENT if test.field in TIMES else Text()))
+
+
+MOMENT = DateTime(timezone=True)
+COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]] = {
+    "eq": lambda held, value: held.is_(None) if value is None else held == value,
+    "ne": lambda held, value: held.is_distinct_from(value),
+    "in": lambda held, values: held == any_(values),
+    "gt": lambda held, value: held > value,
+    "gte": lambda held, value: held >= value,
+    "lt": lambda held, value: held < value,
+    "lte": lambda held, value: held <= value,
+    # Not LIKE: its time grows with the product of both lengths, and nothing can interrupt it.
+    "contains": lambda held, value: func.strpos(held, value) > 0,
+    "icontains": lambda held, value: func.strpos(func.lower(held), func.lower(value)) > 0,
+}
+
+
+def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
+    held = _at(str(test.path), table)
+    if test.value == ANY:
+        absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
+        return absent if test.operator in ("ne", "nin") else not_(absent)
+    if test.operator in LISTED:
+        among: ColumnElement[bool] = held == any_(cast(test.value.of(ARRAY(Text())), ARRAY(JSONB)))
+        among = func.coalesce(among, false())
+        return among if test.operator == "in" else not_(among)
+    asked = test.value.of(Text())
+    if test.operator in PATTERNS:
+        return COMPARISONS["icontains"](_as_text(held), asked)
+    value = cast(asked, JSONB)
+    if test.operator in ORDERED:
+        return _compared(test.operator, held, value)
+    return (
+        held.is_not_distinct_from(value) if test.operator == "eq" else held.is_distinct_from(value)
+    )
+
+
+def _compared(
+    comparison: str, held: ColumnElement[Any], value: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    """Numbers with numbers, strings with strings by code points; of two types neither is less."""
+    compare = COMPARISONS[comparison]
+    kind = func.jsonb_typeof(value)
+    strings = compare(collate(_as_text(held), "C"), _as_text(value))
+    by_kind = case((kind == "number", compare(held, value)), else_=strings)
+    return and_(func.jsonb_typeof(held) == kind, by_kind)
+
+
+def _as_text(held: ColumnElement[Any]) -> ColumnElement[str]:
+    """A string without its quotes, anything else as JSON."""
+    return held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
+
+
+def _at(path: str, table: FromClause) -> ColumnElement[Any]:
+    """What metadata holds under a key, or, where no key has dots in its name, along a path."""
+    held: ColumnElement[Any] = table.c.metadata[path]
+    if "." not in path:
+        return held
+    along = table.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
+    found: ColumnElement[Any] = func.coalesce(held, along, type_=JSONB())
+    return found
+
+
+def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
+    """Any of them is one of the memory's; `contains`: is a part of one's name, in any case."""
+    held = table.c.categories
+    if test.value in (ANY, None):
+        filled = func.cardinality(held) > 0
+        return filled if (test.value == ANY) == (test.operator != "ne") else not_(filled)
+    if test.operator == "contains":
+        each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")
+        return exists(select(true()).where(COMPARISONS["icontains"](each, test.value.of(Text()))))
+    found: ColumnElement[bool] = held.overlap(test.value.of(ARRAY(Text())))
+    return not_(found) if test.operator == "ne" else found

@@ -1,0 +1,1 @@
+"""Memories: read, edit and delete them; their history."""

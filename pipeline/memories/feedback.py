@@ -1,0 +1,41 @@
+"""What people think of single memories: one opinion a memory, the last one given."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import feedback, memories
+
+
+class Feedback:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def give(
+        self, project_id: ProjectId, memory_id: UUID, opinion: str | None, reason: str | None
+    ) -> None:
+        """Keep the opinion instead of an earlier one; None takes it back. Errors: NotFound."""
+        mine = select(memories.c.id).where(
+            memories.c.project_id == project_id,
+            memories.c.id == memory_id,
+            memories.c.state == "ACTIVE",
+        )
+        async with self._engine.begin() as connection:
+            if await connection.scalar(mine) is None:
+                raise NotFound("Memory not found!")
+            if opinion is None:
+                gone = delete(feedback).where(feedback.c.memory_id == memory_id)
+                await connection.execute(gone)
+                return
+            given = {"feedback": opinion, "reason": reason, "created_at": func.now()}
+            await connection.execute(
+                insert(feedback)
+                .values(memory_id=memory_id, project_id=project_id, **given)
+                .on_conflict_do_update(index_elements=["memory_id"], set_=given)
+            )

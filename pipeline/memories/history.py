@@ -1,0 +1,145 @@
+"""Every state memories had, and who brought it about; kept after a DELETE too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import count_near
+from pipeline.ledger.excerpts import SHOWN_CHARACTERS
+from pipeline.ledger.tables import events, memories, memory_history, messages
+
+# Texts of one memory's history that are answered at once.
+LARGEST_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """A state of a memory. `said` is the message it came from, where one did."""
+
+    memory_id: UUID
+    version: int
+    scope: Scope
+    event: str
+    old_text: str | None
+    new_text: str | None
+    metadata: dict[str, Any]
+    categories: Sequence[str]
+    reason: str | None
+    event_id: UUID | None
+    said: dict[str, str] | None
+    created_at: datetime
+
+
+class Histories:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def of(self, project_id: ProjectId, memory_id: UUID) -> list[HistoryEntry]:
+        """Every state the memory had, oldest first; none for an id never given.
+
+        Of a history larger than LARGEST_BYTES the newest states.
+        """
+        this = and_(_mine(project_id), memory_history.c.memory_id == memory_id)
+        texts = (memory_history.c.old_text, memory_history.c.new_text)
+        size = sum(func.coalesce(func.octet_length(text), 0) for text in texts)
+        newer = func.sum(size).over(order_by=memory_history.c.version.desc())
+        sizes = select(memory_history.c.version, newer.label("newer")).where(this).subquery()
+        light = select(sizes.c.version).where(sizes.c.newer <= LARGEST_BYTES)
+        told = _told(this).where(memory_history.c.version.in_(light))
+        return await self._entries(told.order_by(memory_history.c.version))
+
+    async def feed(
+        self, project_id: ProjectId, *, limit: int, offset: int
+    ) -> tuple[list[HistoryEntry], int]:
+        """The changes of all the project's memories, newest first, texts cut, and how many: see
+        count_near.
+        """
+        table = memory_history.c
+        mine = select(table.memory_id, table.version).where(_mine(project_id))
+        order = (table.created_at.desc(), table.memory_id, table.version.desc())
+        # The page is cut from the index alone, before anything is joined to it.
+        page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
+        this = tuple_(table.memory_id, table.version).in_(select(page))
+        count = await count_near(self._engine, mine, limit=limit, offset=offset)
+        entries = await self._entries(_told(this).order_by(*order))
+        return [_excerpt(entry) for entry in entries], count
+
+    async def inputs(
+        self, project_id: ProjectId, memory_ids: Sequence[UUID]
+    ) -> dict[UUID, dict[str, str]]:
+        """The messages that these memories of the project were last read from."""
+        said = and_(
+            messages.c.lane_id == events.c.lane_id,
+            messages.c.seq == events.c.seq,
+            messages.c.ordinal == memories.c.message_ordinal,
+        )
+        query = (
+            select(memories.c.id, messages.c.role, messages.c.content)
+            .join(events, events.c.id == memories.c.event_id)
+            .join(messages, said)
+            .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return {row.id: {"role": row.role, "content": row.content} for row in rows}
+
+    async def _entries(self, query: Select[Any]) -> list[HistoryEntry]:
+        async with self._engine.connect() as connection:
+            return [_entry(row) for row in (await connection.execute(query)).all()]
+
+
+def _mine(project_id: ProjectId) -> ColumnElement[bool]:
+    return memory_history.c.project_id == project_id
+
+
+def _told(where: ColumnElement[bool]) -> Select[Any]:
+    """States with their memory's ids and the message each was read from."""
+    message = and_(
+        messages.c.lane_id == events.c.lane_id,
+        messages.c.seq == events.c.seq,
+        messages.c.ordinal == memory_history.c.message_ordinal,
+    )
+    ids = (memories.c.user_id, memories.c.agent_id, memories.c.app_id, memories.c.run_id)
+    return (
+        select(memory_history, *ids, memories.c.categories, messages.c.role, messages.c.content)
+        .join(memories, memories.c.id == memory_history.c.memory_id)
+        .outerjoin(events, events.c.id == memory_history.c.event_id)
+        .outerjoin(messages, message)
+        .where(where)
+    )
+
+
+def _excerpt(entry: HistoryEntry) -> HistoryEntry:
+    said = entry.said and entry.said | {"content": entry.said["content"][:SHOWN_CHARACTERS]}
+    return replace(
+        entry,
+        old_text=entry.old_text and entry.old_text[:SHOWN_CHARACTERS],
+        new_text=entry.new_text and entry.new_text[:SHOWN_CHARACTERS],
+        said=said,
+    )
+
+
+def _entry(row: Row[Any]) -> HistoryEntry:
+    return HistoryEntry(
+        memory_id=row.memory_id,
+        version=row.version,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        event=row.event,
+        old_text=row.old_text,
+        new_text=row.new_text,
+        metadata=row.metadata,
+        categories=row.categories,
+        reason=row.reason,
+        event_id=row.event_id,
+        said={"role": row.role, "content": row.content} if row.role else None,
+        created_at=row.created_at,
+    )

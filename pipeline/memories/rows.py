@@ -1,0 +1,171 @@
+"""Rows of memories and their history: how a memory is read, locked and changed by a person.
+
+Every function works inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, Uuid, and_, func, insert, literal, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.rollback import State
+from pipeline.domain.scope import Scope
+from pipeline.ledger.locks import locked
+from pipeline.ledger.tables import memories, memory_history
+from pipeline.ledger.where import among
+from pipeline.memories.sql import statement
+from pipeline.text import terms
+from pipeline.text.equality import text_hash
+
+
+async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
+    """Another current memory of the same scope with this text hash."""
+    holder: UUID | None = await connection.scalar(
+        select(memories.c.id).where(
+            memories.c.lane_id == memory.lane_id,
+            memories.c.text_hash == digest,
+            memories.c.state == "ACTIVE",
+            memories.c.id != memory.id,
+        )
+    )
+    return holder
+
+
+async def bump(connection: AsyncConnection, before: Memory, values: Mapping[str, Any]) -> Row[Any]:
+    query = (
+        update(memories)
+        .where(memories.c.id == before.id)
+        .values(**values, version=before.version + 1, updated_at=func.now())
+        .returning(memories)
+    )
+    row: Row[Any] = (await connection.execute(query)).one()
+    return row
+
+
+async def remember(
+    connection: AsyncConnection,
+    before: Memory | None,
+    after: Memory,
+    outcome: Outcome,
+    reason: str,
+    *,
+    event_id: UUID | None = None,
+    undoes: UUID | None = None,
+) -> None:
+    """Write a new state into the memory's history, and tell it to the project's webhooks.
+
+    `event_id` is None where a person did it, or an undo.
+    """
+    await connection.execute(
+        insert(memory_history).values(
+            memory_id=after.id,
+            version=after.version,
+            project_id=after.scope.project_id,
+            event=outcome,
+            old_text=before.text if before else None,
+            new_text=after.text if after.state == "ACTIVE" else None,
+            metadata=after.metadata,
+            expiration_date=after.expiration_date,
+            reason=reason,
+            event_id=event_id,
+            message_ordinal=after.message_ordinal if event_id else None,
+            undoes=undoes,
+            valid_from=after.valid_from,
+        )
+    )
+    await connection.execute(statement("announce"), {"memory_ids": [after.id]})
+
+
+async def retire_all(
+    connection: AsyncConnection,
+    where: ColumnElement[bool],
+    *,
+    reason: str,
+    event_id: UUID | None = None,
+) -> list[UUID]:
+    """Take every current memory that matches out of all reads; the history says why."""
+    doomed = locked(memories, and_(memories.c.state == "ACTIVE", where))
+    gone = (
+        update(memories)
+        .where(memories.c.id.in_(doomed))
+        .values(state="RETIRED", version=memories.c.version + 1, updated_at=func.now())
+        .returning(memories)
+        .cte("gone")
+    )
+    state = {
+        "memory_id": gone.c.id,
+        "version": gone.c.version,
+        "project_id": gone.c.project_id,
+        "event": literal(Outcome.DELETE.value),
+        "old_text": gone.c.text,
+        "metadata": gone.c.metadata,
+        "expiration_date": gone.c.expiration_date,
+        "reason": literal(reason),
+        "event_id": literal(event_id, Uuid),
+        "valid_from": gone.c.valid_from,
+    }
+    told = insert(memory_history).from_select(list(state), select(*state.values()))
+    found = (await connection.scalars(told.returning(memory_history.c.memory_id))).all()
+    await connection.execute(statement("announce"), {"memory_ids": found})
+    return list(found)
+
+
+async def states_of(
+    connection: AsyncConnection, memory_ids: Sequence[UUID]
+) -> dict[UUID, list[State]]:
+    """Every state these memories had, oldest first."""
+    table = memory_history.c
+    query = (
+        select(memory_history)
+        .where(among(table.memory_id, memory_ids))
+        .order_by(table.memory_id, table.version)
+    )
+    states: dict[UUID, list[State]] = {memory_id: [] for memory_id in memory_ids}
+    for row in await connection.execute(query):
+        states[row.memory_id].append(_state(row))
+    return states
+
+
+def _state(row: Row[Any]) -> State:
+    return State(
+        text=row.new_text,
+        metadata=row.metadata,
+        expiration_date=row.expiration_date,
+        event_id=row.event_id,
+        message_ordinal=row.message_ordinal,
+        undoes=row.undoes,
+        valid_from=row.valid_from,
+    )
+
+
+def text_columns(text: str) -> dict[str, Any]:
+    """A text and what is derived from it: always written together."""
+    return {"text": text, "text_hash": text_hash(text), "terms": terms.terms(text)}
+
+
+def as_memory(row: Row[Any]) -> Memory:
+    return Memory(
+        id=row.id,
+        lane_id=row.lane_id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        text=row.text,
+        metadata=row.metadata,
+        attributed_to=Role(row.attributed_to),
+        state=row.state,
+        immutable=row.immutable,
+        expiration_date=row.expiration_date,
+        version=row.version,
+        event_id=row.event_id,
+        message_ordinal=row.message_ordinal,
+        valid_from=row.valid_from,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        categories=tuple(row.categories),
+    )

@@ -1,0 +1,1 @@
+"""Language models: questions, answers, circuit breaker and recordings."""

@@ -1,0 +1,49 @@
+"""What models answered once, and what their answers mean in a copy of the scope they were given in.
+
+A saved answer names memories and relations by the ids they had there; their words are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.scope import Scope
+from pipeline.ledger.tables import entities, relations, stage_runs
+
+
+class Recordings:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def outputs(self, batch_id: UUID) -> Mapping[str, Any]:
+        """What the batch's stages put out, by stage, as far as it is still kept."""
+        query = select(stage_runs.c.stage, stage_runs.c.output).where(
+            stage_runs.c.batch_id == batch_id, stage_runs.c.output.is_not(None)
+        )
+        async with self._engine.connect() as connection:
+            return {row.stage: row.output for row in await connection.execute(query)}
+
+    async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> list[UUID]:
+        """Current relations of the scope with the content of these, which are the live scope's."""
+        if not ids:
+            return []
+        theirs, ours = relations.alias("theirs"), relations.alias("ours")
+        ends = {name: (entities.alias(), entities.alias()) for name in ("source", "destination")}
+        query = (
+            select(ours.c.id)
+            .select_from(theirs)
+            .join(ours, and_(ours.c.relation == theirs.c.relation, ours.c.expired_at.is_(None)))
+            .where(ours.c.lane_id == scope.lane_id, theirs.c.id.in_(ids))
+            .order_by(ours.c.id)
+        )
+        for name, (their, our) in ends.items():
+            query = query.join(their, their.c.id == theirs.c[f"{name}_id"]).join(
+                our, and_(our.c.id == ours.c[f"{name}_id"], our.c.name_key == their.c.name_key)
+            )
+        async with self._engine.connect() as connection:
+            return list((await connection.scalars(query)).all())

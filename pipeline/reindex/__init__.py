@@ -1,0 +1,1 @@
+"""Reindexing: build a vector index beside the one that is served."""

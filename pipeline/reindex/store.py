@@ -1,0 +1,144 @@
+"""Which vector index is served, and the one being built to take its place.
+
+    BUILDING ──► WHOLE ──► LIVE      one at most of each; a LIVE one is forgotten for the next
+
+`rebuilt` notes what the index under construction holds; `memories.projected_version` goes on saying
+what the live one holds. So both are known at once, a build that was killed goes on where it was,
+and what is written meanwhile is owed to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict, InvalidInput
+from pipeline.domain.vectors import to_bytes
+from pipeline.ledger.tables import rebuilt, vector_indexes
+from pipeline.memories.store import Memories
+from pipeline.reindex.sql import statement
+from pipeline.turns.vectors import TurnVectors
+from pipeline.vector_index.projections import Projection
+
+# Any constant will do, as long as nothing else in the database uses it.
+REINDEX_LOCK = 0x72656978
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Texts that the index under construction holds, and those it has to hold."""
+
+    done: int
+    total: int
+
+
+class Indexes:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def live(self) -> str | None:
+        """The index that is served; None before the first start."""
+        async with self._single.connect() as connection:
+            return await _named(connection, "LIVE")
+
+    async def adopt(self, name: str) -> None:
+        """Serve this index from now on: it is served, it is the first, or it is whole.
+
+        What changed since it was whole is owed to it, and follows. Errors: InvalidInput where it
+        was never built.
+        """
+        async with self._engine.begin() as connection:
+            # Nobody may note a write of the old index while the notes change their meaning.
+            await connection.execute(text("LOCK TABLE vector_indexes"))
+            live = await _named(connection, "LIVE")
+            if live == name:
+                return
+            if live is not None and await _named(connection, "WHOLE") != name:
+                raise InvalidInput(
+                    f"The memories are indexed in {live}, but these settings ask for {name}. "
+                    "Run `make reindex` (or `memlane reindex`) with these settings, or go back to"
+                    " those before."
+                )
+            if live is not None:
+                await _switch(connection)
+            row = insert(vector_indexes).values(name=name, embedder="", state="LIVE")
+            await connection.execute(
+                row.on_conflict_do_update(index_elements=["name"], set_={"state": "LIVE"})
+            )
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """One reindex at a time. Errors: Conflict while another runs."""
+        key = {"key": REINDEX_LOCK}
+        # A lock of a transaction, for behind a connection pooler a session is not ours to keep. It
+        # holds no row and no snapshot, so it may be idle for as long as the reindex takes.
+        async with self._engine.begin() as connection:
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+            if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), key):
+                raise Conflict("Another reindex is running.")
+            yield
+
+    async def known(self, name: str) -> bool:
+        """Whether this index is being built, is whole or is served."""
+        query = select(vector_indexes.c.name).where(vector_indexes.c.name == name)
+        async with self._single.connect() as connection:
+            return await connection.scalar(query) is not None
+
+    async def begin(self, name: str, embedder: str) -> None:
+        """Build this index: go on where an earlier try ended, and give up any other one."""
+        others = (vector_indexes.c.name != name, vector_indexes.c.state != "LIVE")
+        row = insert(vector_indexes).values(name=name, embedder=embedder, state="BUILDING")
+        async with self._engine.begin() as connection:
+            known = await connection.scalar(
+                select(vector_indexes.c.name).where(vector_indexes.c.name == name)
+            )
+            if known is None:
+                await connection.execute(text("TRUNCATE rebuilt"))
+            await connection.execute(delete(vector_indexes).where(*others))
+            await connection.execute(
+                row.on_conflict_do_update(index_elements=["name"], set_={"state": "BUILDING"})
+            )
+
+    async def whole(self, name: str) -> None:
+        async with self._single.connect() as connection:
+            await connection.execute(
+                update(vector_indexes).where(vector_indexes.c.name == name).values(state="WHOLE")
+            )
+
+    async def built(self, done: Sequence[Projection], *, anew: bool) -> None:
+        """Note what it holds now; with its vectors where they were made `anew`."""
+        values = {
+            "ids": [one.id for one in done],
+            "versions": [one.version for one in done],
+            "vectors": [to_bytes(one.vector) if anew else None for one in done],
+        }
+        async with self._single.connect() as connection:
+            await connection.execute(statement("built"), values)
+
+    async def done(self) -> int:
+        """How many the index under construction holds."""
+        async with self._single.connect() as connection:
+            return await connection.scalar(select(func.count()).select_from(rebuilt)) or 0
+
+
+async def _named(connection: AsyncConnection, state: str) -> str | None:
+    query = select(vector_indexes.c.name).where(vector_indexes.c.state == state)
+    found: str | None = await connection.scalar(query)
+    return found
+
+
+async def _switch(connection: AsyncConnection) -> None:
+    for table in (Memories.table, TurnVectors.table):
+        await connection.execute(statement("switch_vectors", table))
+    await connection.execute(statement("switch_debts"))
+    await connection.execute(statement("switch_turn_debts"))
+    await connection.execute(text("TRUNCATE rebuilt"))
+    await connection.execute(delete(vector_indexes).where(vector_indexes.c.state == "LIVE"))

@@ -1,0 +1,1 @@
+"""Replays: a scope's events once more, in a shadow beside it."""

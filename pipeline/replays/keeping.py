@@ -1,0 +1,63 @@
+"""Memories that a replay came to again just as they are: a switch leaves them in place.
+
+Their ids stay, and with them their history, their feedback and what others noted by id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+from sqlalchemy import and_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from pipeline.domain.rollback import State, standing
+from pipeline.ledger.tables import events, memories
+from pipeline.memories.rows import states_of
+from pipeline.replays.store import Shadow
+
+# What both rows have to hold alike, apart from their text and their history.
+ALIKE = (
+    "metadata",
+    "categories",
+    "attributed_to",
+    "immutable",
+    "expiration_date",
+    "message_ordinal",
+    "valid_from",
+)
+
+
+async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UUID]:
+    """The scope's current memories that the shadow holds in the same words, with the same history.
+
+    The history counts, for an undo goes back along it.
+    """
+    ours, theirs = memories.alias("ours"), memories.alias("theirs")
+    alike = (theirs.c[name].is_not_distinct_from(ours.c[name]) for name in ALIKE)
+    query = (
+        select(ours.c.id, theirs.c.id.label("copy"))
+        .join(theirs, theirs.c.text_hash == ours.c.text_hash)
+        .where(ours.c.lane_id == shadow.scope.lane_id, theirs.c.lane_id == shadow.apart.lane_id)
+        .where(ours.c.state == "ACTIVE", theirs.c.state == "ACTIVE", and_(*alike))
+    )
+    rows = (await connection.execute(query)).all()
+    originals = await _originals(connection, shadow)
+    before = await states_of(connection, [row.id for row in rows])
+    after = await states_of(connection, [row.copy for row in rows])
+    return frozenset(
+        row.id
+        for row in rows
+        if standing(before[row.id])
+        == [_in_scope(state, originals) for state in standing(after[row.copy])]
+    )
+
+
+async def _originals(connection: AsyncConnection, shadow: Shadow) -> dict[UUID, UUID]:
+    """The scope's event of each copy."""
+    query = select(events.c.id, events.c.copy_of).where(events.c.project_id == shadow.id)
+    return {row.id: row.copy_of for row in await connection.execute(query)}
+
+
+def _in_scope(state: State, originals: dict[UUID, UUID]) -> State:
+    return replace(state, event_id=originals[state.event_id]) if state.event_id else state

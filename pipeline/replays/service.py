@@ -1,0 +1,118 @@
+"""Replays of a whole scope: its log worked again in a shadow, compared, and switched on or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import structlog
+
+from pipeline.domain.errors import Conflict, StoreUnavailable
+from pipeline.domain.lanes import Wake
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector
+from pipeline.ports import Dispatcher, Embedder
+from pipeline.replays.ports import ReplayStores
+from pipeline.replays.store import ReplayLimits, Shadow, Wish
+from pipeline.replays.switch import Switched
+from pipeline.vector_index.index import AT_ONCE, VectorIndex
+
+log = structlog.get_logger()
+
+# A copy is one statement: so many take about a second.
+MOST_EVENTS = 20_000
+TEXTS_AT_ONCE = 100
+
+
+async def begin(
+    scope: Scope, wish: Wish, limits: ReplayLimits, *, ledger: ReplayStores, dispatcher: Dispatcher
+) -> Shadow:
+    """Copy the scope's log into a shadow, where the workers take it through the stages again.
+
+    Errors: NotFound where there is nothing to replay; Conflict.
+    """
+    shadow_id, wake = await ledger.shadows.cast(scope, wish, limits)
+    log.info("replay_begun", replay_id=str(shadow_id), recorded=wish.recorded)
+    _kick(wake, scope.project_id, dispatcher)
+    return await ledger.shadows.get(scope.project_id, shadow_id)
+
+
+async def switch(
+    project_id: ProjectId,
+    shadow_id: UUID,
+    *,
+    force: bool,
+    ledger: ReplayStores,
+    embedder: Embedder,
+    index: VectorIndex,
+    dispatcher: Dispatcher,
+) -> Switched:
+    """Make what the replay remembers what the scope remembers, in one transaction.
+
+    Errors: NotFound; Conflict, which says what stands in the way: where events came since the copy
+    they are replayed now, and whoever asks again once that is done gets through.
+    """
+    shadow = await ledger.shadows.get(project_id, shadow_id)
+    texts = await ledger.switch.texts(shadow, embedder=embedder.name)
+    vectors = await _embed(texts, embedder)
+    forgotten = await ledger.shadows.vectors(shadow)
+    switched = await ledger.switch.switch(
+        project_id,
+        shadow_id,
+        force=force,
+        vectors=dict(zip(texts, vectors, strict=True)),
+        embedder=embedder.name,
+    )
+    _kick(switched.wake, project_id, dispatcher)
+    if switched.behind:
+        raise Conflict(
+            f"{switched.behind} events came since this replay began and are being replayed now:"
+            " ask again once they have ended."
+        )
+    log.info("replay_switched", replay_id=str(shadow_id), memories=len(switched.here))
+    try:
+        # In this order: both may lie in one collection.
+        for name, ids in forgotten.items():
+            await index.forget(shadow.apart, name, ids)
+        await _project([*switched.gone, *switched.here], index)
+    except StoreUnavailable:
+        # The ledger has it and every read asks the ledger: the index may follow later.
+        log.warning("projection_owed", replay_id=str(shadow_id))
+    return switched
+
+
+async def discard(
+    project_id: ProjectId, shadow_id: UUID, *, ledger: ReplayStores, index: VectorIndex
+) -> None:
+    """Drop the shadow and all that is in it; the scope stays as it is.
+
+    Errors: NotFound; Conflict once it was switched on; StoreUnavailable while its vectors cannot
+    be dropped: ask again.
+    """
+    shadow = await ledger.shadows.get(project_id, shadow_id)
+    if shadow.switched_at is not None:
+        raise Conflict("This replay was switched on: what it remembers is the scope's now.")
+    await ledger.shadows.stop(shadow)
+    for name, ids in (await ledger.shadows.vectors(shadow)).items():
+        await index.forget(shadow.apart, name, ids)
+    await ledger.shadows.erase(shadow)
+    log.info("replay_discarded", replay_id=str(shadow_id))
+
+
+async def _embed(texts: Sequence[str], embedder: Embedder) -> list[Vector]:
+    vectors: list[Vector] = []
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        vectors += await embedder.embed(texts[start : start + TEXTS_AT_ONCE])
+    return vectors
+
+
+async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
+    for start in range(0, len(ids), AT_ONCE):
+        await index.catch_up(ids[start : start + AT_ONCE])
+
+
+def _kick(wake: Wake | None, project_id: ProjectId, dispatcher: Dispatcher) -> None:
+    """Wake a shadow's lane among those of its own project, and not as an idle tenant's."""
+    if wake is not None:
+        dispatcher.kick(wake, project_id)

@@ -1,0 +1,407 @@
+"""From shadow to scope: what a replay would change, and the one transaction that changes it.
+
+What the scope held is superseded, not destroyed: its memories are retired with a reason that names
+the replay, its relations expire, and both stay readable. A memory that is the same in both stays as
+it is. The comparison is made before anything is locked, and again only where something has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, exists, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import FINAL, EventType, Status
+from pipeline.domain.graph import Entity, entity_id
+from pipeline.domain.lanes import Wake
+from pipeline.domain.rollback import State, standing
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.tables import entities, events, lanes, memories, relations, shadows
+from pipeline.memories.rows import states_of
+from pipeline.replays.diff import Difference, Edge, Edited, Remembered, Store, difference
+from pipeline.replays.keeping import unchanged
+from pipeline.replays.sql import statement
+from pipeline.replays.store import Shadow, Shadows, read, sweep_out
+from pipeline.vector_index.sql import statement as vector_statement
+
+# The columns that are compared.
+COMPARED = (
+    memories.c.id,
+    memories.c.text,
+    memories.c.metadata,
+    memories.c.expiration_date,
+    memories.c.event_id,
+    memories.c.message_ordinal,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """`gone` and `here`: memories that were the scope's, and that are now; `kept` were and are.
+
+    `behind`: how many events had to be copied first, where that is all that was done.
+    """
+
+    gone: Sequence[UUID] = ()
+    here: Sequence[UUID] = ()
+    kept: int = 0
+    behind: int = 0
+    wake: Wake | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """`lost`: people's edits that a switch would undo; `kept`: memories of the scope that stay.
+
+    It holds as long as the stamp of the two lanes is the same.
+    """
+
+    stamp: tuple[int, ...]
+    lost: Sequence[Edited]
+    kept: frozenset[UUID]
+
+
+class Switch:
+    def __init__(self, engine: AsyncEngine, shadows: Shadows) -> None:
+        self._engine = engine
+        self._shadows = shadows
+
+    async def difference(self, project_id: ProjectId, shadow_id: UUID) -> Difference:
+        """What a switch would change now. Errors: NotFound; Conflict before the replay is done, or
+        after it was switched on.
+        """
+        async with self._engine.connect() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            return await _difference(connection, shadow)
+
+    async def texts(self, shadow: Shadow, *, embedder: str) -> list[str]:
+        """The shadow's texts that have no vector of this embedder."""
+        query = select(memories.c.text).where(
+            memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder
+        )
+        async with self._engine.connect() as connection:
+            return list((await connection.scalars(query.distinct())).all())
+
+    async def switch(
+        self,
+        project_id: ProjectId,
+        shadow_id: UUID,
+        *,
+        force: bool,
+        vectors: Mapping[str, Vector],
+        embedder: str,
+    ) -> Switched:
+        """Make the shadow's memories and relations the scope's; or copy what it lacks first.
+
+        `vectors`: one for each of `texts`. Errors: NotFound; Conflict where something is under way,
+        was undone since, or, unless `force`, where people's edits or whole events would be lost.
+        """
+        compared = await self._compared(project_id, shadow_id)
+        async with self._engine.begin() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            both = lanes.c.id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+            await lock_lanes(connection, both)
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            await _refuse_busy(connection, shadow.scope)
+            await _refuse_undone(connection, shadow)
+            await _refuse_restored(connection, shadow)
+            copied, wake = await self._shadows.copy(connection, shadow.scope, shadow.apart)
+            if copied:
+                return Switched(behind=copied, wake=wake)
+            current = await _lock_memories(connection, shadow)
+            if await _stamp(connection, shadow) != compared.stamp:
+                compared = await _compare(connection, shadow)
+            if not force:
+                await _refuse_loss(connection, shadow, compared.lost)
+            await _embed(connection, shadow, vectors, embedder)
+            return await _adopt(connection, shadow, current, compared.kept)
+
+    async def _compared(self, project_id: ProjectId, shadow_id: UUID) -> _Comparison:
+        async with self._engine.connect() as connection:
+            shadow = await read(connection, project_id, shadow_id)
+            _refuse_early(shadow)
+            return await _compare(connection, shadow)
+
+
+async def _compare(connection: AsyncConnection, shadow: Shadow) -> _Comparison:
+    # The stamp comes first: what changes after it is noticed.
+    stamp = await _stamp(connection, shadow)
+    lost = (await _difference(connection, shadow)).lost
+    return _Comparison(stamp, lost, await unchanged(connection, shadow))
+
+
+async def _stamp(connection: AsyncConnection, shadow: Shadow) -> tuple[int, ...]:
+    """Numbers of which one changes with every change of what is compared: versions only rise."""
+    both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+    query = select(
+        select(func.count()).where(both).scalar_subquery(),
+        select(func.coalesce(func.sum(memories.c.version), 0)).where(both).scalar_subquery(),
+        select(func.count(events.c.undone_at))
+        .where(events.c.lane_id == shadow.scope.lane_id)
+        .scalar_subquery(),
+        lanes.c.accepted_seq,
+        lanes.c.forgotten_seq,
+    ).where(lanes.c.id == shadow.scope.lane_id)
+    row = (await connection.execute(query)).one()
+    return tuple(row)
+
+
+async def _lock_memories(connection: AsyncConnection, shadow: Shadow) -> list[UUID]:
+    """Lock the memories of both lanes. Returns the ids of the scope's current ones."""
+    both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
+    columns = (memories.c.id, memories.c.lane_id, memories.c.state)
+    rows = await connection.execute(locked(memories, both, *columns))
+    live = (shadow.scope.lane_id, "ACTIVE")
+    return [row.id for row in rows if (row.lane_id, row.state) == live]
+
+
+def _refuse_early(shadow: Shadow) -> None:
+    if shadow.switched_at is not None:
+        raise Conflict(f"This replay was switched on already, {shadow.switched_at.isoformat()}.")
+    if not shadow.done:
+        total = sum(shadow.counts.values())
+        ended = sum(shadow.counts[status] for status in FINAL)
+        raise Conflict(f"This replay is still under way: {ended} of {total} events have ended.")
+
+
+async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
+    under_way = await connection.scalar(
+        select(func.count())
+        .select_from(events.join(lanes))
+        .where(
+            lanes.c.id == scope.lane_id,
+            events.c.seq > lanes.c.settled_seq,
+            events.c.status.not_in(FINAL),
+        )
+    )
+    if under_way:
+        raise Conflict(
+            f"{under_way} events of these ids are under way, which the replay lacks:"
+            " ask again once they have ended."
+        )
+
+
+async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
+    """What was taken back or deleted since must not come back with the replay."""
+    copies, ours = events.alias("copies"), events.alias("ours")
+    undone = await connection.scalar(
+        select(ours.c.id)
+        .join(copies, copies.c.copy_of == ours.c.id)
+        .join(lanes, lanes.c.id == ours.c.lane_id)
+        .where(
+            copies.c.project_id == shadow.id,
+            or_(ours.c.undone_at.is_not(None), ours.c.seq <= lanes.c.forgotten_seq),
+        )
+        .limit(1)
+    )
+    if undone is not None:
+        raise Conflict(
+            f"Event {undone} was undone since, or deleted with its scope,"
+            " and the replay holds what it did: discard the replay and begin another."
+        )
+
+
+async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
+    """What an undo of a delete_all brought back after it was left out of the copy."""
+    copies, ours = events.alias("copies"), events.alias("ours")
+    copied = exists().where(copies.c.project_id == shadow.id, copies.c.copy_of == ours.c.id)
+    restored = await connection.scalar(
+        select(ours.c.id)
+        .join(lanes, lanes.c.id == ours.c.lane_id)
+        .join(shadows, shadows.c.id == shadow.id)
+        .where(
+            ours.c.lane_id == shadow.scope.lane_id,
+            ours.c.event_type == EventType.ADD,
+            ours.c.seq.between(lanes.c.forgotten_seq + 1, shadows.c.copied_seq),
+            ours.c.undone_at.is_(None),
+            ours.c.status != Status.CANCELLED,
+            ~copied,
+        )
+        .limit(1)
+    )
+    if restored is not None:
+        raise Conflict(
+            f"Event {restored} was deleted with its scope when this replay began and has been"
+            " brought back since: discard the replay and begin another."
+        )
+
+
+async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:
+    said = [
+        f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
+        " by a person."
+        for edit in lost
+    ]
+    if failed := await _failed_anew(connection, shadow):
+        said.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
+    if said:
+        raise Conflict(f'{" ".join(said)} Send {{"force": true}} to switch all the same.')
+
+
+async def _failed_anew(connection: AsyncConnection, shadow: Shadow) -> int:
+    copies, ours = events.alias("copies"), events.alias("ours")
+    query = (
+        select(func.count())
+        .select_from(copies)
+        .join(ours, ours.c.id == copies.c.copy_of)
+        .where(
+            copies.c.project_id == shadow.id,
+            copies.c.status == Status.FAILED,
+            ours.c.status == Status.SUCCEEDED,
+        )
+    )
+    return await connection.scalar(query) or 0
+
+
+async def _difference(connection: AsyncConnection, shadow: Shadow) -> Difference:
+    live = await _store(connection, shadow.scope)
+    there = await _store(connection, shadow.apart)
+    return difference(live, there, await _edits(connection, shadow.scope))
+
+
+async def _store(connection: AsyncConnection, scope: Scope) -> Store:
+    """What a scope holds. A copy's event goes by the name of its original."""
+    query = (
+        select(*COMPARED, events.c.copy_of)
+        .join(events, events.c.id == memories.c.event_id, isouter=True)
+        .where(memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE")
+        .order_by(events.c.seq, memories.c.message_ordinal, memories.c.text)
+    )
+    source, destination = entities.alias(), entities.alias()
+    edges = (
+        select(
+            source.c.name_key.label("source"),
+            relations.c.relation,
+            destination.c.name_key.label("destination"),
+        )
+        .join(source, source.c.id == relations.c.source_id)
+        .join(destination, destination.c.id == relations.c.destination_id)
+        .where(relations.c.lane_id == scope.lane_id, relations.c.expired_at.is_(None))
+    )
+    rows = (await connection.execute(query)).all()
+    found = [_remembered(row, row.copy_of or row.event_id) for row in rows]
+    return Store(found, frozenset(Edge(**row._asdict()) for row in await connection.execute(edges)))
+
+
+async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
+    """What people did to memories of the scope and nothing has changed or undone since: edits,
+    deletes, and undos that brought back what no replay reads any more.
+    """
+    mine = and_(memories.c.lane_id == scope.lane_id, memories.c.replaced_by.is_(None))
+    query = select(*COMPARED).where(mine).order_by(memories.c.updated_at, memories.c.id)
+    rows = (await connection.execute(query)).all()
+    states = await states_of(connection, [row.id for row in rows])
+    adds = await _adds(connection, scope)
+    edits = []
+    for row in rows:
+        last = next(reversed(standing(states[row.id])), None)
+        if last is not None and _by_person(last, adds):
+            edits.append(Edited(_remembered(row, row.event_id), deleted=last.text is None))
+    return edits
+
+
+def _by_person(state: State, adds: Mapping[UUID, bool]) -> bool:
+    if state.event_id is None or state.event_id not in adds:
+        return True
+    return state.text is not None and not adds[state.event_id]
+
+
+async def _adds(connection: AsyncConnection, scope: Scope) -> dict[UUID, bool]:
+    """The scope's adds, and whether a replay works them again."""
+    replayed = and_(
+        events.c.seq > lanes.c.forgotten_seq,
+        events.c.undone_at.is_(None),
+        events.c.status != Status.CANCELLED,
+    )
+    query = (
+        select(events.c.id, replayed.label("replayed"))
+        .join(lanes, lanes.c.id == events.c.lane_id)
+        .where(events.c.lane_id == scope.lane_id, events.c.event_type == EventType.ADD)
+    )
+    return {row.id: row.replayed for row in await connection.execute(query)}
+
+
+def _remembered(row: Any, event_id: UUID | None) -> Remembered:
+    return Remembered(
+        row.id, row.text, row.metadata, row.expiration_date, event_id, row.message_ordinal
+    )
+
+
+async def _embed(
+    connection: AsyncConnection, shadow: Shadow, vectors: Mapping[str, Vector], embedder: str
+) -> None:
+    """Vectors of the scope's own embedder for what was remembered with another one."""
+    foreign = and_(memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder)
+    query = select(memories.c.id, memories.c.version, memories.c.text).where(foreign)
+    rows = [row for row in await connection.execute(query) if row.text in vectors]
+    values = {
+        "ids": [row.id for row in rows],
+        "versions": [row.version for row in rows],
+        "vectors": [to_bytes(vectors[row.text]) for row in rows],
+        "embedder": embedder,
+    }
+    await connection.execute(vector_statement("fitted", memories.name), values)
+
+
+async def _adopt(
+    connection: AsyncConnection, shadow: Shadow, current: Sequence[UUID], kept: frozenset[UUID]
+) -> Switched:
+    gone = [memory_id for memory_id in current if memory_id not in kept]
+    values = {
+        "shadow_id": shadow.id,
+        "shadow_lane_id": shadow.apart.lane_id,
+        "project_id": shadow.scope.project_id,
+        "lane_id": shadow.scope.lane_id,
+        "reason": f"Replaced by replay {shadow.id}.",
+        "gone": gone,
+    }
+    await connection.execute(statement("replace_memories"), values)
+    await connection.execute(statement("merge_kept"), values)
+    here = (await connection.scalars(statement("adopt_memories"), values)).all()
+    await _expire(connection, shadow.scope)
+    await _name(connection, shadow)
+    await connection.execute(statement("adopt_relations"), values)
+    await connection.execute(statement("adopt_events"), values)
+    await sweep_out(connection, shadow)
+    await connection.execute(
+        update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
+    )
+    return Switched(gone=gone, here=here, kept=len(current) - len(gone))
+
+
+async def _expire(connection: AsyncConnection, scope: Scope) -> None:
+    """End what the scope's graph holds; no undo brings it back."""
+    ours = relations.c.lane_id == scope.lane_id
+    await connection.execute(update(relations).where(ours).values(ended_by=None))
+    current = and_(ours, relations.c.expired_at.is_(None))
+    await connection.execute(update(relations).where(current).values(expired_at=func.now()))
+
+
+async def _name(connection: AsyncConnection, shadow: Shadow) -> None:
+    """An entity in the scope for each of the shadow's, as if it had been met there."""
+    query = select(entities).where(entities.c.lane_id == shadow.apart.lane_id)
+    scope = shadow.scope
+    met = [
+        {
+            "id": entity_id(scope, Entity(row.name, row.kind)),
+            "project_id": scope.project_id,
+            "lane_id": scope.lane_id,
+            "name": row.name,
+            "name_key": row.name_key,
+            "kind": row.kind,
+        }
+        for row in await connection.execute(query)
+    ]
+    if met:
+        await connection.execute(insert(entities).on_conflict_do_nothing(), met)

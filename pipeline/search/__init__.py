@@ -1,0 +1,1 @@
+"""Search: a query in, ranked memories and turns out."""

@@ -1,0 +1,410 @@
+"""Passages: what search reads. Facts are memories, turns are messages as they were said.
+
+Words are compared by BM25 over the scope of the question: how rare a term is and how long a text is
+are counted where the question looks, so a tenant's rare word is rare, whatever others talk about,
+and the cost grows with that scope alone.
+Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+
+A search is asked thousands of times with other values and the same words: its statements are built
+once for each shape of a question.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import _lru_cache_wrapper, lru_cache
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    ClauseElement,
+    ColumnElement,
+    FromClause,
+    Integer,
+    Select,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.filters import Filter, size
+from pipeline.domain.graph import name_key
+from pipeline.domain.memories import Memory
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import FACT, PassageKey, Turn
+from pipeline.domain.tenants import ProjectId
+from pipeline.graph.store import names_any
+from pipeline.ledger.statements import Direct
+from pipeline.ledger.tables import entities, events, memories, messages, relations, turn_vectors
+from pipeline.ledger.where import IN_PROJECT, matching, shape, unexpired
+from pipeline.memories.rows import as_memory
+from pipeline.search.bm25 import asking, ranking
+from pipeline.turns.store import among, as_turn, beside, forgotten, just_before, listed, said, uuids
+
+# Messages looked at for each turn around a hit that is asked for: some are no turns.
+REACH = 8
+# Statements kept of each kind: more shapes than any one client has. One of 20 conditions holds
+# 0.4 MB, so a larger one is compiled for each search: a client that varies its shape must not fill
+# the memory.
+SHAPES, LARGEST_KEPT = 256, 20
+
+
+class Placed(NamedTuple):
+    """A candidate as ranking sees it: who said it when, and after which turn.
+
+    `turn` and `before` are (seq, ordinal) in the lane. `embedding`, packed, only where it was asked
+    for.
+    """
+
+    key: PassageKey
+    lane_id: UUID
+    speaker: str | None
+    at: datetime
+    turn: tuple[int, int] | None
+    before: tuple[int, int] | None
+    embedding: bytes | None
+    related: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the words of a question's statements depend on; `tree` has names in place of values."""
+
+    tree: Filter
+    facts: bool
+    turns: bool
+    expired: bool
+
+    def on(self, table: FromClause) -> ColumnElement[bool]:
+        found = matching(self.tree, table)
+        return found if self.expired else and_(found, unexpired(table))
+
+    @property
+    def is_kept(self) -> bool:
+        return size(self.tree) <= LARGEST_KEPT
+
+    @property
+    def on_facts(self) -> ColumnElement[bool]:
+        return and_(memories.c.state == "ACTIVE", self.on(memories))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which passages a question looks through: facts, turns or both, of one project."""
+
+    shape: Shape
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, project_id: ProjectId, tree: Filter, *, facts: bool, turns: bool, expired: bool
+    ) -> Where:
+        shaped, values = shape(tree)
+        return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
+
+    @property
+    def project_id(self) -> ProjectId:
+        return ProjectId(self.values["in_project"])
+
+    def with_vectors(self, *, turns: bool) -> Where | None:
+        """The same without turns where these have no vectors; None where nothing is left."""
+        if turns or not self.shape.turns:
+            return self
+        return replace(self, shape=replace(self.shape, turns=False)) if self.shape.facts else None
+
+
+class Passages:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._direct = Direct(engine)
+
+    async def by_words(
+        self, where: Where, asked: Sequence[str], *, limit: int
+    ) -> dict[PassageKey, float]:
+        """Passages that hold any of the terms, best first, with how much of the question they hold.
+
+        0..1: the BM25 score as a share of what a text of average length gets that holds each term
+        once. Terms that nothing in the scope holds do not count.
+        """
+        if not asked:
+            return {}
+        values = {**where.values, **asking(asked, limit=limit)}
+        rows = await self._rows(_ranked, where.shape, values)
+        return {PassageKey(of, ordinal): min(1.0, share) for of, ordinal, share in rows}
+
+    async def count(self, where: Where, *, embedder: str, stop: int) -> int:
+        """How many passages match and have a vector of this embedder; at most `stop`."""
+        values = {**where.values, "embedder": embedder, "stop": stop}
+        [(count,)] = await self._rows(_counted, where.shape, values)
+        return int(count)
+
+    async def vectors(self, where: Where, *, embedder: str) -> list[tuple[PassageKey, bytes]]:
+        """The packed vectors of all passages that match."""
+        values = {**where.values, "embedder": embedder}
+        rows = await self._rows(_vectors, where.shape, values)
+        return [(PassageKey(id_, ordinal), embedding) for id_, ordinal, embedding in rows]
+
+    async def matching(self, where: Where, keys: Sequence[PassageKey]) -> list[PassageKey]:
+        """Those of the keys that match."""
+        if not keys:
+            return []
+        facts = [key.id for key in keys if not key.is_turn]
+        values = {**where.values, **listed("turns", keys), "facts": facts}
+        rows = await self._rows(_matching, where.shape, values)
+        return [PassageKey(id_, ordinal) for id_, ordinal in rows]
+
+    async def placed(
+        self,
+        where: Where,
+        keys: Sequence[PassageKey],
+        *,
+        embedded: Sequence[PassageKey],
+        embedder: str,
+        related_to: str | None = None,
+    ) -> list[Placed]:
+        """Those of the keys that exist and match; those in `embedded` with their vectors, where
+        this embedder made them. `related_to`: also whether a fact came with a relation that has an
+        end named in this text.
+        """
+        if not keys:
+            return []
+        values = {
+            **where.values,
+            **listed("turns", keys),
+            **listed("lacking", embedded),
+            "facts": [key.id for key in keys if not key.is_turn],
+            "lacking": [key.id for key in embedded if not key.is_turn],
+            "embedder": embedder,
+            "related_to": name_key(related_to or ""),
+        }
+        build = _placed_related if related_to is not None else _placed
+        return [_as_placed(row) for row in await self._rows(build, where.shape, values)]
+
+    async def read(
+        self, project_id: ProjectId, keys: Sequence[PassageKey]
+    ) -> dict[PassageKey, Memory | Turn]:
+        """The project's passages with these keys; deleted ones are left out."""
+        found: dict[PassageKey, Memory | Turn] = {}
+        if facts := [key.id for key in keys if not key.is_turn]:
+            for row in await self._direct.rows(_FACTS, {"in_project": project_id, "facts": facts}):
+                found[PassageKey(row.id)] = as_memory(row)
+        if any(key.is_turn for key in keys):
+            values = {"in_project": project_id, **listed("turns", keys)}
+            for row in await self._direct.rows(_TURNS, values):
+                found[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
+        return found
+
+    async def around(
+        self, project_id: ProjectId, keys: Sequence[PassageKey], *, turns: int
+    ) -> dict[PassageKey, list[Turn]]:
+        """Up to `turns` turns before and after each passage of the project, oldest first."""
+        if not turns or not keys:
+            return {}
+        facts = [key.id for key in keys if not key.is_turn]
+        values = {"in_project": project_id, **listed("turns", keys), "facts": facts, "count": turns}
+        values["reach"] = REACH * turns
+        found: dict[PassageKey, list[Turn]] = defaultdict(list)
+        for row in await self._direct.rows(beside(), values):
+            found[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))
+        return found
+
+    async def _rows(
+        self, build: _lru_cache_wrapper[ClauseElement], shape: Shape, values: Mapping[str, Any]
+    ) -> Sequence[Any]:
+        statement = (build if shape.is_kept else build.__wrapped__)(shape)
+        return await self._direct.rows(statement, values, keep=shape.is_kept)
+
+
+# A vector is a kilobyte and more: it is read only where it is needed.
+_READ = [column for column in memories.c if column.name not in ("embedding", "terms")]
+_FACTS = select(*_READ).where(
+    memories.c.project_id == IN_PROJECT,
+    memories.c.id == any_(uuids("facts")),
+    memories.c.state == "ACTIVE",
+)
+_TURNS = select(said).where(said.c.project_id == IN_PROJECT, among(said, "turns"))
+_EMBEDDER = bindparam("embedder", type_=Text)
+
+
+@lru_cache(SHAPES)
+def _ranked(shape: Shape) -> ClauseElement:
+    return ranking(_scope(shape))
+
+
+def _scope(shape: Shape) -> CTE:
+    """Every passage the question looks through, facts and turns as one body of texts."""
+    parts: list[Select[Any]] = []
+    if shape.facts:
+        fact = cast(literal(FACT), Integer).label("ordinal")
+        parts.append(select(memories.c.id, fact, memories.c.terms).where(shape.on_facts))
+    if shape.turns:
+        turn = (said.c.event_id.label("id"), said.c.ordinal, said.c.terms)
+        parts.append(select(*turn).where(shape.on(said)))
+    return union_all(*parts).cte("scope")
+
+
+@lru_cache(SHAPES)
+def _counted(shape: Shape) -> ClauseElement:
+    some = union_all(*(part.limit(bindparam("stop", type_=Integer)) for part in _embedded(shape)))
+    return select(func.least(func.count(), bindparam("stop", type_=Integer))).select_from(
+        some.subquery()
+    )
+
+
+@lru_cache(SHAPES)
+def _vectors(shape: Shape) -> ClauseElement:
+    return union_all(*_embedded(shape))
+
+
+def _embedded(shape: Shape) -> list[Select[Any]]:
+    """(id, ordinal, embedding) of what matches and has a vector of the embedder."""
+    parts: list[Select[Any]] = []
+    if shape.facts:
+        fact = cast(literal(FACT), Integer).label("ordinal")
+        facts = select(memories.c.id, fact, memories.c.embedding)
+        parts.append(facts.where(shape.on_facts, memories.c.embedder == _EMBEDDER))
+    if shape.turns:
+        turns = select(said.c.event_id.label("id"), said.c.ordinal, turn_vectors.c.embedding)
+        its_vector = and_(
+            turn_vectors.c.event_id == said.c.event_id,
+            turn_vectors.c.ordinal == said.c.ordinal,
+            turn_vectors.c.embedder == _EMBEDDER,
+        )
+        parts.append(turns.join(turn_vectors, its_vector).where(shape.on(said)))
+    return parts
+
+
+@lru_cache(SHAPES)
+def _matching(shape: Shape) -> ClauseElement:
+    parts: list[Select[Any]] = []
+    if shape.facts:
+        fact = cast(literal(FACT), Integer).label("ordinal")
+        mine = memories.c.id == any_(uuids("facts"))
+        parts.append(select(memories.c.id, fact).where(mine, shape.on_facts))
+    if shape.turns:
+        turn = select(said.c.event_id.label("id"), said.c.ordinal)
+        parts.append(turn.where(among(said, "turns"), shape.on(said)))
+    return union_all(*parts)
+
+
+@lru_cache(SHAPES)
+def _placed(shape: Shape) -> ClauseElement:
+    return _places(shape, related=False)
+
+
+@lru_cache(SHAPES)
+def _placed_related(shape: Shape) -> ClauseElement:
+    return _places(shape, related=True)
+
+
+def _places(shape: Shape, *, related: bool) -> ClauseElement:
+    parts = []
+    if shape.facts:
+        parts.append(_placed_facts(shape.on_facts, related=related))
+    if shape.turns:
+        parts.append(_placed_turns(shape.on(said)))
+    return union_all(*parts)
+
+
+def _placed_facts(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
+    source = and_(
+        messages.c.lane_id == memories.c.lane_id,
+        messages.c.seq == events.c.seq,
+        messages.c.ordinal == memories.c.message_ordinal,
+    )
+    before = just_before(messages)
+    by_user = case(
+        (memories.c.attributed_to == Role.ASSISTANT, memories.c.agent_id), else_=memories.c.user_id
+    )
+    wanted = and_(memories.c.id == any_(uuids("lacking")), memories.c.embedder == _EMBEDDER)
+    embedding = case((wanted, memories.c.embedding))
+    return (
+        select(
+            memories.c.id,
+            cast(literal(FACT), Integer).label("ordinal"),
+            memories.c.lane_id,
+            func.coalesce(messages.c.name, by_user).label("speaker"),
+            memories.c.valid_from.label("at"),
+            messages.c.seq.label("turn_seq"),
+            messages.c.ordinal.label("turn_ordinal"),
+            before.c.seq.label("before_seq"),
+            before.c.ordinal.label("before_ordinal"),
+            embedding.label("embedding"),
+            (_related() if related else literal(False)).label("related"),
+        )
+        .select_from(memories)
+        .outerjoin(events, events.c.id == memories.c.event_id)
+        .outerjoin(messages, source)
+        .outerjoin(before, true())
+        .where(memories.c.id == any_(uuids("facts")), where)
+    )
+
+
+def _related() -> ColumnElement[bool]:
+    """The fact's event stated a current relation with an end named in the text `related_to`."""
+    source, destination = entities.alias("source"), entities.alias("destination")
+    return exists().where(
+        relations.c.event_id == memories.c.event_id,
+        relations.c.expired_at.is_(None),
+        source.c.id == relations.c.source_id,
+        destination.c.id == relations.c.destination_id,
+        names_any("related_to", source, destination),
+    )
+
+
+def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
+    before = just_before(said)
+    its_vector = and_(
+        turn_vectors.c.event_id == said.c.event_id,
+        turn_vectors.c.ordinal == said.c.ordinal,
+        turn_vectors.c.embedder == _EMBEDDER,
+        among(turn_vectors, "lacking"),
+    )
+    by_role = case((said.c.role == Role.ASSISTANT, said.c.agent_id), else_=said.c.user_id)
+    return (
+        select(
+            said.c.event_id.label("id"),
+            said.c.ordinal,
+            said.c.lane_id,
+            func.coalesce(said.c.name, by_role).label("speaker"),
+            said.c.said_at.label("at"),
+            said.c.seq.label("turn_seq"),
+            said.c.ordinal.label("turn_ordinal"),
+            before.c.seq.label("before_seq"),
+            before.c.ordinal.label("before_ordinal"),
+            turn_vectors.c.embedding,
+            literal(False).label("related"),
+        )
+        .select_from(said)
+        .outerjoin(before, true())
+        .outerjoin(turn_vectors, its_vector)
+        .where(among(said, "turns"), where, ~forgotten(said))
+    )
+
+
+def _as_placed(row: Mapping[str, Any]) -> Placed:
+    """Columns by key, which the driver looks up in C: there may be hundreds of rows."""
+    turn, before = row["turn_seq"], row["before_seq"]
+    return Placed(
+        key=PassageKey(row["id"], row["ordinal"]),
+        lane_id=row["lane_id"],
+        speaker=row["speaker"],
+        at=row["at"],
+        turn=None if turn is None else (turn, row["turn_ordinal"]),
+        before=None if before is None else (before, row["before_ordinal"]),
+        embedding=row["embedding"],
+        related=row["related"],
+    )

@@ -1,0 +1,1 @@
+"""Tenants: organizations, projects, members, API keys and owners."""

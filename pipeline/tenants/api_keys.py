@@ -1,0 +1,283 @@
+"""API keys. A key is shown once; the ledger keeps only its SHA-256."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId
+from pipeline.ledger.tables import api_keys, members, organizations, projects
+from pipeline.tenants.projects import Project
+from pipeline.tenants.secret import Secret
+
+NO_SUCH_KEY = "No such key in this organization."
+LAST_KEY = (
+    "This is the organization's last admin key that belongs to no member and does not expire; "
+    "without one nobody could make another. Make the next one first."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a key opens. `ends_in_s`: seconds until it expires, infinite for never."""
+
+    key_id: UUID
+    project: Project
+    access: Access
+    ends_in_s: float = math.inf
+
+    def require(self, needed: Access) -> None:
+        """Errors: Forbidden."""
+        if not self.access.allows(needed):
+            raise Forbidden(f"This takes a key of scope {needed}; this one's is {self.access}.")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as it is listed: all but the key."""
+
+    id: UUID
+    project_id: ProjectId
+    name: str
+    prefix: str
+    member: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_by: UUID | None
+    access: Access
+
+
+class ApiKeys:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def grant(self, key: str) -> Grant | None:
+        """What a key opens, or None for one that was never made, is revoked or has expired."""
+        query = (
+            _selected(
+                api_keys.c.id.label("key_id"),
+                *(projects.c[name] for name in ("id", "organization_id", "name")),
+                func.extract("epoch", api_keys.c.expires_at - func.now()).label("ends_in_s"),
+            )
+            .join(projects, projects.c.id == api_keys.c.project_id)
+            .where(api_keys.c.digest == Secret(key).digest, _valid())
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        own = OrganizationId(row.organization_id)
+        project = Project(ProjectId(row.id), own, row.name)
+        ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
+        return Grant(row.key_id, project, Access(row.access), ends_in_s)
+
+    async def last_admin(self) -> Grant:
+        """The operator's oldest lasting admin key, without the key: for one who has lost it and
+        reaches the database. There always is one, because the last cannot be revoked.
+
+        Errors: NotFound where the database has no operator yet.
+        """
+        query = (
+            select(api_keys.c.id.label("key_id"), projects)
+            .join(projects, projects.c.id == api_keys.c.project_id)
+            .join(organizations, organizations.c.id == projects.c.organization_id)
+            .where(organizations.c.operator, _lasting_admin())
+            .order_by(api_keys.c.created_at)
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise NotFound("This database has no operator: run `pipeline.migrate` first.")
+        own = OrganizationId(row.organization_id)
+        return Grant(row.key_id, Project(ProjectId(row.id), own, row.name), Access.ADMIN)
+
+    async def make(
+        self,
+        project_id: ProjectId,
+        *,
+        name: str,
+        access: Access,
+        by: Grant,
+        member: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> tuple[ApiKey, Secret]:
+        """A new key, in clear for the only time. It never outlives the key that makes it, where
+        that one expires or belongs to a member; and a member's key makes keys of that member.
+
+        Errors: NotFound for somebody who is not a member; InvalidInput for a time that is over, or
+        later than the end of `by`; Forbidden for another member's key.
+        """
+        secret = Secret()
+        values = {"project_id": project_id, "name": name, "scope": access, "created_by": by.key_id}
+        async with self._engine.begin() as connection:
+            await hold(connection, by.project.organization_id)
+            maker = await _maker(connection, by)
+            member = _member(maker, member)
+            expires_at = _end(maker, expires_at)
+            kept = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
+            if member is not None:
+                await _hold_member(connection, project_id, member)
+            await connection.execute(insert(api_keys).values(values | kept | {"member": member}))
+            made = _listed().where(api_keys.c.digest == secret.digest)
+            row = (await connection.execute(made)).one()
+            if expires_at and expires_at <= row.created_at:
+                raise InvalidInput("expires_at: this time is over; give one to come.")
+        return _as_key(row), secret
+
+    async def of_project(self, project_id: ProjectId) -> Sequence[ApiKey]:
+        """All it ever had, newest first: what was revoked stays on record."""
+        query = _listed().where(api_keys.c.project_id == project_id)
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query.order_by(api_keys.c.created_at.desc()))
+        return [_as_key(row) for row in rows]
+
+    async def revoke(
+        self, organization_id: OrganizationId, key_id: UUID, *, descendants: bool = False
+    ) -> None:
+        """End a key; again changes nothing. What the key of a member, or one that expires, has made
+        ends with it; what a lasting key has made, only with `descendants`.
+
+        Errors: NotFound; Conflict for the last admin key.
+        """
+        this = api_keys.c.id == key_id
+        async with self._engine.begin() as connection:
+            await hold(connection, organization_id)
+            if not await connection.scalar(select(_mine(organization_id, this))):
+                raise NotFound(NO_SUCH_KEY)
+            bound = or_(api_keys.c.member.is_not(None), api_keys.c.expires_at.is_not(None))
+            with_all = descendants or await connection.scalar(select(bound).where(this))
+            ends = or_(this, api_keys.c.id.in_(made_by(this))) if with_all else this
+            await keep_one_admin(connection, organization_id, without=ends)
+            await end(connection, ends)
+
+
+def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
+    """The ids of all keys that these keys made, and those keys in turn."""
+    made = select(api_keys.c.id).where(first).cte("made", recursive=True)
+    child = api_keys.alias("child")
+    made = made.union(select(child.c.id).join(made, child.c.created_by == made.c.id))
+    parents = select(api_keys.c.id).where(first)
+    return select(made.c.id).where(made.c.id.not_in(parents))
+
+
+async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    query = update(api_keys).where(which, api_keys.c.revoked_at.is_(None))
+    await connection.execute(query.values(revoked_at=func.now()))
+
+
+async def hold(connection: AsyncConnection, organization_id: OrganizationId) -> None:
+    """One at a time may make keys in an organization, or take them away."""
+    query = select(organizations.c.id).where(organizations.c.id == organization_id)
+    await connection.execute(query.with_for_update())
+
+
+async def keep_one_admin(
+    connection: AsyncConnection, organization_id: OrganizationId, *, without: ColumnElement[bool]
+) -> None:
+    """Errors: Conflict where no lasting admin key would be left, and one of these is."""
+    lasting = _lasting_admin()
+    taken = await connection.scalar(select(_mine(organization_id, lasting, without)))
+    if taken and not await connection.scalar(select(_mine(organization_id, lasting, ~without))):
+        raise Conflict(LAST_KEY)
+
+
+def _lasting_admin() -> ColumnElement[bool]:
+    """Conditions on an admin key that belongs to no member and never expires."""
+    return and_(
+        api_keys.c.scope == Access.ADMIN,
+        api_keys.c.revoked_at.is_(None),
+        api_keys.c.expires_at.is_(None),
+        api_keys.c.member.is_(None),
+    )
+
+
+def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Has the organization a key like that?"""
+    return exists(
+        select(api_keys.c.id)
+        .join(projects, projects.c.id == api_keys.c.project_id)
+        .where(projects.c.organization_id == organization_id, *conditions)
+    )
+
+
+def _selected(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Keys with what they may do: a reader's key reads, whatever it was made for."""
+    access = case((members.c.role == "READER", Access.READ.value), else_=api_keys.c.scope)
+    owner = and_(
+        members.c.project_id == api_keys.c.project_id, members.c.email == api_keys.c.member
+    )
+    return select(*columns, access.label("access")).select_from(api_keys).outerjoin(members, owner)
+
+
+def _listed() -> Select[Any]:
+    names = "id project_id name prefix member created_at expires_at revoked_at created_by"
+    return _selected(*(api_keys.c[name] for name in names.split()))
+
+
+def _valid() -> ColumnElement[bool]:
+    return and_(
+        api_keys.c.revoked_at.is_(None),
+        or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
+    )
+
+
+async def _maker(connection: AsyncConnection, by: Grant) -> Any:
+    """The row of the key that makes another one. Errors: Forbidden where it has ended."""
+    query = select(api_keys.c.member, api_keys.c.expires_at).where(
+        api_keys.c.id == by.key_id, _valid()
+    )
+    rows: Sequence[Any] = (await connection.execute(query)).all()
+    if not rows:
+        raise Forbidden("This key has ended.")
+    return rows[0]
+
+
+def _member(maker: Any, wanted: str | None) -> str | None:
+    if maker.member is not None and wanted not in (None, maker.member):
+        raise Forbidden(
+            f"This key belongs to {maker.member} and makes keys of theirs only: leave out member,"
+            " or use a key that belongs to no member."
+        )
+    member: str | None = maker.member or wanted
+    return member
+
+
+def _end(maker: Any, wanted: datetime | None) -> datetime | None:
+    end: datetime | None = maker.expires_at
+    if wanted is not None and end is not None and wanted > end:
+        raise InvalidInput(f"expires_at: the key that makes this one ends at {end.isoformat()}.")
+    return wanted or end
+
+
+async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email: str) -> None:
+    query = select(members.c.email).where(
+        members.c.project_id == project_id, members.c.email == email
+    )
+    if await connection.scalar(query.with_for_update()) is None:
+        raise NotFound("Nobody with this email is a member of the project; add them first.")
+
+
+def _as_key(row: Row[Any]) -> ApiKey:
+    return ApiKey(**{**row._asdict(), "access": Access(row.access)})

@@ -1,0 +1,150 @@
+"""The end of a project: refused while it remembers anything, whole once it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from sqlalchemy import Delete, delete, exists, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.accounting.balance import SEARCH, fold_all
+from pipeline.domain.errors import Conflict
+from pipeline.domain.tenants import OrganizationId
+from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.tables import (
+    api_keys,
+    book_entries,
+    books,
+    events,
+    lanes,
+    memories,
+    metadata,
+    organizations,
+    projects,
+    shadows,
+    turn_vectors,
+)
+from pipeline.ledger.where import among
+from pipeline.tenants.api_keys import hold, keep_one_admin
+from pipeline.tenants.projects import Project
+
+NOT_EMPTY = (
+    "The project, or a replay of it, still holds memories or events that have not ended. Delete "
+    "its memories, discard its replays and wait for its events first."
+)
+
+
+class Removal:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def forget(self, project: Project) -> Sequence[UUID]:
+        """Let nothing be found any more of what was said in a project that is to go: ids of what
+        the index may hold of it. Errors: Conflict, as `remove`.
+        """
+        mine = lanes.c.project_id == project.id
+        said = select(events.c.id).where(events.c.project_id == project.id)
+        held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
+        async with self._engine.begin() as connection:
+            await self._refuse(connection, project)
+            forgotten = update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
+            await connection.execute(forgotten)
+            return (await connection.scalars(held)).all()
+
+    async def remove(self, project: Project) -> None:
+        """Take away a project with its keys, members, replays and all that is left of its past.
+
+        Errors: Conflict while it holds memories or open events, or while the index owes it a
+        write; and where nobody could administer the organization afterwards.
+        """
+        async with self._engine.begin() as connection:
+            ids = await self._refuse(connection, project)
+            for gone in _deletes(ids):
+                await connection.execute(gone)
+            await fold_all(connection)
+            searches = books.c.project_id.in_(ids) & (books.c.kind == SEARCH)
+            await connection.execute(delete(books).where(searches))
+
+    async def forget_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
+        """As `forget`, for all projects of an organization."""
+        async with self._engine.begin() as connection:
+            ids = await self._refuse_organization(connection, organization_id)
+            mine = lanes.c.project_id.in_(ids)
+            await connection.execute(
+                update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
+            )
+            said = select(events.c.id).where(events.c.project_id.in_(ids))
+            held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
+            return (await connection.scalars(held)).all()
+
+    async def remove_organization(self, organization_id: OrganizationId) -> None:
+        """Take away an organization with its projects and keys. Errors: Conflict, as `remove`."""
+        async with self._engine.begin() as connection:
+            for gone in _deletes(await self._refuse_organization(connection, organization_id)):
+                await connection.execute(gone)
+            await connection.execute(
+                delete(organizations).where(organizations.c.id == organization_id)
+            )
+            await fold_all(connection)
+
+    async def _refuse_organization(
+        self, connection: AsyncConnection, organization_id: OrganizationId
+    ) -> Sequence[UUID]:
+        """All its projects and their replays, locked; unless one of them has to stay."""
+        await hold(connection, organization_id)
+        mine = projects.c.organization_id == organization_id
+        # Nothing is accepted until the end of this, nor afterwards if they are gone by then.
+        own = (await connection.scalars(locked(projects, mine))).all()
+        shadowed = select(shadows.c.id).where(among(shadows.c.project_id, own))
+        ids = [*own, *(await connection.scalars(shadowed)).all()]
+        await _refuse_unless_empty(connection, ids)
+        return ids
+
+    async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
+        """The project and its replays, locked; unless it has to stay."""
+        await hold(connection, project.organization_id)
+        shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
+        # Nothing is accepted until the end of this, nor afterwards if the project is gone by then.
+        await connection.execute(locked(projects, projects.c.id == project.id))
+        ids = [project.id, *(await connection.scalars(shadowed)).all()]
+        await _refuse_unless_empty(connection, ids)
+        await keep_one_admin(
+            connection,
+            project.organization_id,
+            without=api_keys.c.project_id == project.id,
+        )
+        return ids
+
+
+async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
+    # With its lanes held, nothing more is accepted into them, and no worker finishes in between.
+    await lock_lanes(connection, lanes.c.project_id.in_(ids))
+    held = exists().where(
+        memories.c.project_id.in_(ids),
+        or_(memories.c.state == "ACTIVE", memories.c.owed),
+    )
+    going = exists().where(events.c.project_id.in_(ids), events.c.completed_at.is_(None))
+    if await connection.scalar(select(or_(held, going))):
+        raise Conflict(NOT_EMPTY)
+
+
+def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
+    """Every table, each before those it refers to; what names no project goes by lane or event."""
+    owners = {
+        "lane_id": select(lanes.c.id).where(lanes.c.project_id.in_(ids)),
+        "event_id": select(events.c.id).where(events.c.project_id.in_(ids)),
+        "batch_id": select(events.c.batch_id).where(events.c.project_id.in_(ids)),
+    }
+    # The books come to zero by themselves.
+    tables = [
+        table for table in reversed(metadata.sorted_tables) if table not in (books, book_entries)
+    ]
+    for table in tables:
+        if "project_id" not in table.c:
+            owned = (name for name in owners if name in table.c)
+            yield from (delete(table).where(table.c[name].in_(owners[name])) for name in owned)
+    for table in tables:
+        if "project_id" in table.c:
+            yield delete(table).where(table.c.project_id.in_(ids))
+    yield delete(projects).where(projects.c.id.in_(ids))

@@ -1,0 +1,107 @@
+"""Members of a project: people with a role. What they do, they do by keys that are theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.tables import api_keys, members, projects
+from pipeline.tenants.api_keys import end, hold, made_by
+
+NO_SUCH_MEMBER = "Nobody with this email is a member of the project."
+
+
+class Role(StrEnum):
+    READER = "READER"
+    OWNER = "OWNER"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    project_id: ProjectId
+    email: str
+    role: Role
+    created_at: datetime
+
+
+class Members:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def of(self, project_ids: Sequence[ProjectId]) -> Sequence[Member]:
+        """Everybody, by project, in the order they came."""
+        query = (
+            select(members)
+            .where(members.c.project_id.in_(project_ids))
+            .order_by(members.c.created_at, members.c.email)
+        )
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query)
+        return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
+
+    async def add(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
+        """Make a person a member of these projects, where they are not one yet.
+
+        Errors: Conflict for a member of all of them.
+        """
+        rows = [{"project_id": one, "email": email, "role": role} for one in project_ids]
+        query = insert(members).values(rows).on_conflict_do_nothing()
+        async with self._engine.begin() as connection:
+            added = await connection.execute(query)
+        if not added.rowcount:
+            raise Conflict("This is a member's email already; change the role with PUT.")
+
+    async def change(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
+        """Another role in all of these projects. The member's keys follow; what a reader's keys
+        made in other projects ends.
+
+        Errors: NotFound for a member of none.
+        """
+        query = update(members).where(
+            members.c.project_id.in_(project_ids), members.c.email == email
+        )
+        async with self._engine.begin() as connection:
+            await _hold_organizations(connection, project_ids)
+            changed = await connection.execute(query.values(role=role))
+            if not changed.rowcount:
+                raise NotFound(NO_SUCH_MEMBER)
+            if role is Role.READER:
+                made = api_keys.c.id.in_(made_by(_keys_of(project_ids, email)))
+                await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
+
+    async def remove(self, project_ids: Sequence[ProjectId], email: str) -> None:
+        """Take the member off these projects, and end their keys there for good, with all that
+        these made.
+
+        Errors: NotFound for a member of none.
+        """
+        gone = delete(members).where(
+            members.c.project_id.in_(project_ids), members.c.email == email
+        )
+        theirs = _keys_of(project_ids, email)
+        async with self._engine.begin() as connection:
+            await _hold_organizations(connection, project_ids)
+            removed = await connection.execute(gone)
+            if not removed.rowcount:
+                raise NotFound(NO_SUCH_MEMBER)
+            await end(connection, or_(theirs, api_keys.c.id.in_(made_by(theirs))))
+
+
+def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool]:
+    return and_(api_keys.c.project_id.in_(project_ids), api_keys.c.member == email)
+
+
+async def _hold_organizations(
+    connection: AsyncConnection, project_ids: Sequence[ProjectId]
+) -> None:
+    query = select(projects.c.organization_id).where(projects.c.id.in_(project_ids)).distinct()
+    for organization_id in sorted((await connection.scalars(query)).all()):
+        await hold(connection, organization_id)

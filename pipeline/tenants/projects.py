@@ -1,0 +1,141 @@
+"""Organizations and their projects. A project is a tenant: what it holds, no other one sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.errors import NotFound, ProjectGone
+from pipeline.domain.tenants import Access, OrganizationId, ProjectId
+from pipeline.ledger.tables import api_keys, organizations, projects
+from pipeline.tenants.secret import Secret
+
+NO_SUCH_PROJECT = "Project not found."
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    id: OrganizationId
+    name: str
+    operator: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    id: ProjectId
+    organization_id: OrganizationId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectView:
+    """A project with all that can be set on it."""
+
+    id: ProjectId
+    organization_id: OrganizationId
+    name: str
+    description: str | None
+    custom_instructions: str | None
+    agent_custom_instructions: str | None
+    includes: str | None
+    excludes: str | None
+    custom_categories: Mapping[str, str] | None
+    settings: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+class Projects:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def any(self) -> bool:
+        async with self._engine.connect() as connection:
+            return await connection.scalar(select(projects.c.id).limit(1)) is not None
+
+    async def create(self, name: str, *, operator: bool = False) -> tuple[Project, str]:
+        """A new organization, its first project and its admin key, in clear for the only time."""
+        organization_id, secret = OrganizationId(uuid4()), Secret()
+        key = {"name": "first", "scope": Access.ADMIN}
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                insert(organizations).values(id=organization_id, name=name, operator=operator)
+            )
+            project = await _add(connection, organization_id, name)
+            await connection.execute(
+                insert(api_keys).values(
+                    digest=secret.digest, prefix=secret.prefix, project_id=project.id, **key
+                )
+            )
+        return project, secret.key
+
+    async def organization(self, organization_id: OrganizationId) -> Organization:
+        query = select(organizations).where(organizations.c.id == organization_id)
+        async with self._engine.connect() as connection:
+            return Organization(**(await connection.execute(query)).one()._asdict())
+
+    async def add(
+        self, organization_id: OrganizationId, name: str, description: str | None = None
+    ) -> Project:
+        """A further project of an organization; it has no key yet."""
+        async with self._engine.begin() as connection:
+            return await _add(connection, organization_id, name, description)
+
+    async def of(self, organization_id: OrganizationId, project_id: UUID) -> Project:
+        """The project with this id, which a client sent, in the organization. Errors: NotFound."""
+        query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
+            projects.c.organization_id == organization_id, projects.c.id == project_id
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise NotFound(NO_SUCH_PROJECT)
+        return Project(ProjectId(row.id), OrganizationId(row.organization_id), row.name)
+
+    async def views(
+        self, organization_id: OrganizationId, only: ProjectId | None = None
+    ) -> Sequence[ProjectView]:
+        """The organization's projects, oldest first, or only that one of them."""
+        query = select(*(projects.c[field.name] for field in fields(ProjectView))).where(
+            projects.c.organization_id == organization_id,
+            *([projects.c.id == only] if only else []),
+        )
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query.order_by(projects.c.created_at, projects.c.id))
+        return [ProjectView(**row._asdict()) for row in rows]
+
+    async def change(
+        self, project_id: ProjectId, values: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> None:
+        """Set columns to these values; settings that are not named stay."""
+        query = update(projects).where(projects.c.id == project_id)
+        merged = projects.c.settings.op("||")(dict(settings))
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                query.values({**values, "settings": merged, "updated_at": func.now()})
+            )
+
+
+async def keep(connection: AsyncConnection, project_id: ProjectId) -> None:
+    """Lock the project against its deletion, before any lane. Errors: ProjectGone."""
+    query = select(projects.c.id).where(projects.c.id == project_id)
+    if await connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
+        raise ProjectGone("This API key is not valid: its project is deleted.")
+
+
+async def _add(
+    connection: AsyncConnection,
+    organization_id: OrganizationId,
+    name: str,
+    description: str | None = None,
+) -> Project:
+    project = Project(ProjectId(uuid4()), organization_id, name)
+    await connection.execute(insert(projects).values(**asdict(project), description=description))
+    return project

@@ -1,0 +1,1 @@
+"""Turns: messages as they were said, and their vectors."""

@@ -1,0 +1,256 @@
+"""Turns: messages as they were said, read under the column names of memories.
+
+What was cancelled or undone was never said; what a person deleted is not told again by the turn it
+came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    FromClause,
+    Integer,
+    Row,
+    Select,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    literal,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    tuple_,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from pipeline.domain.events import EventType
+from pipeline.domain.facts import Outcome
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import FACT, PassageKey, Turn
+from pipeline.domain.scope import Scope
+from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
+from pipeline.ledger.where import IN_PROJECT
+
+# What was cancelled or undone was never said; what a person cleared is not told again.
+told = and_(
+    events.c.status != "CANCELLED",
+    events.c.undone_at.is_(None),
+    events.c.seq > lanes.c.forgotten_seq,
+)
+
+
+_NOTHING = cast(literal_column("'{}'"), JSONB)
+
+
+def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
+    options = events.c.options
+    return (
+        select(
+            events.c.project_id,
+            events.c.lane_id,
+            *(lanes.c[name] for name in ("user_id", "agent_id", "app_id", "run_id")),
+            cast(null(), Uuid).label("id"),
+            events.c.id.label("event_id"),
+            messages.c.seq,
+            messages.c.ordinal,
+            messages.c.role,
+            messages.c.role.label("attributed_to"),
+            messages.c.name,
+            messages.c.content.label("text"),
+            messages.c.terms,
+            func.coalesce(options["metadata"], _NOTHING).label("metadata"),
+            cast([], ARRAY(Text)).label("categories"),
+            cast(options["expiration_date"].astext, Date).label("expiration_date"),
+            or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
+            messages.c.said_at,
+            messages.c.said_at.label("valid_from"),
+            events.c.created_at,
+            events.c.created_at.label("updated_at"),
+        )
+        .select_from(lanes)
+        .join(events, events.c.lane_id == lanes.c.id)
+        .join(messages, and_(messages.c.lane_id == lanes.c.id, messages.c.seq == events.c.seq))
+        .where(
+            lanes.c.project_id == events.c.project_id,
+            events.c.event_type == EventType.ADD,
+            messages.c.role != Role.SYSTEM,
+            messages.c.role != Role.TOOL,
+            told,
+            *conditions,
+        )
+        .subquery(name)
+    )
+
+
+_verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astext == "false")
+# Everything that was said, and what of it is a passage of its own: a message stored word for word
+# is its memory, and gone with it.
+heard = _turns("heard")
+said = _turns("said", ~_verbatim)
+
+
+@cache
+def forgotten(turn: FromClause) -> ColumnElement[bool]:
+    """A person deleted a memory that was read from this turn."""
+    source, last = memory_history.alias("source"), memory_history.alias("last")
+    # Neither a model's opinion, nor an undo, nor a replay forgets.
+    add = exists().where(events.c.id == last.c.event_id, events.c.event_type == EventType.ADD)
+    deleted = (
+        select(literal(1))
+        .select_from(source)
+        .join(memories, memories.c.id == source.c.memory_id)
+        .join(last, and_(last.c.memory_id == memories.c.id, last.c.version == memories.c.version))
+        .where(
+            source.c.event_id == turn.c.event_id,
+            source.c.message_ordinal == turn.c.ordinal,
+            memories.c.state == "RETIRED",
+            memories.c.replaced_by.is_(None),
+            last.c.event == Outcome.DELETE,
+            last.c.undoes.is_(None),
+            ~add,
+        )
+    )
+    return deleted.correlate(turn).exists()
+
+
+def among(turn: FromClause, name: str) -> ColumnElement[bool]:
+    """One of the turns that the parameters `listed(name, …)` name."""
+    of = _listed(name)
+    place = tuple_(turn.c.event_id, turn.c.ordinal)
+    return place.in_(select(of.c.id, of.c.ordinal))
+
+
+def listed(name: str, keys: Sequence[PassageKey]) -> dict[str, Any]:
+    """The values of a statement that asks for these turns under this name."""
+    turns = [key for key in keys if key.is_turn]
+    return {
+        f"{name}_ids": [key.id for key in turns],
+        f"{name}_ordinals": [key.ordinal for key in turns],
+    }
+
+
+@cache
+def just_before(turn: FromClause) -> FromClause:
+    """The turn said just before, in the same lane."""
+    earlier = messages.alias()
+    order = tuple_(earlier.c.said_at, earlier.c.seq, earlier.c.ordinal)
+    return (
+        select(earlier.c.seq, earlier.c.ordinal)
+        .where(
+            earlier.c.lane_id == turn.c.lane_id,
+            order < tuple_(turn.c.said_at, turn.c.seq, turn.c.ordinal),
+        )
+        .order_by(earlier.c.said_at.desc(), earlier.c.seq.desc(), earlier.c.ordinal.desc())
+        .limit(1)
+        .lateral()
+    )
+
+
+@cache
+def beside() -> Select[Any]:
+    """(of_id, of_ordinal) with a turn: the `count` said nearest before and after each of `facts`,
+    and of the turns listed as `turns`, in the project `in_project`.
+    """
+    of = _sources()
+    anchor = heard.alias("anchor")
+    order = [heard.c.said_at, heard.c.seq, heard.c.ordinal]
+    before = _nearby(anchor, before=True).order_by(*(one.desc() for one in order))
+    after = _nearby(anchor, before=False).order_by(*order)
+    count = bindparam("count", type_=Integer)
+    around = union_all(
+        select(before.limit(count).correlate(anchor).subquery()),
+        select(after.limit(count).correlate(anchor).subquery()),
+    ).lateral("around")
+    source = and_(
+        anchor.c.event_id == of.c.event_id,
+        anchor.c.ordinal == of.c.at,
+        anchor.c.project_id == IN_PROJECT,
+    )
+    return (
+        select(of.c.id.label("of_id"), of.c.ordinal.label("of_ordinal"), *around.c)
+        .select_from(of)
+        .join(anchor, source)
+        .join(around, true())
+        .order_by(around.c.said_at, around.c.seq, around.c.ordinal)
+    )
+
+
+def _nearby(anchor: FromClause, *, before: bool) -> Select[Any]:
+    """The turns among the messages nearest to the anchor, before or after it.
+
+    The messages are picked first, by their index alone: the planner would else read and test the
+    whole lane for each anchor. Of a longer run of messages that are no turns (cancelled, deleted)
+    nothing beyond is seen.
+    """
+    near = messages.alias()
+    order = [near.c.said_at, near.c.seq, near.c.ordinal]
+    here = tuple_(anchor.c.said_at, anchor.c.seq, anchor.c.ordinal)
+    picked = (
+        select(near.c.seq, near.c.ordinal)
+        .where(
+            near.c.lane_id == anchor.c.lane_id,
+            tuple_(*order) < here if before else tuple_(*order) > here,
+        )
+        .order_by(*(one.desc() if before else one for one in order))
+        .limit(bindparam("reach", type_=Integer))
+        .correlate(anchor)
+        .subquery()
+    )
+    place = and_(heard.c.seq == picked.c.seq, heard.c.ordinal == picked.c.ordinal)
+    return (
+        select(heard)
+        .join(picked, place)
+        .where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
+        .correlate(anchor)
+    )
+
+
+def _sources() -> FromClause:
+    """Of each key (id, ordinal) the turn it was said in: (event_id, at)."""
+    fact = select(
+        memories.c.id,
+        cast(literal(FACT), Integer).label("ordinal"),
+        memories.c.event_id,
+        cast(memories.c.message_ordinal, Integer).label("at"),
+    ).where(memories.c.id == any_(uuids("facts")))
+    turns = _listed("turns")
+    turn = select(turns.c.id, turns.c.ordinal, turns.c.id, turns.c.ordinal)
+    return union_all(fact, turn).subquery("of")
+
+
+def _listed(name: str) -> FromClause:
+    ordinals = bindparam(f"{name}_ordinals", type_=ARRAY(Integer))
+    pairs = func.unnest(uuids(f"{name}_ids"), ordinals)
+    return pairs.table_valued("id", "ordinal").render_derived()
+
+
+def uuids(name: str) -> ColumnElement[Any]:
+    return bindparam(name, type_=ARRAY(Uuid))
+
+
+def as_turn(row: Row[Any]) -> Turn:
+    return Turn(
+        id=PassageKey(row.event_id, row.ordinal).public_id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        role=Role(row.role),
+        speaker=row.name,
+        text=row.text,
+        metadata=row.metadata,
+        event_id=row.event_id,
+        said_at=row.said_at,
+        created_at=row.created_at,
+        pending=row.pending,
+    )

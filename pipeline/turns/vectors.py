@@ -1,0 +1,192 @@
+"""Vectors of turns: owed from the acceptance on, made and written behind the events.
+
+Whatever a turn says is in `messages`; here stands what the index is to hold of it. What is found by
+meaning is named by the index with an id of its own, which `keys` translates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from pipeline.domain.messages import Role
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import NO_VECTOR, from_bytes
+from pipeline.ledger.locks import locked
+from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
+from pipeline.ledger.where import among
+from pipeline.text.speakers import unsigned
+from pipeline.turns.store import told, uuids
+from pipeline.vector_index.projections import Projected, Projection
+
+# What is embedded of a turn: more than most models read, and less than any refuses.
+MOST_CHARACTERS = 4_000
+
+_of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
+_says_something = and_(
+    messages.c.role != Role.SYSTEM,
+    messages.c.role != Role.TOOL,
+    messages.c.content.regexp_match("[^[:space:]]"),
+)
+_kept = and_(told, _says_something)
+
+
+class TurnVectors(Projected):
+    kind, table = "turns", "turn_vectors"
+
+    async def keys(self, ids: Sequence[UUID]) -> dict[UUID, PassageKey]:
+        """Which turn each of these ids is, as far as there still is one."""
+        rows = await self._direct.rows(_KEYS, {"ids": list(ids)})
+        return {key: PassageKey(event_id, ordinal) for key, event_id, ordinal in rows}
+
+    # What the vector index asks, see projections.Source
+
+    async def count(self) -> int:
+        [(count,)] = await self._rows(_said(func.count()).where(_kept))
+        return int(count)
+
+    async def unprojected(
+        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+    ) -> list[Projection]:
+        """`ids`: of their events."""
+        query = _projections().where(
+            turn_vectors.c.owed,
+            turn_vectors.c.accepted_at <= func.now() - timedelta(seconds=owed_for_s),
+        )
+        if ids is not None:
+            return await self._found(query.where(among(turn_vectors.c.event_id, ids)))
+        return await self._found(query.order_by(turn_vectors.c.accepted_at).limit(limit))
+
+    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        version = turn_vectors.c.version
+        built = exists().where(
+            rebuilt.c.memory_id == turn_vectors.c.id, rebuilt.c.version == version
+        )
+        return await self._found(_page(after, limit).where(~built))
+
+    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        embedded = turn_vectors.c.embedder.is_not(None)
+        return await self._found(_page(after, limit).where(embedded))
+
+    async def owe_foreign(self, embedder: str) -> None:
+        query = update(turn_vectors).where(turn_vectors.c.embedder.is_distinct_from(embedder))
+        async with self._single.connect() as connection:
+            await connection.execute(query.values(projected_version=0))
+
+    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        live = exists().where(vector_indexes.c.state == "LIVE", vector_indexes.c.name == index)
+        # Two ranges of an index, of which the model's own are left out.
+        other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
+        return await self._found(
+            _projections().where(turn_vectors.c.owed, other, _kept, live).limit(limit)
+        )
+
+    async def owed(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        values = {**where, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(_owed(*where), values)
+        return [(row.id, row.embedding) for row in rows]
+
+    async def _found(self, query: Select[Any]) -> list[Projection]:
+        return [_as_projection(row) for row in await self._rows(query)]
+
+
+_KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordinal).where(
+    turn_vectors.c.id == any_(uuids("ids"))
+)
+
+
+@cache
+def _owed(*ids: str) -> Select[Any]:
+    # Also what was taken back: it is not placed, as nothing is that an index says too much.
+    table = turn_vectors.c
+    return (
+        select(table.id, table.embedding)
+        .join(lanes, lanes.c.id == table.lane_id)
+        .where(table.owed, table.embedder == bindparam("embedder"))
+        .where(*(lanes.c[name] == bindparam(name) for name in ids))
+        .order_by(table.accepted_at.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+# What happens to turns, inside the caller's transaction
+
+
+async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    """Whether these are to be found has changed: the index owes them a write."""
+    table = turn_vectors.c
+    rows = locked(turn_vectors, which).cte("held")
+    query = update(turn_vectors).where(table.id == rows.c.id).values(version=table.version + 1)
+    await connection.execute(query)
+
+
+async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
+    """Other messages stand in the place of an event's: they are owed vectors of their own."""
+    new = (
+        select(events.c.id, messages.c.ordinal, events.c.lane_id)
+        .join(messages, _of_event)
+        .where(events.c.id == event_id, _says_something)
+        .where(events.c.options["infer"].astext.is_distinct_from("false"))
+    )
+    row = postgresql.insert(turn_vectors).from_select(["event_id", "ordinal", "lane_id"], new)
+    again = {"embedding": None, "embedder": None, "version": turn_vectors.c.version + 1}
+    await connection.execute(
+        row.on_conflict_do_update(index_elements=["event_id", "ordinal"], set_=again)
+    )
+
+
+def _said(*columns: Any) -> Select[Any]:
+    """Of turns with what was said, and by whose ids; a message may have been taken back."""
+    return (
+        select(*columns)
+        .select_from(turn_vectors)
+        .join(events, events.c.id == turn_vectors.c.event_id)
+        .join(lanes, lanes.c.id == turn_vectors.c.lane_id)
+        .outerjoin(messages, and_(_of_event, messages.c.ordinal == turn_vectors.c.ordinal))
+    )
+
+
+def _projections() -> Select[Any]:
+    ids = (lanes.c[name] for name in ("project_id", "user_id", "agent_id", "app_id", "run_id"))
+    text = func.left(messages.c.content, MOST_CHARACTERS).label("text")
+    return _said(*turn_vectors.c, *ids, text, messages.c.name, _kept.label("kept"))
+
+
+def _page(after: UUID, limit: int) -> Select[Any]:
+    found = _projections().where(turn_vectors.c.id > after, _kept)
+    return found.order_by(turn_vectors.c.id).limit(limit)
+
+
+def _as_projection(row: Row[Any]) -> Projection:
+    return Projection(
+        id=row.id,
+        scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
+        text=unsigned(row.text or "", row.name),
+        version=row.version,
+        kept=bool(row.kept),
+        vector=from_bytes(row.embedding) if row.embedding else NO_VECTOR,
+        embedder=row.embedder or "",
+    )

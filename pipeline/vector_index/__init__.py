@@ -1,0 +1,1 @@
+"""The vector index: a projection of the ledger, over hash buckets."""

@@ -1,0 +1,136 @@
+"""What the vector index is a projection of: the tables of the ledger that owe it their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+from uuid import UUID
+
+from sqlalchemy import Row
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.scope import Scope
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.statements import Direct
+from pipeline.vector_index.collections import Collections
+from pipeline.vector_index.sql import statement
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """What the vector index should hold of a memory or a turn: its vector, or nothing where it is
+    not `kept`. No `embedder`: it has no vector yet.
+    """
+
+    id: UUID
+    scope: Scope
+    text: str
+    version: int
+    kept: bool
+    vector: Vector = field(compare=False)  # an array has no single truth value
+    embedder: str
+
+
+class Source(Protocol):
+    """One kind of text with vectors, as the index sees it."""
+
+    # What the names of its collections begin with.
+    kind: ClassVar[str]
+    collections: Collections
+
+    async def count(self) -> int:
+        """How many an index built anew has to hold."""
+        ...
+
+    async def unprojected(
+        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+    ) -> list[Projection]:
+        """What the index has owed a write for so long: all of these ids, or the oldest."""
+        ...
+
+    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        """What the index under construction does not hold as it is, by id."""
+        ...
+
+    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        """What the index has to hold of everybody, by id, after this one."""
+        ...
+
+    async def owe_foreign(self, embedder: str) -> None:
+        """Let all that is not in this model's vectors be owed, and so be fitted."""
+        ...
+
+    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        """What is owed in another model's vectors; none where another index is served."""
+        ...
+
+    async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
+        """Keep the vectors these have from this embedder."""
+        ...
+
+    async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
+        """Note that the index holds these versions. What has moved on stays owed, and all does
+        where another index is served by now.
+
+        Returns those that were erased meanwhile: the index must not hold them.
+        """
+        ...
+
+    async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
+        """Those of these ids that the ledger does not hold."""
+        ...
+
+    async def owed(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        """The newest with these ids that the index does not hold as they are, with their packed
+        vectors.
+        """
+        ...
+
+
+class Projected:
+    """What all such tables have in common: id, lane_id, version, projected_version, embedding."""
+
+    kind: ClassVar[str]
+    table: ClassVar[str]
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
+        self.collections = Collections(engine, self.table)
+
+    async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
+        values = {
+            "ids": [one.id for one in done],
+            "versions": [one.version for one in done],
+            "vectors": [to_bytes(one.vector) for one in done],
+            "embedder": embedder,
+        }
+        async with self._single.connect() as connection:
+            await connection.execute(statement("fitted", self.table), values)
+
+    async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
+        if not done:
+            return []
+        seen = {
+            "ids": [one.id for one in done],
+            "versions": [one.version for one in done],
+            "lane_ids": [one.scope.lane_id for one in done],
+            "index": index,
+        }
+        rows = await self._direct.rows(statement("projected", self.table), seen)
+        return [row.id for row in rows]
+
+    async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
+        rows = await self._direct.rows(statement("unknown", self.table), {"ids": list(ids)})
+        return [row.id for row in rows]
+
+    async def _rows(
+        self, query: Any, values: Mapping[str, Any] | None = None
+    ) -> Sequence[Row[Any]]:
+        async with self._single.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
+            return rows

@@ -1,0 +1,51 @@
+"""The projector: writes stale vectors in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from uuid import UUID
+
+import structlog
+
+from pipeline.domain.errors import StageError
+from pipeline.domain.scope import Scope
+from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.vector_index.index import A_PIECE, VectorIndex, _shares
+
+log = structlog.get_logger()
+
+
+class Projector:
+    """Writes behind the events what the index owes: in waves, for all that came up meanwhile.
+
+    Nobody waits for it, so it waits `gather_s` for company first: the more there is for one
+    collection, the fewer requests. It writes in small pieces, between which stages have their turn.
+    What it loses with its process, or cannot write, is the sweeper's.
+    """
+
+    def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:
+        self._index = index
+        self._gather_s = gather_s
+        self._owed: dict[str, set[UUID]] = defaultdict(set)
+        self._woken = asyncio.Event()
+
+    def owe(self, scope: Scope, ids: Iterable[UUID]) -> None:
+        self._owed[self._index.collection(scope)].update(ids)
+        self._woken.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._woken.wait()
+            await asyncio.sleep(self._gather_s)
+            self._woken.clear()
+            owed, self._owed = self._owed, defaultdict(set)
+            try:
+                for ids in owed.values():
+                    for piece in _shares(list(ids), A_PIECE):
+                        await self._index.catch_up(piece)
+            except (StageError, *LEDGER_FAILURES) as error:
+                log.warning("projections_owed", error=type(error).__name__)
+            except Exception as error:
+                log.error("projector_crashed", exc_info=error)

@@ -1,0 +1,1 @@
+"""Webhooks: register, sign and deliver notifications."""

@@ -1,0 +1,125 @@
+"""Delivery of webhooks: retries, pauses and dead letters."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from uuid import UUID
+
+import structlog
+
+from pipeline import telemetry
+from pipeline.domain.errors import Unanswered, Undeliverable
+from pipeline.ports import WebhookSender
+from pipeline.webhooks.signature import sign
+from pipeline.webhooks.store import Try, Verdict, Webhooks
+
+log = structlog.get_logger()
+
+
+# Tries under way at once: of all, of one project, of one webhook. One that has timed out has one.
+AT_ONCE, EACH_PROJECT, EACH = 64, 16, 5
+FACTOR, LONGEST_PAUSE_S, JITTER = 4.0, 6 * 3600.0, 0.2
+# So many deliveries given up in a row, and the webhook is switched off.
+MOST_DEAD = 5
+# So many tries without an answer, and a webhook that has never answered is switched off.
+MOST_SILENT = 20
+# How often old logs are deleted, and webhooks that owe too much looked for.
+TIDY_EVERY_S = 60.0
+GONE = 410
+
+
+@dataclass(slots=True)
+class Courier:
+    """Delivers what is due. Any number may do so at once, and each may be killed at any point."""
+
+    webhooks: Webhooks
+    sender: WebhookSender
+    tries: int
+    first_retry_s: float
+    # Longer than a try may take: then it is somebody else's.
+    lease: timedelta
+    # Webhooks whose last try had no answer within the time.
+    _slow: set[UUID] = field(default_factory=set)
+    _tidied_at: float = -TIDY_EVERY_S
+
+    async def deliver(self) -> None:
+        """All that is due, a bounded number at once."""
+        under_way: dict[asyncio.Task[None], UUID] = {}
+        try:
+            while await self._begin(under_way):
+                ended, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+                for task in ended:
+                    del under_way[task]
+                    task.result()
+        finally:
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    async def _begin(self, under_way: dict[asyncio.Task[None], UUID]) -> bool:
+        """Give every free place to a delivery that is due. False where none is under way."""
+        await self._tidy()
+        claimed = await self.webhooks.claim(
+            limit=AT_ONCE - len(under_way),
+            each=EACH,
+            each_project=EACH_PROJECT,
+            lease=self.lease,
+            under_way=list(under_way.values()),
+            slow=self._slow,
+        )
+        for one in claimed:
+            under_way[asyncio.create_task(self._try(one))] = one.webhook_id
+        return bool(under_way)
+
+    async def _tidy(self) -> None:
+        if time.monotonic() - self._tidied_at < TIDY_EVERY_S:
+            return
+        self._tidied_at = time.monotonic()
+        await self.webhooks.forget()
+        if given_up := await self.webhooks.give_up_excess():
+            telemetry.webhook_tries.labels("DROPPED").inc(given_up)
+            log.warning("deliveries_given_up", count=given_up)
+
+    async def _try(self, one: Try) -> None:
+        with telemetry.webhook_seconds.time():
+            verdict = await self._post(one)
+        if verdict.answered:
+            self._slow.discard(one.webhook_id)
+        elif verdict.timed_out:
+            self._slow.add(one.webhook_id)
+        await self.webhooks.end(one, verdict, most_dead=MOST_DEAD, most_silent=MOST_SILENT)
+        telemetry.webhook_tries.labels(verdict.state).inc()
+        if verdict.state == "DEAD":
+            log.warning("delivery_dead", delivery_id=str(one.id), status=verdict.status_code)
+
+    async def _post(self, one: Try) -> Verdict:
+        body = one.body.encode()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "Memlane",
+            "webhook-id": str(one.id),
+            "webhook-timestamp": str(one.sent_at),
+            "webhook-signature": sign(one.secret, one.id, one.sent_at, body),
+        }
+        try:
+            status = await self.sender.post(one.url, body, headers)
+        except Undeliverable as error:
+            failed = self._failed(one, error=str(error))
+            return replace(failed, timed_out=isinstance(error, Unanswered))
+        if 200 <= status < 300:
+            return Verdict("DELIVERED", status_code=status)
+        return self._failed(one, status_code=status)
+
+    def _failed(
+        self, one: Try, *, status_code: int | None = None, error: str | None = None
+    ) -> Verdict:
+        gone = status_code == GONE
+        if gone or one.attempt >= self.tries:
+            return Verdict("DEAD", status_code=status_code, error=error, gone=gone)
+        pause_s = min(self.first_retry_s * FACTOR ** (one.attempt - 1), LONGEST_PAUSE_S)
+        jittered = pause_s * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  no secret
+        return Verdict("PENDING", jittered, status_code, error)

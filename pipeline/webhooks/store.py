@@ -1,0 +1,267 @@
+"""Webhooks of a project, and the deliveries they owe."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, Executable, Row, and_, delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import count_near
+from pipeline.ledger.tables.webhooks import webhook_deliveries, webhooks
+from pipeline.webhooks.sql import statement
+
+NO_SUCH_WEBHOOK = "Webhook not found"
+NO_SUCH_DELIVERY = "Delivery not found: the log keeps them for a week."
+# Each of them costs every change of a memory a row.
+MOST_WEBHOOKS = 100
+KEPT_FOR = timedelta(days=7)
+FORGOTTEN_AT_ONCE = 1_000
+# What a webhook may owe.
+MOST_OWED = 10_000
+# A webhook that has never answered is tried for at least so long.
+SILENT_FOR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    id: UUID
+    project_id: ProjectId
+    name: str
+    url: str
+    event_types: Sequence[str]
+    is_active: bool
+    disabled_reason: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A line of the log; the body is left out, as it holds what a user said."""
+
+    id: UUID
+    event_type: str
+    state: str
+    attempts: int
+    due_at: datetime | None
+    status_code: int | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A delivery in a courier's hands: `sent_at` is the ledger's time in unix seconds."""
+
+    id: UUID
+    webhook_id: UUID
+    attempt: int
+    url: str
+    secret: str
+    body: str
+    sent_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a try came to: `pause_s` until the next one, where the state is PENDING still."""
+
+    state: str
+    pause_s: float | None = None
+    status_code: int | None = None
+    error: str | None = None
+    gone: bool = False
+    timed_out: bool = False
+
+    @property
+    def answered(self) -> bool:
+        return self.status_code is not None
+
+
+class Webhooks:
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    # What a project has
+
+    async def create(
+        self, project_id: ProjectId, *, name: str, url: str, event_types: Sequence[str], secret: str
+    ) -> Webhook:
+        """Errors: InvalidInput where the project has as many as it may."""
+        if len(await self.of(project_id)) >= MOST_WEBHOOKS:
+            raise InvalidInput(f"A project may have {MOST_WEBHOOKS} webhooks; delete one first.")
+        query = insert(webhooks).values(
+            id=uuid4(),
+            project_id=project_id,
+            name=name,
+            url=url,
+            event_types=list(event_types),
+            secret=secret,
+        )
+        return _webhook((await self._rows(query.returning(webhooks)))[0])
+
+    async def of(self, project_id: ProjectId) -> list[Webhook]:
+        query = select(webhooks).where(webhooks.c.project_id == project_id)
+        return [_webhook(row) for row in await self._rows(query.order_by(webhooks.c.created_at))]
+
+    async def change(
+        self, project_id: ProjectId, webhook_id: UUID, values: Mapping[str, Any]
+    ) -> None:
+        """Errors: NotFound."""
+        changed = dict(values) | {"updated_at": func.now()}
+        if values.get("is_active"):
+            changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
+        query = update(webhooks).where(_one(project_id, webhook_id)).values(changed)
+        if not await self._rows(query.returning(webhooks.c.id)):
+            raise NotFound(NO_SUCH_WEBHOOK)
+
+    async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
+        """With all it still owes. Errors: NotFound."""
+        # Deliveries first, then their webhook, as a courier locks them when a try ends.
+        mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
+        owed = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
+        await self._rows(owed.returning(webhook_deliveries.c.id))
+        query = delete(webhooks).where(_one(project_id, webhook_id))
+        if not await self._rows(query.returning(webhooks.c.id)):
+            raise NotFound(NO_SUCH_WEBHOOK)
+
+    # The log
+
+    async def log(
+        self, project_id: ProjectId, webhook_id: UUID, *, state: str | None, limit: int, offset: int
+    ) -> tuple[list[Delivery], int]:
+        """A page, newest first, and how many there are: see count_near. Errors: NotFound."""
+        if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
+            raise NotFound(NO_SUCH_WEBHOOK)
+        table = webhook_deliveries.c
+        where = and_(table.webhook_id == webhook_id, *([table.state == state] if state else []))
+        ids = select(table.id).where(where)
+        count = await count_near(self._engine, ids, limit=limit, offset=offset)
+        query = select(webhook_deliveries).where(where)
+        newest = query.order_by(table.created_at.desc(), table.id).limit(limit).offset(offset)
+        return [_delivery(row) for row in await self._rows(newest)], count
+
+    async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
+        """Send it again, whatever became of it, with all its tries before it. Errors: NotFound."""
+        table = webhook_deliveries.c
+        query = (
+            update(webhook_deliveries)
+            .where(
+                table.project_id == project_id,
+                table.webhook_id == webhook_id,
+                table.id == delivery_id,
+            )
+            .values(state="PENDING", attempts=0, due_at=func.now(), ended_at=None)
+        )
+        if not await self._rows(query.returning(table.id)):
+            raise NotFound(NO_SUCH_DELIVERY)
+
+    # What a courier asks
+
+    async def claim(
+        self,
+        *,
+        limit: int,
+        each: int,
+        each_project: int,
+        lease: timedelta,
+        under_way: Sequence[UUID] = (),
+        slow: Collection[UUID] = (),
+    ) -> list[Try]:
+        """Deliveries that are due, project by project in turn; the caller's until the lease ends.
+
+        `each` and `each_project` are how many a webhook and a project may have under way, with
+        those of the caller (`under_way`: their webhooks) counted; a `slow` webhook may have one.
+        """
+        values = {
+            "limit": limit,
+            "each": each,
+            "each_project": each_project,
+            "lease": lease,
+            "under_way": list(under_way),
+            "slow": list(slow),
+        }
+        rows = await self._rows(statement("claim_deliveries"), values)
+        return [
+            Try(r.id, r.webhook_id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows
+        ]
+
+    async def end(self, done: Try, verdict: Verdict, *, most_dead: int, most_silent: int) -> None:
+        """Write down what a try came to, unless a newer one has begun."""
+        values = {
+            "id": done.id,
+            "attempt": done.attempt,
+            "state": verdict.state,
+            "pause": None if verdict.pause_s is None else timedelta(seconds=verdict.pause_s),
+            "status_code": verdict.status_code,
+            "error": verdict.error,
+            "gone": verdict.gone,
+            "most_dead": most_dead,
+            "most_silent": most_silent,
+            "silent_for": SILENT_FOR,
+        }
+        async with self._engine.connect() as connection:
+            await connection.execute(statement("end_try"), values)
+
+    async def forget(self) -> None:
+        """Delete what is older than the log is kept: what is over, and what is still owed to
+        webhooks that are switched off.
+        """
+        values = {"age": KEPT_FOR, "limit": FORGOTTEN_AT_ONCE}
+        async with self._engine.connect() as connection:
+            while (await connection.execute(statement("forget_deliveries"), values)).rowcount:
+                pass
+
+    async def give_up_excess(self, most: int = MOST_OWED) -> int:
+        """Give up the first deliveries of each webhook that owes more. Returns how many."""
+        why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
+        values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("give_up_deliveries"), values)).rowcount
+
+    async def _rows(
+        self, query: Executable, values: Mapping[str, Any] | None = None
+    ) -> Sequence[Row[Any]]:
+        async with self._engine.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
+            return rows
+
+
+def _one(project_id: ProjectId, webhook_id: UUID) -> ColumnElement[bool]:
+    return and_(webhooks.c.project_id == project_id, webhooks.c.id == webhook_id)
+
+
+def _webhook(row: Row[Any]) -> Webhook:
+    return Webhook(
+        row.id,
+        row.project_id,
+        row.name,
+        row.url,
+        row.event_types,
+        row.is_active,
+        row.disabled_reason,
+        row.created_at,
+        row.updated_at,
+    )
+
+
+def _delivery(row: Row[Any]) -> Delivery:
+    return Delivery(
+        row.id,
+        row.event_type,
+        row.state,
+        row.attempts,
+        row.due_at,
+        row.status_code,
+        row.error,
+        row.created_at,
+        row.ended_at,
+    )
