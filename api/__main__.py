@@ -7,8 +7,8 @@ import socket
 
 import uvicorn
 
-from api import http_server
 from api.app import create_app
+from api.http import server as http_server
 from pipeline import settings, telemetry
 from pipeline.settings import Settings
 

@@ -13,19 +13,19 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import errors, pages
-from api.deps import Api
+from api.auth.key_cache import KeyRing
+from api.auth.rate_limit import RateLimit
+from api.backpressure import Gate
+from api.dependencies import Api
 from api.description import describe
-from api.disconnect import EndWithClient
+from api.event_watch import EventWatch
 from api.figures import Figures
-from api.gate import Gate
-from api.keyring import KeyRing
+from api.http.disconnect import EndWithClient
+from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
+from api.http.unknown_fields import refuse_not_built
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
-from api.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
-from api.rate import RateLimit
 from api.routes import ROUTERS, adds
-from api.unknown import refuse_not_built
-from api.watch import EventWatch
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView

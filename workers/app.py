@@ -11,10 +11,10 @@ from kombu.entity import Queue
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import StageName
 from pipeline.settings import Settings
-from workers import broker
+from workers import kombu_transport
 from workers.queues import QUEUES
 
-broker.set_up()
+kombu_transport.set_up()
 
 
 def make_app(settings: Settings) -> Celery:
@@ -23,7 +23,9 @@ def make_app(settings: Settings) -> Celery:
             "MEMLANE_BROKER_URL is not set. The local stack sets it for its own processes;"
             " a process started by itself needs it."
         )
-    app = Celery("memlane", broker=settings.broker_url.get_secret_value(), amqp=broker.AMQP)
+    app = Celery(
+        "memlane", broker=settings.broker_url.get_secret_value(), amqp=kombu_transport.AMQP
+    )
     app.conf.update(
         # Status is in the ledger; a result backend costs 29-63 % more CPU a task.
         task_ignore_result=True,

@@ -27,7 +27,7 @@ from pipeline.events.retention import Retention
 from pipeline.lanes.load import LoadView
 from pipeline.lanes.store import Swept
 from pipeline.stores import Ledger
-from workers import chores
+from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import queue_of
@@ -83,7 +83,7 @@ class Sweeper:
     async def tick(self) -> None:
         """Each part by itself: trouble with the broker stops only what needs the broker."""
         for part in (self.resume, self.restore, self.requeue, self.let_go):
-            await chores.attempt(part, limit_s=PART_S)
+            await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
 
     async def resume(self) -> None:
@@ -205,7 +205,7 @@ async def run(ready_file: Path | None) -> None:
         ready_file.touch()  # noqa: ASYNC240  once, before anything else runs
     watchdog = watchdog_of(sweeper, stuck_s=configured.stuck_s)
     watchdog.start()
-    async with chores.under_way(configured, stores):
+    async with sweeper_jobs.under_way(configured, stores):
         await sweep_until(stopped, sweeper, every_s=configured.sweep_s)
     watchdog.close()
     await stores.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.deps import Caller, Given
+from api.dependencies import Caller, Given
+from api.http.strict_json import StrictJson
 from api.schemas import BatchDeleteRequest, BatchUpdateRequest
-from api.strict_json import StrictJson
 from pipeline.memories import service as memories
 from pipeline.memories.editing import Edit
 

@@ -8,9 +8,9 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import ConfigDict
 
-from api.deps import Caller, Given
+from api.dependencies import Caller, Given
+from api.http.strict_json import StrictJson
 from api.schemas import EntityId, OwnRequest
-from api.strict_json import StrictJson
 from pipeline.domain.errors import InvalidInput
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import ErasureReceipt, Whose

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.deps import Api, Caller, Given, Reader
+from api.dependencies import Api, Caller, Given, Reader
+from api.http.strict_json import StrictJson
 from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
-from api.strict_json import StrictJson
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, Status
 from pipeline.ingest import accept

@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api import tenants
-from api.deps import Admin, Given, as_uuid
-from api.strict_json import StrictJson
-from api.tenants import KeyRequest
+from api.dependencies import Admin, Given, as_uuid
+from api.http.strict_json import StrictJson
+from api.schemas.tenants import KeyRequest
+from api.views import tenants as tenant_views
 from pipeline.domain.tenants import Access
 
 router = APIRouter(tags=["tenants"], route_class=StrictJson)
@@ -22,7 +22,7 @@ async def list_keys(
     """The keys of your project, or of another one of the organization, by prefix; newest first."""
     admin.grant.require(Access.ADMIN)
     found = await api.stores.ledger.keys.of_project(admin.project.id)
-    return {"results": [tenants.key(one) for one in found]}
+    return {"results": [tenant_views.key(one) for one in found]}
 
 
 @router.post("/v1/keys/")
@@ -36,7 +36,7 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
         member=request.member,
         expires_at=request.expires_at,
     )
-    return tenants.key(made) | {"key": secret.key}
+    return tenant_views.key(made) | {"key": secret.key}
 
 
 @router.delete("/v1/keys/{key_id}/")

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from api import shapes
-from api.deps import Api, Caller, Given, Reader
-from api.paging import LARGEST_PAGE, Page, Paged, page_of
-from api.query import deep_metadata, literal
+from api.dependencies import Api, Caller, Given, Reader
+from api.http.paging import LARGEST_PAGE, Page, Paged, page_of
+from api.http.query_string import deep_metadata, literal
+from api.http.strict_json import StrictJson
 from api.schemas import ListRequest, ReadRequest
-from api.strict_json import StrictJson
+from api.views import memories as memory_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FINAL
 from pipeline.domain.filters import Filter
@@ -141,7 +141,9 @@ async def _rows(
     memories, count = await api.stores.ledger.memories.page(
         project.id, tree, expired=request.show_expired, limit=page.limit, offset=page.offset
     )
-    return [shapes.only(shapes.memory(memory), request.fields) for memory in memories], count
+    return [
+        memory_views.only(memory_views.memory(memory), request.fields) for memory in memories
+    ], count
 
 
 def _page(request: ListRequest, number: int | None, size: int | None) -> Page:
@@ -172,4 +174,4 @@ async def caught_up(request: ReadRequest, api: Api, project: Project) -> dict[st
     if status not in FINAL and request.wait:
         await api.watch.ended(request.after_event, timeout_s=request.wait)
         status = await ledger.status(project.id, request.after_event)
-    return {"after_event_status": shapes.shown(status), "after_event_ended": status in FINAL}
+    return {"after_event_status": memory_views.shown(status), "after_event_ended": status in FINAL}

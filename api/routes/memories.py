@@ -8,13 +8,13 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Request
 
-from api import shapes
-from api.deps import Caller, Given
-from api.paging import Paged
-from api.query import NO_CONDITION, conditions
+from api.dependencies import Caller, Given
+from api.http.paging import Paged
+from api.http.query_string import NO_CONDITION, conditions
+from api.http.strict_json import StrictJson, read
 from api.routes.lists import list_of
 from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
-from api.strict_json import StrictJson, read
+from api.views import memories as memory_views
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
@@ -34,13 +34,13 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
     found, count = await api.stores.ledger.histories.feed(
         project.id, limit=page.limit, offset=page.offset
     )
-    return page.envelope([shapes.history(entry) for entry in found], count, http)
+    return page.envelope([memory_views.history(entry) for entry in found], count, http)
 
 
 @router.get("/v1/memories/{memory_id}/")
 async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """A memory, expired or not."""
-    return shapes.memory(await api.stores.ledger.memories.get(project.id, uuid(memory_id)))
+    return memory_views.memory(await api.stores.ledger.memories.get(project.id, uuid(memory_id)))
 
 
 @router.put("/v1/memories/{memory_id}/")
@@ -59,7 +59,7 @@ async def update(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return shapes.memory(changed)
+    return memory_views.memory(changed)
 
 
 @router.delete("/v1/memories/{memory_id}/")
@@ -123,7 +123,7 @@ async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str,
     entries = await api.stores.ledger.histories.of(project.id, uuid(memory_id))
     if not entries:
         raise NotFound("Memory not found!")
-    return [shapes.history(entry) for entry in entries]
+    return [memory_views.history(entry) for entry in entries]
 
 
 @router.post("/v1/feedback/")

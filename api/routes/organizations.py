@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
-from api import tenants
-from api.deps import Admin, Administration, Api, Given
-from api.strict_json import StrictJson
-from api.tenants import (
+from api.dependencies import Admin, Administration, Api, Given
+from api.http.strict_json import StrictJson
+from api.schemas import tenants as tenant_schemas
+from api.schemas.tenants import (
     Email,
     MemberName,
     MemberRequest,
@@ -18,6 +18,7 @@ from api.tenants import (
     ProjectRequest,
     ProjectUpdateRequest,
 )
+from api.views import tenants as tenant_views
 from pipeline.domain.errors import Forbidden, InvalidInput
 from pipeline.domain.tenants import Access, ProjectId
 from pipeline.erasure import service as erasure
@@ -72,7 +73,7 @@ async def organization(api: Given, admin: Admin) -> dict[str, Any]:
     ledger = api.stores.ledger
     found = await ledger.projects.organization(admin.project.organization_id)
     people = await ledger.members.of(await _visible(api, admin))
-    return tenants.organization(found, people, role=tenants.role_of(admin.grant.access))
+    return tenant_views.organization(found, people, role=tenant_schemas.role_of(admin.grant.access))
 
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
@@ -98,7 +99,7 @@ async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[
     key that does not administer.
     """
     people = await api.stores.ledger.members.of(await _visible(api, admin))
-    return {"members": tenants.distinct(people)}
+    return {"members": tenant_views.distinct(people)}
 
 
 @router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
@@ -188,7 +189,7 @@ async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
 @router.get(MEMBERS, dependencies=OF_PROJECT)
 async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
     found = await api.stores.ledger.members.of([admin.project.id])
-    return {"members": [tenants.member(one) for one in found]}
+    return {"members": [tenant_views.member(one) for one in found]}
 
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
@@ -231,12 +232,12 @@ async def _shown(
     people = await api.stores.ledger.members.of([view.id for view in views])
     graph = api.settings.graph == "on"
     return [
-        tenants.project(
+        tenant_views.project(
             view,
             people,
             graph=graph,
             own=view.id == admin.grant.project.id,
-            role=tenants.role_of(admin.grant.access),
+            role=tenant_schemas.role_of(admin.grant.access),
         )
         for view in views
     ]

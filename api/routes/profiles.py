@@ -7,7 +7,7 @@ from typing import NoReturn
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
-from api.deps import Caller
+from api.dependencies import Caller
 
 router = APIRouter(tags=["profiles"])
 

@@ -7,11 +7,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 
-from api import replays as clients
-from api.deps import Caller, Given
+from api.dependencies import Caller, Given
 from api.examples import answers
-from api.paging import Paged
-from api.strict_json import StrictJson
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.schemas import replays as replay_schemas
+from api.views import replays as replay_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.replays import service as use_cases
 
@@ -19,17 +20,19 @@ router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJso
 
 
 @router.post("/", responses=answers("replay"))
-async def begin(request: clients.BeginRequest, api: Given, project: Caller) -> dict[str, Any]:
+async def begin(
+    request: replay_schemas.BeginRequest, api: Given, project: Caller
+) -> dict[str, Any]:
     """Take all that was ever added under exactly these ids through the stages again, in a shadow:
     with other instructions, another model or embedder, or the answers recorded then.
 
     Nobody's reads see the shadow. Cancelled and undone events are left out.
     """
     scope, wish = request.scope(project), request.wish(api.settings)
-    limits = clients.limits(api.settings)
+    limits = replay_schemas.limits(api.settings)
     ledger = api.stores.ledger
     begun = await use_cases.begin(scope, wish, limits, ledger=ledger, dispatcher=api.dispatcher)
-    return clients.replay(begun)
+    return replay_views.replay(begun)
 
 
 @router.get("/")
@@ -42,7 +45,7 @@ async def list_replays(
     """The project's replays, newest first."""
     shadows = api.stores.ledger.shadows
     found, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
-    return page.envelope([clients.replay(one) for one in found], count, http)
+    return page.envelope([replay_views.replay(one) for one in found], count, http)
 
 
 @router.get("/{replay_id}/", responses=answers("replay"))
@@ -51,7 +54,7 @@ async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
 
     `behind` counts the events that were added since it began; a switch replays them first.
     """
-    return clients.replay(await api.stores.ledger.shadows.get(project.id, uuid(replay_id)))
+    return replay_views.replay(await api.stores.ledger.shadows.get(project.id, uuid(replay_id)))
 
 
 @router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
@@ -60,12 +63,12 @@ async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
     message; relations; and edits by people that would be lost. 409 while the replay is RUNNING.
     """
     found = await api.stores.ledger.switch.difference(project.id, uuid(replay_id))
-    return clients.diff(found)
+    return replay_views.diff(found)
 
 
 @router.post("/{replay_id}/switch/")
 async def switch(
-    replay_id: str, api: Given, project: Caller, request: clients.SwitchRequest | None = None
+    replay_id: str, api: Given, project: Caller, request: replay_schemas.SwitchRequest | None = None
 ) -> dict[str, Any]:
     """Make what the replay remembers what these ids remember, all at once. What they remembered
     before is superseded, and stays in the history.
@@ -84,7 +87,7 @@ async def switch(
         index=stores.index,
         dispatcher=api.dispatcher,
     )
-    return clients.switched(await stores.ledger.shadows.get(project.id, identity), done)
+    return replay_views.switched(await stores.ledger.shadows.get(project.id, identity), done)
 
 
 @router.delete("/{replay_id}/")

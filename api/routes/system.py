@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Response
 from fastapi.responses import JSONResponse
 
-from api import shapes
-from api.deps import Caller, Given
+from api.dependencies import Caller, Given
 from api.errors import Unauthorized
+from api.views import memories as memory_views
 from pipeline import __version__, telemetry
 from pipeline.domain.errors import Forbidden
 from pipeline.webhooks.addresses import is_loopback
@@ -51,7 +51,7 @@ async def stats(
     ledger = api.stores.ledger
     spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
     owners = await ledger.books.owners(project.id)
-    return shapes.stats(await ledger.books.accounts(project.id), owners, spent)
+    return memory_views.stats(await ledger.books.accounts(project.id), owners, spent)
 
 
 @router.get("/healthz")

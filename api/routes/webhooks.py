@@ -10,9 +10,9 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ConfigDict, Field
 
 from api import schemas
-from api.deps import Caller, Given, Granted
-from api.paging import page_of
-from api.strict_json import StrictJson
+from api.dependencies import Caller, Given, Granted
+from api.http.paging import page_of
+from api.http.strict_json import StrictJson
 from pipeline.domain.errors import NotFound
 from pipeline.domain.tenants import Access
 from pipeline.webhooks import service

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from api import unknown
+from api.http import unknown_fields
 
 LONGEST_ID = 512
 
@@ -46,7 +46,7 @@ class Request(BaseModel):
     @classmethod
     def unknown_keys(cls, value: Any) -> Any:
         if isinstance(value, dict):
-            unknown.refuse_or_note(value, _names(cls) | cls.also, strict=cls.strict)
+            unknown_fields.refuse_or_note(value, _names(cls) | cls.also, strict=cls.strict)
         return value
 
 

@@ -22,7 +22,7 @@ VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
 BLIND_CATCHES = {
     "pipeline/ingest/runner.py",
     "api/errors.py",
-    "workers/chores.py",
+    "workers/sweeper_jobs.py",
     "pipeline/vector_index/projector.py",
     "workers/dispatch.py",
 }

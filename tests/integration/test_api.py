@@ -18,12 +18,12 @@ from sqlalchemy import text as sql
 from structlog.testing import capture_logs
 
 from api.app import create_app, limits
-from api.deps import Api
+from api.auth.key_cache import KeyRing
+from api.backpressure import Gate
+from api.dependencies import Api
 from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN
+from api.event_watch import EventWatch
 from api.figures import Figures
-from api.gate import Gate
-from api.keyring import KeyRing
-from api.watch import EventWatch
 from deploy.stack.servers import Postgres
 from pipeline import __version__
 from pipeline.adapters.model_rules import RulesModel

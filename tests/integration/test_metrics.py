@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from pydantic import SecretStr
 
-from api.deps import STUCK_S
+from api.dependencies import STUCK_S
 from api.figures import Figures
 from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from api.stream import HEARTBEAT, live
-from api.watch import EventWatch
+from api.event_watch import EventWatch
+from api.http.sse import HEARTBEAT, live
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
@@ -125,8 +125,8 @@ async def test_a_wait_is_told_with_its_reason_and_its_end(
 async def test_an_event_that_stands_still_is_looked_at_less_often(
     engine: Engine, watch: EventWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.watch.STILL_AFTER_S", -1.0)
-    monkeypatch.setattr("api.watch.STILL_BEAT_S", 3600.0)
+    monkeypatch.setattr("api.event_watch.STILL_AFTER_S", -1.0)
+    monkeypatch.setattr("api.event_watch.STILL_BEAT_S", 3600.0)
     still, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
     with watch.following(still) as first:
         await first.get()

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from sqlalchemy import exists, func, select, text, update
 
-from api.keyring import KeyRing
-from api.rate import RateLimit
+from api.auth.key_cache import KeyRing
+from api.auth.rate_limit import RateLimit
 from pipeline.ledger.tables import api_keys, memories, metadata, projects
 from pipeline.stores import Ledger
 from pipeline.tenants.api_keys import ApiKeys, Grant

@@ -15,7 +15,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from tests.support.stack import wait_until
-from workers import chores
+from workers import sweeper_jobs
 from workers.dispatch import CeleryDispatcher
 from workers.sweeper import Sweeper
 
@@ -37,7 +37,7 @@ async def test_a_chore_that_raises_is_tried_again() -> None:
     async def tried_again() -> bool:
         return tries >= 2
 
-    task = asyncio.create_task(chores._again_and_again(chore, pause_s=0.0, limit_s=1.0))
+    task = asyncio.create_task(sweeper_jobs._again_and_again(chore, pause_s=0.0, limit_s=1.0))
     await wait_until(tried_again, within_s=WITHIN_S, what="a second try")
     assert not task.done()
     task.cancel()
@@ -45,7 +45,7 @@ async def test_a_chore_that_raises_is_tried_again() -> None:
 
 async def test_a_chore_that_hangs_is_given_up() -> None:
     async with asyncio.timeout(WITHIN_S):
-        await chores.attempt(asyncio.Event().wait, limit_s=0.0)
+        await sweeper_jobs.attempt(asyncio.Event().wait, limit_s=0.0)
 
 
 async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:

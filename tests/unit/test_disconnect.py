@@ -9,8 +9,8 @@ import pytest
 from fastapi import Depends, FastAPI
 from starlette.types import Message
 
-from api.deps import reader
-from api.disconnect import EndWithClient
+from api.dependencies import reader
+from api.http.disconnect import EndWithClient
 
 WITHIN_S = 10.0
 

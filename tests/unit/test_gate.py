@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from api.gate import Gate
+from api.backpressure import Gate
 from pipeline.domain.backpressure import Limits
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView

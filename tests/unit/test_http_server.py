@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from api.http_server import LARGEST_HEAD_BYTES, MOST_HEADERS, LimitedHttp, Peers, protocol
+from api.http.server import LARGEST_HEAD_BYTES, MOST_HEADERS, LimitedHttp, Peers, protocol
 from tests.support.stack import wait_until
 
 SOON_S = 0.3

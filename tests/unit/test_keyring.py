@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from api.keyring import WRONG_KEYS_PER_MIN, KeyRing
+from api.auth.key_cache import WRONG_KEYS_PER_MIN, KeyRing
 from pipeline.domain.errors import Overloaded
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.tenants.api_keys import Grant

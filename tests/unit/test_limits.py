@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from api import replays, strict_json, tenants
+from api.http import strict_json
 from api.schemas import (
     MOST_MESSAGES,
     AddRequest,
@@ -22,6 +22,8 @@ from api.schemas import (
     UpdateRequest,
     limits,
 )
+from api.schemas import replays as replay_schemas
+from api.schemas import tenants as tenant_schemas
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (limits.LONGEST_TEXT + 1)
@@ -66,7 +68,7 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "a replayed message": (ReplayRequest, {"messages": TEXT}, "split it"),
     "a replay's instructions": (ReplayRequest, {"includes": WISH}, "shorten"),
     "a shadow's instructions": (
-        replays.BeginRequest,
+        replay_schemas.BeginRequest,
         MAYA | {"custom_instructions": WISH},
         "short",
     ),
@@ -88,7 +90,7 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
         "ask for fewer properties",
     ),
     "a project's instructions": (
-        tenants.ProjectUpdateRequest,
+        tenant_schemas.ProjectUpdateRequest,
         {"custom_instructions": WISH},
         "at most 20000 characters",
     ),

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from api.middleware import BodyLimit, OneSlash
+from api.http.middleware import BodyLimit, OneSlash
 
 LIMIT = 10
 

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from api.answers import ANSWERS, TEXTS
 from api.app import create_app
 from api.examples import answers
+from api.http.paging import Page
 from api.pages import FILES
-from api.paging import Page
 from pipeline.settings import Settings
 from tests.support.described import fault_of, operation_of
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from api.rate import Allowance, RateLimit
+from api.auth.rate_limit import Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
 
 KEY = uuid4()
@@ -85,7 +85,7 @@ def test_the_headers_are_whole_numbers() -> None:
 
 
 def test_buckets_that_are_full_again_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.rate.MOST_KEYS", 10)
+    monkeypatch.setattr("api.auth.rate_limit.MOST_KEYS", 10)
     clock = Clock()
     limit = RateLimit(60, clock)
     for _ in range(10):

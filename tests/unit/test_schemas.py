@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from api import shapes
 from api.schemas import (
     LONGEST_ID,
     MOST_MESSAGES,
@@ -22,6 +21,7 @@ from api.schemas import (
     SearchRequest,
     UpdateRequest,
 )
+from api.views import memories as memory_views
 from pipeline.domain import filters
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import Instructions
@@ -237,7 +237,10 @@ def test_a_search_has_defaults_and_bounds() -> None:
 def test_a_field_that_no_row_has_is_ignored(request_type: type[ReadRequest]) -> None:
     asked = request_type.model_validate({"query": "x", "fields": ["memory", "hash", ""]})
     assert asked.model_dump()["fields"] == ["memory", "hash", ""]
-    assert shapes.only({"id": "1", "memory": "x"}, ["memory", "hash"]) == {"id": "1", "memory": "x"}
+    assert memory_views.only({"id": "1", "memory": "x"}, ["memory", "hash"]) == {
+        "id": "1",
+        "memory": "x",
+    }
 
 
 def test_a_query_beyond_the_limit_is_cut() -> None:
@@ -253,12 +256,18 @@ def test_a_null_is_the_default(request_type: type[SearchRequest]) -> None:
 
 def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
     row = {"id": "1", "memory": "x", "metadata": {"a": 1, "b": {"c": 2}}}
-    assert shapes.only(row, None) == shapes.only(row, []) == row
-    assert shapes.only(row, ["memory"]) == {"id": "1", "memory": "x"}
-    assert shapes.only(row, ["metadata.a"]) == {"id": "1", "metadata": {"a": 1}}
-    assert shapes.only(row, ["metadata.a", "metadata"]) == {"id": "1", "metadata": row["metadata"]}
-    assert shapes.only(row, ["metadata.x"]) == {"id": "1", "metadata": None}
-    assert shapes.only(row | {"metadata": None}, ["metadata.a"]) == {"id": "1", "metadata": None}
+    assert memory_views.only(row, None) == memory_views.only(row, []) == row
+    assert memory_views.only(row, ["memory"]) == {"id": "1", "memory": "x"}
+    assert memory_views.only(row, ["metadata.a"]) == {"id": "1", "metadata": {"a": 1}}
+    assert memory_views.only(row, ["metadata.a", "metadata"]) == {
+        "id": "1",
+        "metadata": row["metadata"],
+    }
+    assert memory_views.only(row, ["metadata.x"]) == {"id": "1", "metadata": None}
+    assert memory_views.only(row | {"metadata": None}, ["metadata.a"]) == {
+        "id": "1",
+        "metadata": None,
+    }
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.query import literal
-from api.strict_json import DEEPEST, MOST_VALUES, read
+from api.http.query_string import literal
+from api.http.strict_json import DEEPEST, MOST_VALUES, read
 from pipeline.domain.errors import InvalidInput
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from api import shapes
-from api.watch import EventWatch
+from api.event_watch import EventWatch
+from api.views import memories as memory_views
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
 
@@ -39,9 +39,9 @@ async def live(
             except TimeoutError:
                 yield HEARTBEAT
                 continue
-            yield frame("stage", shapes.progress(change))
+            yield frame("stage", memory_views.progress(change))
             ended = change.ended
-    yield frame("end", shapes.event(await events.get(project_id, event_id)))
+    yield frame("end", memory_views.event(await events.get(project_id, event_id)))
 
 
 def frame(name: str, data: dict[str, Any]) -> bytes:

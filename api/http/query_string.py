@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from starlette.datastructures import QueryParams
 
-from api.strict_json import read
+from api.http.strict_json import read
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ALIASES, ENTITY_IDS, KIND
 

@@ -17,12 +17,12 @@ from uuid import UUID
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import APIKeyHeader
 
+from api.auth.key_cache import KeyRing
+from api.auth.named_tenant import Named
+from api.backpressure import Gate
 from api.errors import Unauthorized
+from api.event_watch import EventWatch
 from api.figures import Figures
-from api.gate import Gate
-from api.keyring import KeyRing
-from api.named import Named
-from api.watch import EventWatch
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import ModelUnavailable, NotFound, StoreUnavailable, TransientError
 from pipeline.domain.tenants import Access

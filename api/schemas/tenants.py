@@ -1,8 +1,7 @@
-"""Organizations, projects, members and keys as clients send and read them."""
+"""Requests about organizations, projects, members and API keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -14,9 +13,7 @@ from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Access
-from pipeline.tenants.api_keys import ApiKey
-from pipeline.tenants.members import Member, Role
-from pipeline.tenants.projects import Organization, ProjectView
+from pipeline.tenants.members import Role
 
 # Stored and read back; nothing acts on them.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
@@ -153,90 +150,3 @@ class KeyRequest(OwnRequest):
 def role_of(access: Access) -> Role:
     """What a key may do, in the two words the Mem0 Platform has for it."""
     return Role.OWNER if access.allows(Access.ADMIN) else Role.READER
-
-
-def organization(found: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
-    """A key opens one organization, so it is the default one; there are no plans or invitations."""
-    return {
-        "org_id": str(found.id),
-        "name": found.name,
-        "members": distinct(people),
-        "is_default": True,
-        "is_owner": role is Role.OWNER,
-        "user_role": role,
-        "byok_enabled": True,
-        "invitations": [],
-        "owner_pricing_plan": "self-hosted",
-        "created_at": found.created_at,
-        "updated_at": found.created_at,
-    }
-
-
-def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
-    """Members of several projects, each once: an owner of any of them is shown as an owner."""
-    by_email: dict[str, Member] = {}
-    for person in people:
-        if person.email not in by_email or person.role is Role.OWNER:
-            by_email[person.email] = person
-    return [member(person) for person in by_email.values()]
-
-
-def project(
-    found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
-) -> dict[str, Any]:
-    """The whole object, always; `is_default` says that it is the one the key opens.
-
-    Texts and lists that are not set are empty where the Mem0 Platform documents no null.
-    """
-    return {
-        "project_id": str(found.id),
-        "org_id": str(found.organization_id),
-        "name": found.name,
-        "description": found.description or "",
-        "custom_instructions": found.custom_instructions or "",
-        "agent_custom_instructions": found.agent_custom_instructions,
-        "custom_categories": [
-            {name: about} for name, about in (found.custom_categories or {}).items()
-        ],
-        "inclusion_prompt": found.includes,
-        "exclusion_prompt": found.excludes,
-        "multilingual": False,
-        "decay": False,
-        "usecase_setting": None,
-        **found.settings,
-        "memory_depth": str(found.settings.get("memory_depth") or ""),
-        "usecase": found.settings.get("usecase_setting"),
-        **NOT_HERE,
-        "user_role": role,
-        "enable_graph": graph,
-        "version": "v3",
-        "is_default": own,
-        "members": [member(one) for one in people if one.project_id == found.id],
-        "created_at": found.created_at,
-        "updated_at": found.updated_at,
-    }
-
-
-def member(found: Member) -> dict[str, Any]:
-    return {
-        "user_id": found.email,
-        "username": found.email.partition("@")[0],
-        "email": found.email,
-        "role": found.role,
-        "created_at": found.created_at,
-    }
-
-
-def key(found: ApiKey) -> dict[str, Any]:
-    return {
-        "id": str(found.id),
-        "project_id": str(found.project_id),
-        "name": found.name,
-        "prefix": found.prefix,
-        "scope": found.access,
-        "member": found.member,
-        "created_by": str(found.created_by) if found.created_by else None,
-        "created_at": found.created_at,
-        "expires_at": found.expires_at,
-        "revoked_at": found.revoked_at,
-    }

@@ -16,7 +16,7 @@ from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from api import unknown
+from api.http import unknown_fields
 from pipeline.domain.errors import InvalidInput
 
 # A batch of 1,000 memories with ten keys of metadata each has 15,000.
@@ -47,10 +47,10 @@ class StrictJson(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            ignored = unknown.begin()
+            ignored = unknown_fields.begin()
             response = await handle(StrictRequest(request.scope, request.receive))
             if ignored:
-                response.headers[unknown.HEADER] = unknown.shown(ignored)
+                response.headers[unknown_fields.HEADER] = unknown_fields.shown(ignored)
             return response
 
         return strict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from api.rate import Allowance, RateLimit
+from api.auth.rate_limit import Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
 from pipeline.tenants.api_keys import ApiKeys, Grant
 

@@ -1,0 +1,1 @@
+"""HTTP: the server's limits, middleware, bodies, paging and server-sent events."""

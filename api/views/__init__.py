@@ -1,0 +1,1 @@
+"""Responses: values of the product as the JSON that clients read."""
