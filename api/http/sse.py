@@ -10,7 +10,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from api.event_watch import EventWatch
-from api.views import memories as memory_views
+from api.views import events as event_views
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
 
@@ -39,9 +39,9 @@ async def live(
             except TimeoutError:
                 yield HEARTBEAT
                 continue
-            yield frame("stage", memory_views.progress(change))
+            yield frame("stage", event_views.progress(change))
             ended = change.ended
-    yield frame("end", memory_views.event(await events.get(project_id, event_id)))
+    yield frame("end", event_views.event(await events.get(project_id, event_id)))
 
 
 def frame(name: str, data: dict[str, Any]) -> bytes:

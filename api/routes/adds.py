@@ -11,7 +11,7 @@ from api.dependencies import Api, Caller, Given
 from api.examples import answers
 from api.http.strict_json import StrictJson
 from api.schemas import AddRequest
-from api.views import memories as memory_views
+from api.views import events as event_views
 from pipeline.ingest import accept
 from pipeline.tenants.projects import Project
 
@@ -83,7 +83,7 @@ async def _outcome(event_id: UUID, api: Api, project: Project) -> dict[str, Any]
     """The event's end, or PENDING where the workers take longer than a request may."""
     if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s):
         return {"event_id": str(event_id), "status": "PENDING", "results": []}
-    event = memory_views.event(await api.stores.ledger.events.get(project.id, event_id))
+    event = event_views.event(await api.stores.ledger.events.get(project.id, event_id))
     said = event["error"] or event["note"] or "Memories stored."
     answer = {
         "message": said,

@@ -13,7 +13,7 @@ from api.http.strict_json import StrictJson
 from api.routes.events import UNRECORDED
 from api.routes.memories import IN_PROGRESS
 from api.schemas import RegisterRequest
-from api.views import memories as memory_views
+from api.views import owners as owner_views
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
@@ -39,7 +39,7 @@ async def list_entities(
     """All users, agents, apps and runs, newest first, with how many memories each has."""
     page = page_of(number, size, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
-    rows = [memory_views.owner(one, project) for one in census.owners]
+    rows = [owner_views.owner(one, project) for one in census.owners]
     totals = {f"total_{kind}s": number for kind, number in census.totals.items()}
     return page.envelope(rows, sum(census.totals.values()), http) | totals
 
@@ -52,7 +52,7 @@ async def filters(api: Given, project: Caller) -> dict[str, Any]:
         "event_type": [*EventType, *UNRECORDED],
         "categories": await api.stores.ledger.memories.categories(project.id),
         "users": [user.id for user in users.owners],
-        "parameters": [memory_views.parameter(name) for name in ENTITY_IDS],
+        "parameters": [owner_views.parameter(name) for name in ENTITY_IDS],
     }
 
 
@@ -61,7 +61,7 @@ async def get(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> list[dict[str, Any]]:
     """One of them, in a list of one."""
-    return [memory_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
+    return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
 
 
 @router.delete("/v1/entities/{entity_type}/{entity_id:path}/")
@@ -74,7 +74,7 @@ async def delete_by_number(
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
         census = await owners.census(project.id, kind=kind, limit=PAGE_SIZE)
         numbers = {
-            str(memory_views.number(project.id, kind, one.id)): one.id for one in census.owners
+            str(owner_views.number(project.id, kind, one.id)): one.id for one in census.owners
         }
         entity_id = numbers.get(entity_id, entity_id)
     return await delete(entity_type, entity_id, api, project)
@@ -104,7 +104,7 @@ def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
             name=request.name or owner_id,
             metadata=request.metadata,
         )
-        return memory_views.registered(await _one(kind, owner_id, api, project), project)
+        return owner_views.registered(await _one(kind, owner_id, api, project), project)
 
     register.__doc__ = f"Write down what is known of {kind}s before they say anything."
     return register

@@ -15,7 +15,7 @@ from api.http.paging import Paged
 from api.http.sse import UNBUFFERED, live
 from api.http.strict_json import StrictJson
 from api.schemas import LONGEST_WAIT_S, ReplayManyRequest, ReplayRequest, UndoRequest
-from api.views import memories as memory_views
+from api.views import events as event_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
@@ -40,7 +40,7 @@ async def get(
     found = await api.stores.ledger.events.get(project.id, identity)
     if wait and found.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
         found = await api.stores.ledger.events.get(project.id, identity)
-    return memory_views.event(found)
+    return event_views.event(found)
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
@@ -84,7 +84,7 @@ async def list_events(
     events, count = await api.stores.ledger.events.page(
         project.id, wanted, limit=page.limit, offset=page.offset
     )
-    return page.envelope([memory_views.event(event) for event in events], count, http)
+    return page.envelope([event_views.event(event) for event in events], count, http)
 
 
 @router.post("/v1/event/{event_id}/cancel/")
@@ -97,7 +97,7 @@ async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
     identity = uuid(event_id)
     ledger = api.stores.ledger
     await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
-    return memory_views.event(await ledger.events.get(project.id, identity))
+    return event_views.event(await ledger.events.get(project.id, identity))
 
 
 @router.post("/v1/event/{event_id}/replay/")
@@ -115,7 +115,7 @@ async def replay(
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
     await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
-    return memory_views.event(await api.stores.ledger.events.get(project.id, identity))
+    return event_views.event(await api.stores.ledger.events.get(project.id, identity))
 
 
 @router.post("/v1/events/replay/")
@@ -161,7 +161,7 @@ async def undo(
         embedder=stores.embedder,
         index=stores.index,
     )
-    return memory_views.undone(identity, undone)
+    return event_views.undone(identity, undone)
 
 
 def statuses(value: str) -> list[str]:

@@ -14,6 +14,7 @@ from api.http.paging import LARGEST_PAGE, Page, Paged, page_of
 from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson
 from api.schemas import ListRequest, ReadRequest
+from api.views import events as event_views
 from api.views import memories as memory_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FINAL
@@ -174,4 +175,4 @@ async def caught_up(request: ReadRequest, api: Api, project: Project) -> dict[st
     if status not in FINAL and request.wait:
         await api.watch.ended(request.after_event, timeout_s=request.wait)
         status = await ledger.status(project.id, request.after_event)
-    return {"after_event_status": memory_views.shown(status), "after_event_ended": status in FINAL}
+    return {"after_event_status": event_views.shown(status), "after_event_ended": status in FINAL}

@@ -12,7 +12,7 @@ from api.examples import answers
 from api.http.strict_json import StrictJson
 from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
-from api.views import memories as memory_views
+from api.views import search as search_views
 from pipeline import telemetry
 from pipeline.search import service as search
 from pipeline.search.calibration import scale
@@ -74,4 +74,4 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
     )
     api.figures.searched(project.id)
     telemetry.search_seconds.observe(time.perf_counter() - begun)
-    return memory_views.search(found, max_tokens=request.max_tokens, fields=request.fields) | token
+    return search_views.search(found, max_tokens=request.max_tokens, fields=request.fields) | token

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 
 from api.dependencies import Caller, Given
 from api.errors import Unauthorized
-from api.views import memories as memory_views
+from api.views import usage as usage_views
 from pipeline import __version__, telemetry
 from pipeline.domain.errors import Forbidden
 from pipeline.webhooks.addresses import is_loopback
@@ -51,7 +51,7 @@ async def stats(
     ledger = api.stores.ledger
     spent = await ledger.costs.spending(project.id, user_id=user_id, start=start_date, end=end_date)
     owners = await ledger.books.owners(project.id)
-    return memory_views.stats(await ledger.books.accounts(project.id), owners, spent)
+    return usage_views.stats(await ledger.books.accounts(project.id), owners, spent)
 
 
 @router.get("/healthz")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.views import memories as memory_views
+from api.views import search as search_views
 from pipeline.memories import history
 from pipeline.stores import Ledger
 from tests.integration.test_api import ADD, MAYA, Service, serving
@@ -100,10 +100,10 @@ async def test_a_search_answers_the_best_that_fit(
     whole = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert len(whole["results"]) == 5
     assert "truncated" not in whole
-    monkeypatch.setattr(memory_views, "LONGEST_ANSWER", 60)
+    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 60)
     cut = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert cut["results"] == whole["results"][:2]
     assert cut["truncated"]
-    monkeypatch.setattr(memory_views, "LONGEST_ANSWER", 1)
+    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 1)
     least = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert len(least["results"]) == 1

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from tenacity import wait_none
 
-from api.views import memories as memory_views
+from api.views import usage as usage_views
 from pipeline.accounting.costs import Paid, total
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RetryPolicy
@@ -39,7 +39,7 @@ async def server(engine: Engine) -> AsyncIterator[LLMServer]:
 
 async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
     """What the receipts add up to, which is what the project's sums say."""
-    shares = [memory_views.usage(await engine.event(event_id)) for event_id in ids]
+    shares = [usage_views.usage(await engine.event(event_id)) for event_id in ids]
     return {name: sum(share[name] for share in shares) for name in COUNTED}
 
 
@@ -219,7 +219,7 @@ async def test_shares_go_by_the_size_of_an_event_and_leave_no_remainder(engine: 
     assert total(shares) == Paid(2, 1_000, 101, 100)
     assert [share.prompt_tokens for share in shares] == sorted(s.prompt_tokens for s in shares)
     assert all(share.prompt_tokens and share.nano_usd for share in shares)
-    shown = memory_views.usage(await engine.event(ids[0]))
+    shown = usage_views.usage(await engine.event(ids[0]))
     assert shown["batch"]["events"] == len(ids)
     assert (shown["batch"]["prompt_tokens"], shown["batch"]["cost_usd"]) == (1_000, 1e-7)
 

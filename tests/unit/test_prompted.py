@@ -21,13 +21,10 @@ from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.usage import Usage
 from pipeline.models.json_answers import answer_schema
 from pipeline.models.json_schema import outline
-from pipeline.models.prompted import (
-    DecisionsAnswer,
-    PromptedModel,
-    parse_decisions,
-    parse_facts,
-    parse_relations,
-)
+from pipeline.models.prompted import PromptedModel
+from pipeline.models.questions.decide import DecisionsAnswer, parse_decisions
+from pipeline.models.questions.extract import parse_facts
+from pipeline.models.questions.relate import parse_relations
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
 
 SAID_AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)

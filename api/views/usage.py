@@ -1,0 +1,76 @@
+"""Responses about usage: counts, tokens and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.accounting.balance import Accounts
+from pipeline.accounting.costs import Paid, Spending, total
+from pipeline.events.store import EventView
+
+# Of what was spent each day.
+DAYS_SHOWN = 31
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+
+def usage(found: EventView) -> dict[str, Any]:
+    """The event's own share of all that was paid for it, failed tries and replays too; the shares
+    of all events add up to the bill. `batch`: what its newest batch cost, for all its events.
+    """
+    models = {run.model: None for run in found.stages if run.model}
+    batch = {"id": str(found.batch_id), "events": found.batch_events}
+    return {
+        "models": list(models),
+        **paid(found.paid),
+        "batch": batch | paid(total(run.paid for run in found.stages)) if found.batch_id else None,
+    }
+
+
+def paid(amounts: Paid) -> dict[str, Any]:
+    return {
+        "calls": amounts.calls,
+        "prompt_tokens": amounts.prompt_tokens,
+        "completion_tokens": amounts.completion_tokens,
+        "cost_usd": amounts.cost_usd,
+    }
+
+
+def spending(found: Spending) -> dict[str, Any]:
+    """The sums, by model, and by day for the newest days."""
+    days = list(found.days.items())[-DAYS_SHOWN:]
+    return {
+        **paid(found.total),
+        "models": [{"model": model, **paid(amounts)} for model, amounts in found.models.items()],
+        "days": [{"day": day, **paid(amounts)} for day, amounts in days],
+    }
+
+
+def stats(found: Accounts, owners: Mapping[str, int], spent: Spending) -> dict[str, Any]:
+    """The names of the Mem0 clients, then the books: `identity` says that they balance."""
+    kinds = ("user", "agent", "run")
+    each = {kind: owners.get(kind, 0) for kind in kinds}
+    return {
+        "total_memories": found.memories,
+        "total_add_events": found.adds,
+        "total_retrieval_events": found.searches,
+        "total_api_retrieval_events": found.searches,
+        # No limit.
+        "total_retrieval_events_limit": 0,
+        **{f"total_{kind}s_with_memories": each[kind] for kind in kinds},
+        # The mean, as a whole number.
+        **{f"memories_per_{kind}": _mean(found.memories, each[kind]) for kind in kinds},
+        "accepted": found.accepted,
+        "succeeded": found.succeeded,
+        "failed": found.failed,
+        "cancelled": found.cancelled,
+        "pending": found.pending,
+        "running": found.running,
+        "oldest_in_flight_s": round(found.oldest_in_flight_s, 3),
+        "identity": found.balanced,
+        "usage": spending(spent),
+    }
+
+
+def _mean(memories: int, owners: int) -> int:
+    return round(memories / owners) if owners else 0

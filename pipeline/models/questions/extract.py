@@ -1,0 +1,58 @@
+"""Extraction: the model's answer as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from annotated_types import MinLen
+from pydantic import BaseModel, BeforeValidator
+
+from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Fact
+from pipeline.domain.messages import SourcedMessage
+from pipeline.models.categories import chosen
+from pipeline.models.json_answers import (
+    check_number,
+    parsed,
+)
+from pipeline.models.questions.rows import Text
+
+
+def parse_facts(
+    text: str, messages: Sequence[SourcedMessage], instructions: Instructions
+) -> tuple[Fact, ...]:
+    """The facts of an extraction answer; none is a valid answer: nothing was worth keeping.
+
+    A fact that several events state is a fact of each of them, for each has a receipt of its own.
+    Categories that were not offered are left out.
+    """
+    rows = parsed(text, FactsAnswer).facts
+    for at, row in enumerate(rows):
+        for number in row.messages:
+            check_number(f"facts.{at}.messages", number, len(messages), "messages")
+    found = [
+        Fact(row.text, said.source, said.message.role, chosen(row.categories, instructions))
+        for row in rows
+        for said in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
+    ]
+    return tuple(sorted(found, key=lambda fact: (fact.source.event, fact.source.message)))
+
+
+def _first_of_each_event(stated: Sequence[SourcedMessage]) -> list[SourcedMessage]:
+    return list({said.source.event: said for said in reversed(stated)}.values())
+
+
+def _names(value: object) -> list[str]:
+    """A fact is not lost for a category that is none."""
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+class FactRow(BaseModel):
+    messages: Annotated[list[int], MinLen(1)]
+    text: Text
+    categories: Annotated[list[str], BeforeValidator(_names)] = []
+
+
+class FactsAnswer(BaseModel):
+    facts: list[FactRow]
