@@ -241,7 +241,7 @@ def _adapters() -> list[str]:
 @pytest.mark.parametrize("adapter", _adapters())
 def test_every_adapter_is_named_by_a_contract_or_integration_test(adapter: str) -> None:
     folders = (ROOT / "tests" / "contracts", ROOT / "tests" / "integration")
-    tests = [path for folder in folders for path in folder.glob("test_*.py")]
+    tests = [path for folder in folders for path in folder.rglob("test_*.py")]
     naming = [p for p in tests if f"pipeline.adapters.{adapter}" in p.read_text("utf-8")]
     assert naming, f"No contract or integration test imports pipeline.adapters.{adapter}."
 

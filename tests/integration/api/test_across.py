@@ -1,0 +1,436 @@
+"""The attack: somebody with a good key of their own tries every route with what is another's.
+
+Each route has a case below; a route without one fails `test_every_route_has_a_case`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from uuid import uuid4
+
+import httpx
+import pytest
+from fastapi.routing import iter_route_contexts
+from sqlalchemy import func, select
+from sqlalchemy import text as sql
+
+from api.app import create_app
+from deploy.stack.servers import Postgres
+from pipeline.domain.tenants import Access
+from pipeline.ledger.engine import connect
+from pipeline.ledger.tables import metadata
+from pipeline.settings import Settings
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import ADD, LIST, Service, said, serving
+from tests.support.engine import build_ledger
+
+READ, WRITE, ADMIN = Access
+ORGS = "/api/v1/orgs/organizations/"
+PROJECT = ORGS + "{org_id}/projects/{project_id}/"
+WEBHOOK = "/api/v1/webhooks/{webhook_id}/"
+WEBHOOKS = "/api/v1/webhooks/projects/{project_id}/"
+RECEIVER = {"url": "https://hooks.example.org/", "name": "door", "event_types": ["memory_add"]}
+ENTITY = "/v2/entities/{entity_type}/{entity_id:path}/"
+WORD = "Zanzibar"
+TURN = {"messages": "I moved to Lima.", "user_id": "maya"}
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a tenant has, by the names that paths and bodies call it."""
+
+    org_id: str
+    project_id: str
+    memory_id: str
+    event_id: str
+    replay_id: str
+    key_id: str
+    entity_id: str
+    email: str
+    webhook_id: str
+    delivery_id: str
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A tenant's holding, and its key of each scope."""
+
+    holding: Holding
+    keys: dict[Access, str]
+
+    def asking(self, access: Access = ADMIN) -> dict[str, str]:
+        return {"Authorization": f"Token {self.keys[access]}"}
+
+
+Named = dict[str, str]
+Body = Callable[[Holding], Mapping[str, object] | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a route takes: which scope (None: no key at all), and what to send it."""
+
+    needs: Access | None
+    body: Body = lambda _: None
+    query: Callable[[Holding], dict[str, str]] = lambda _: {}
+
+
+MAYA = {"user_id": "maya"}
+FOUND_BY = (
+    lambda _: {"filters": MAYA, "query": WORD},
+    lambda it: {"filters": {"memory_ids": [it.memory_id]} | MAYA, "query": WORD},
+    lambda it: {"filters": MAYA, "query": WORD, "after_event": it.event_id},
+)
+CASES: dict[tuple[str, str], list[Case]] = {
+    ("GET", "/openapi.json"): [Case(None)],
+    ("GET", "/docs"): [Case(None)],
+    ("GET", "/docs/start.js"): [Case(None)],
+    ("GET", "/docs/swagger-ui-bundle.js"): [Case(None)],
+    ("GET", "/docs/swagger-ui.css"): [Case(None)],
+    ("GET", "/redoc"): [Case(None)],
+    ("GET", "/redoc/redoc.standalone.js"): [Case(None)],
+    ("GET", "/healthz"): [Case(None)],
+    ("GET", "/readyz"): [Case(None)],
+    ("GET", "/metrics"): [Case(None)],
+    ("GET", "/v1/ping/"): [Case(READ)],
+    ("GET", "/v1/stats/"): [Case(READ)],
+    ("POST", "/v3/memories/add/"): [Case(WRITE, lambda _: TURN)],
+    ("POST", "/v1/memories/"): [Case(WRITE, lambda _: TURN)],
+    **{
+        ("POST", path): [Case(READ, body) for body in FOUND_BY]
+        for path in (
+            "/v2/memories/",
+            "/v3/memories/",
+            "/v1/memories/search/",
+            "/v2/memories/search/",
+            "/v3/memories/search/",
+        )
+    },
+    ("GET", "/v1/memories/"): [Case(READ, query=lambda _: MAYA)],
+    ("DELETE", "/v1/memories/"): [Case(WRITE, query=lambda _: MAYA)],
+    ("GET", "/v1/memories/events/"): [Case(READ)],
+    ("GET", "/v1/memories/{entity_type}/{entity_id:path}/"): [Case(READ)],
+    ("PUT", "/v1/batch/"): [
+        Case(WRITE, lambda it: {"memories": [{"memory_id": it.memory_id, "text": "Mine now."}]})
+    ],
+    ("DELETE", "/v1/batch/"): [
+        Case(WRITE, lambda it: {"memories": [{"memory_id": it.memory_id}]}),
+    ],
+    ("POST", "/v1/feedback/"): [
+        Case(WRITE, lambda it: {"memory_id": it.memory_id, "feedback": "POSITIVE"}),
+    ],
+    ("GET", "/v1/entities/"): [Case(READ)],
+    ("GET", "/v1/entities/filters/"): [Case(READ)],
+    ("GET", ENTITY): [Case(READ)],
+    ("DELETE", ENTITY): [Case(WRITE)],
+    ("DELETE", ENTITY.replace("v2", "v1")): [Case(WRITE)],
+    **{
+        ("POST", f"/v1/{kind}s/"): [Case(WRITE, lambda _, kind=kind: {f"{kind}_id": "me"})]  # type: ignore[misc]
+        for kind in ("user", "agent", "app", "run")
+    },
+    ("GET", "/v2/entities/user/{entity_id:path}/profile/"): [Case(READ)],
+    ("POST", "/v2/profiles/jobs/"): [Case(WRITE)],
+    ("GET", "/v2/profiles/jobs/{job_id}/"): [Case(READ)],
+    ("GET", "/v2/profiles/settings/"): [Case(READ)],
+    ("POST", "/v2/profiles/settings/"): [Case(WRITE)],
+    ("POST", "/v1/exports/"): [
+        Case(WRITE, lambda _: {"filters": MAYA, "schema": {"type": "object"}})
+    ],
+    ("POST", "/v1/exports/get/"): [
+        Case(READ, lambda it: {"memory_export_id": it.event_id}),
+        Case(READ, lambda _: {"filters": MAYA}),
+    ],
+    ("POST", "/v1/summary/"): [Case(WRITE, lambda _: {"filters": MAYA})],
+    ("GET", "/v1/memories/{memory_id}/"): [Case(READ)],
+    ("PUT", "/v1/memories/{memory_id}/"): [Case(WRITE, lambda _: {"text": "Mine now."})],
+    ("DELETE", "/v1/memories/{memory_id}/"): [Case(WRITE)],
+    ("GET", "/v1/memories/{memory_id}/history/"): [Case(READ)],
+    ("GET", "/v1/events/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
+    ("GET", "/v1/event/{event_id}/"): [Case(READ), Case(READ, query=lambda _: {"wait": "1"})],
+    ("GET", "/v1/events/{event_id}/"): [Case(READ)],
+    ("GET", "/v1/event/{event_id}/stream/"): [Case(READ)],
+    ("POST", "/v1/event/{event_id}/cancel/"): [Case(WRITE)],
+    ("POST", "/v1/event/{event_id}/replay/"): [
+        Case(WRITE),
+        Case(WRITE, lambda _: {"messages": "I moved to Lima."}),
+    ],
+    ("POST", "/v1/event/{event_id}/undo/"): [Case(WRITE, lambda _: {"force": True})],
+    ("POST", "/v1/events/replay/"): [
+        Case(WRITE, lambda _: MAYA),
+        Case(WRITE, lambda _: {"code": "CANCELLED"}),
+    ],
+    ("POST", "/v1/erasures/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
+    ("GET", "/v1/erasures/{event_id}/"): [Case(READ)],
+    ("GET", WEBHOOKS): [Case(READ)],
+    ("POST", WEBHOOKS): [Case(WRITE, lambda _: RECEIVER)],
+    ("PUT", WEBHOOK): [Case(WRITE, lambda _: {"name": "mine"})],
+    ("DELETE", WEBHOOK): [Case(WRITE)],
+    ("GET", WEBHOOK + "deliveries/"): [Case(READ)],
+    ("POST", WEBHOOK + "deliveries/{delivery_id}/redeliver/"): [Case(WRITE)],
+    ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
+    ("GET", "/v1/replays/"): [Case(READ)],
+    ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
+    ("GET", "/v1/replays/{replay_id}/diff/"): [Case(READ)],
+    ("POST", "/v1/replays/{replay_id}/switch/"): [Case(WRITE, lambda _: {"force": True})],
+    ("DELETE", "/v1/replays/{replay_id}/"): [Case(WRITE)],
+    ("GET", "/v1/keys/"): [Case(ADMIN, query=lambda it: {"project_id": it.project_id})],
+    ("POST", "/v1/keys/"): [
+        Case(ADMIN, lambda it: {"name": "door", "project_id": it.project_id}),
+        Case(ADMIN, lambda it: {"name": "door", "member": it.email}),
+    ],
+    ("DELETE", "/v1/keys/{key_id}/"): [Case(ADMIN)],
+    ("GET", ORGS): [Case(READ)],
+    ("POST", ORGS): [Case(ADMIN, lambda _: {"name": "mine"})],
+    ("GET", ORGS + "{org_id}/"): [Case(READ)],
+    ("DELETE", ORGS + "{org_id}/"): [Case(ADMIN)],
+    ("GET", ORGS + "{org_id}/members/"): [Case(READ)],
+    ("POST", ORGS + "{org_id}/members/"): [Case(ADMIN, lambda _: {"email": "me@example.org"})],
+    ("PUT", ORGS + "{org_id}/members/"): [
+        Case(ADMIN, lambda it: {"email": it.email, "role": "OWNER"}),
+    ],
+    ("DELETE", ORGS + "{org_id}/members/"): [
+        Case(ADMIN, lambda it: {"email": it.email}),
+        Case(ADMIN, query=lambda it: {"email": it.email}),
+    ],
+    ("GET", ORGS + "{org_id}/projects/"): [Case(READ)],
+    ("POST", ORGS + "{org_id}/projects/"): [Case(ADMIN, lambda _: {"name": "mine"})],
+    ("GET", PROJECT): [Case(READ)],
+    ("PATCH", PROJECT): [Case(ADMIN, lambda _: {"custom_instructions": "Forget it all."})],
+    ("DELETE", PROJECT): [Case(ADMIN)],
+    ("GET", PROJECT + "members/"): [Case(READ)],
+    ("POST", PROJECT + "members/"): [Case(ADMIN, lambda _: {"email": "me@example.org"})],
+    ("PUT", PROJECT + "members/"): [
+        Case(ADMIN, lambda it: {"email": it.email, "role": "OWNER"}),
+    ],
+    ("DELETE", PROJECT + "members/"): [Case(ADMIN, query=lambda it: {"email": it.email})],
+}
+EACH = pytest.mark.parametrize(
+    ("method", "path", "case"),
+    [(*route, case) for route, cases in CASES.items() for case in cases],
+    ids=[f"{m} {p} {n}" for (m, p), cases in CASES.items() for n, _ in enumerate(cases, 1)],
+)
+
+
+@dataclass
+class Attack:
+    """Two tenants of one server, and what the ledger held before the second one came."""
+
+    service: Service
+    client: httpx.AsyncClient
+    victim: Tenant
+    intruder: Tenant
+    before: dict[str, set[str]]
+    owned: dict[str, int]
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        case: Case,
+        ids: Holding,
+        headers: dict[str, str],
+        *,
+        query: Named | None = None,
+        body: Named | None = None,
+    ) -> httpx.Response:
+        """The case's request about these ids; `query` and `body` name more, for the attack."""
+        sent = case.body(ids)
+        return await self.client.request(
+            method,
+            path.replace(":path", "").format(**asdict(ids), entity_type="agent", job_id="job"),
+            json={**(sent or {}), **body} if body else sent,
+            params=case.query(ids) | (query or {}),
+            headers=headers,
+        )
+
+    async def holds(self) -> None:
+        """Nothing the victim had was touched, and nothing was added to it."""
+        await self.service.engine.drain()
+        now = await rows(self.service.engine.ledger)
+        assert {
+            name: kept - now[name] for name, kept in self.before.items() if kept - now[name]
+        } == {}
+        assert await owned(self.service.engine.ledger, self.victim) == self.owned
+
+
+async def rows(ledger: Ledger) -> dict[str, set[str]]:
+    await ledger.books.fold()  # an erasure by one tenant folds the entries of all of them
+    async with ledger.engine.connect() as connection:
+        return {
+            name: {str(row) for row in await connection.execute(select(table))}
+            for name, table in metadata.tables.items()
+        }
+
+
+async def owned(ledger: Ledger, tenant: Tenant) -> dict[str, int]:
+    """How many rows of each table name the tenant's project."""
+    async with ledger.engine.connect() as connection:
+        return {
+            name: await connection.scalar(
+                select(func.count()).where(table.c.project_id == tenant.holding.project_id)
+            )
+            or 0
+            for name, table in metadata.tables.items()
+            if "project_id" in table.c
+        }
+
+
+async def furnish(service: Service, name: str, turn: str) -> Tenant:
+    """A tenant with one of everything that has an id."""
+    project, key = await service.engine.ledger.projects.create(name)
+    client, headers = service.client, {"Authorization": f"Token {key}"}
+
+    async def post(path: str, **body: object) -> dict[str, str]:
+        answer = await client.post(path, json=body, headers=headers | {"Idempotency-Key": path})
+        assert answer.status_code == 200, answer.text
+        await service.engine.drain()
+        return dict(answer.json())
+
+    email, agent = f"{name}@example.org", f"agent of {name}"
+    path = PROJECT.format(org_id=project.organization_id, project_id=project.id)
+    await post(f"{path}members/", email=email, role="READER")
+    keys = {access: await post("/v1/keys/", name=access, scope=access) for access in Access}
+    webhooks = WEBHOOKS.format(project_id=project.id)
+    webhook = (await client.post(webhooks, json=RECEIVER, headers=headers)).json()
+    event = await post(ADD, messages=turn, user_id="maya", agent_id=agent)
+    replay = await post("/v1/replays/", user_id="maya", agent_id=agent)
+    listed = await client.post(LIST, json={"filters": MAYA}, headers=headers)
+    [memory] = listed.json()["results"]
+    log = WEBHOOK.format(**webhook) + "deliveries/"
+    [delivery] = (await client.get(log, headers=headers)).json()["results"]
+    holding = Holding(
+        org_id=str(project.organization_id),
+        project_id=str(project.id),
+        memory_id=memory["id"],
+        event_id=event["event_id"],
+        replay_id=replay["id"],
+        key_id=keys[WRITE]["id"],
+        entity_id=agent,
+        email=email,
+        webhook_id=webhook["webhook_id"],
+        delivery_id=delivery["id"],
+    )
+    return Tenant(holding, {access: made["key"] for access, made in keys.items()})
+
+
+@pytest.fixture(scope="module")
+async def attack(postgres: Postgres, template: str) -> AsyncIterator[Attack]:
+    name = f"test_{uuid4().hex}"
+    admin = connect(postgres.url, pool_size=1)
+    alone = admin.execution_options(isolation_level="AUTOCOMMIT")
+    async with alone.connect() as connection:
+        await connection.execute(sql(f"CREATE DATABASE {name} TEMPLATE {template}"))
+    ledger = build_ledger(postgres.url.rpartition("/")[0] + "/" + name)
+    async with serving(ledger, sync_wait_s=0.01) as service:
+        victim = await furnish(service, "victim", f"I live in {WORD}.")
+        before = await rows(ledger)
+        intruder = await furnish(service, "intruder", "I live in Oslo.")
+        mine = await owned(ledger, victim)
+        transport = httpx.ASGITransport(service.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://memlane") as client:
+            yield Attack(service, client, victim, intruder, before, mine)
+    await ledger.close()
+    async with alone.connect() as connection:
+        await connection.execute(sql(f"DROP DATABASE {name} WITH (FORCE)"))
+    await admin.dispose()
+
+
+def test_every_route_has_a_case() -> None:
+    served = {
+        (method, context.path)
+        for context in iter_route_contexts(create_app(Settings()).routes)
+        for method in context.methods or ()
+        if method != "HEAD"
+    }
+    # Each of its tools is a request to one of the others, with the caller's key.
+    assert served - {("POST", "/mcp"), ("POST", "/mcp/")} == set(CASES)
+
+
+def told(answer: httpx.Response) -> object:
+    """What was answered, but for the id of the event that the asking itself made."""
+    body = answer.json()
+    return body | {"event_id": None} if isinstance(body, dict) else body
+
+
+def ids_of(path: str) -> bool:
+    """Does the path name something that is there or is not? (A name of somebody is only a name.)"""
+    return bool(re.search(r"{(?!entity|job)", path))
+
+
+@EACH
+async def test_nobody_reaches_what_is_anothers(
+    attack: Attack, method: str, path: str, case: Case
+) -> None:
+    mine, theirs = asdict(attack.intruder.holding), asdict(attack.victim.holding)
+    headers = attack.intruder.asking() | {"Idempotency-Key": ADD}
+    named = [name for name in re.findall(r"{(\w+)", path) if name in mine]
+    for chosen in itertools.product((mine, theirs), repeat=len(named)):
+        if named and theirs not in chosen:
+            continue  # that is no attack
+        given = {name: whose[name] for name, whose in zip(named, chosen, strict=True)}
+        ids = replace(attack.victim.holding, **given)
+        answer = await attack.send(method, path, case, ids, headers)
+        assert answer.status_code < 500 or answer.status_code == 501, answer.text
+        assert not [it for it in (WORD, *theirs.values()) if it in answer.text], answer.text
+        if named:
+            made_up = {name: it if it == mine[name] else str(uuid4()) for name, it in given.items()}
+            unknown = replace(ids, **made_up)
+            nobodys = await attack.send(method, path, case, unknown, headers)
+            assert (answer.status_code, told(answer)) == (nobodys.status_code, told(nobodys))
+            assert answer.status_code == 404 or not ids_of(path)
+    await attack.holds()
+
+
+@EACH
+async def test_to_name_anothers_project_or_organization_opens_nothing(
+    attack: Attack, method: str, path: str, case: Case
+) -> None:
+    if case.needs is None:
+        return
+    mine, theirs = attack.intruder.holding, attack.victim.holding
+    headers = attack.intruder.asking()
+    for other in ({"org_id": theirs.org_id}, {"project_id": theirs.project_id}):
+        answers = [await attack.send(method, path, case, mine, headers, query=other)]
+        if method != "GET":
+            answers.append(await attack.send(method, path, case, mine, headers, body=other))
+        for answer in answers:
+            assert answer.status_code == 404, answer.text
+            assert said(answer) in ("Project not found.", "Organization not found.")
+    await attack.holds()
+
+
+@EACH
+async def test_a_key_does_what_its_scope_says_and_no_more(
+    attack: Attack, method: str, path: str, case: Case
+) -> None:
+    own = attack.intruder.holding
+    # Where a key may change something, with ids that nobody has: nothing is changed.
+    ids = own if method == "GET" else replace(own, **{name: str(uuid4()) for name in asdict(own)})
+    nobody = await attack.send(method, path, case, ids, {})
+    if case.needs is None:
+        assert nobody.status_code == 200
+        return
+    assert nobody.status_code == 401
+    for access in Access:
+        answer = await attack.send(method, path, case, ids, attack.intruder.asking(access))
+        if access.allows(case.needs):
+            assert answer.status_code not in (401, 500), answer.text
+            if answer.status_code == 403:  # only one route asks for more than a scope
+                assert path == ORGS
+        else:
+            assert answer.status_code == 403
+            assert f"scope {case.needs}" in said(answer)
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_member_is_looked_for_in_the_project_that_is_named(
+    attack: Attack, method: str
+) -> None:
+    ids = replace(attack.intruder.holding, email=attack.victim.holding.email)
+    [case] = CASES[method, PROJECT + "members/"]
+    answer = await attack.send(method, PROJECT + "members/", case, ids, attack.intruder.asking())
+    assert answer.status_code == 404
+    await attack.holds()

@@ -1,0 +1,237 @@
+"""The MCP endpoint, through a client session of the official SDK: all eleven tools."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
+from api.mcp.tools import TOOLS
+from pipeline.erasure import service as erasure
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import Service, serving
+
+NAMES = {
+    "add_memory", "search_memories", "get_memories", "get_memory", "update_memory",
+    "delete_memory", "delete_all_memories", "delete_entities", "list_entities", "list_events",
+    "get_event_status",
+}  # fmt: skip
+MAYA = {"user_id": "maya"}
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        yield built
+        await built.app.state.mcp.close()
+
+
+@asynccontextmanager
+async def session(service: Service, key: str | None = None) -> AsyncIterator[ClientSession]:
+    transport = httpx2.ASGITransport(service.app)
+    headers = {"Authorization": f"Bearer {key or service.key}"}
+    async with (
+        httpx2.AsyncClient(transport=transport, headers=headers) as http,
+        streamable_http_client("http://memlane/mcp", http_client=http) as (reads, writes),
+        ClientSession(reads, writes) as opened,
+    ):
+        await opened.initialize()
+        yield opened
+
+
+async def test_the_server_tells_its_version(service: Service) -> None:
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    }
+    accept = {"Accept": "application/json, text/event-stream"}
+    answer = await service.client.post("/mcp", json=body, headers=accept)
+    assert answer.json()["result"]["serverInfo"]["version"] == service.app.version
+
+
+async def call(opened: ClientSession, tool: str, **arguments: Any) -> Any:
+    result = await opened.call_tool(tool, arguments)
+    assert not result.is_error, result
+    return _body(result)
+
+
+async def refusal(opened: ClientSession, tool: str, **arguments: Any) -> str:
+    result = await opened.call_tool(tool, arguments)
+    assert result.is_error
+    return str(_body(result)["error"])
+
+
+def _body(result: Any) -> Any:
+    """What the API answered: the text of the only content."""
+    [content] = result.content
+    return json.loads(content.text)
+
+
+async def test_the_tools_are_the_eleven_that_agents_know(service: Service) -> None:
+    async with session(service) as opened:
+        listed = (await opened.list_tools()).tools
+    assert {tool.name for tool in listed} == NAMES
+    assert len(listed) == len(TOOLS)
+    assert all(tool.description and tool.input_schema["type"] == "object" for tool in listed)
+
+
+async def test_tools_that_only_read_and_tools_that_destroy_are_marked(service: Service) -> None:
+    async with session(service) as opened:
+        tools = {tool.name: tool.annotations for tool in (await opened.list_tools()).tools}
+    reading = {name for name, hints in tools.items() if hints and hints.read_only_hint}
+    destroying = {name for name, hints in tools.items() if hints and hints.destructive_hint}
+    assert reading == {
+        *("search_memories", "get_memories", "get_memory"),
+        *("list_entities", "list_events", "get_event_status"),
+    }
+    assert destroying == {
+        *("update_memory", "delete_memory", "delete_all_memories", "delete_entities"),
+    }
+
+
+async def test_rows_hold_what_an_agent_reads_and_pages_no_links(service: Service) -> None:
+    await service.add("I live in Bern. I like jazz.")
+    async with session(service) as opened:
+        page = await call(opened, "get_memories", page_size=1, **MAYA)
+        assert page["more_pages"]
+        assert not {"next", "previous"} & set(page)
+        [row] = page["results"]
+        assert {"id", "memory", "user_id"} <= set(row)
+        assert len(row) <= 9
+        assert None not in row.values()
+        events = await call(opened, "list_events", page_size=1)
+        assert "inside" not in json.dumps(events)
+        turns = {"include": ["facts", "turns"], "max_tokens": 100}
+        found = await call(opened, "search_memories", query="jazz", threshold=0, **turns, **MAYA)
+        assert {row["type"] for row in found["results"]} == {"fact", "turn"}
+        assert "jazz" in found["context"]
+
+
+async def test_an_agent_remembers_finds_changes_and_deletes(service: Service) -> None:
+    async with session(service) as opened:
+        event = await call(opened, "add_memory", text="I live in Bern.", **MAYA)
+        assert event["status"] == "PENDING"
+        await service.engine.drain()
+        told = await call(opened, "get_event_status", event_id=event["event_id"])
+        assert (told["status"], told["results"][0]["event"]) == ("SUCCEEDED", "ADD")
+        memory_id = told["results"][0]["id"]
+
+        found = await call(opened, "search_memories", query="lives in Bern", threshold=0, **MAYA)
+        assert [one["id"] for one in found["results"]] == [memory_id]
+        listed = await call(opened, "get_memories", filters=MAYA, page_size=5)
+        assert (listed["count"], listed["results"][0]["id"]) == (1, memory_id)
+        events = await call(opened, "list_events", status="SUCCEEDED", **MAYA)
+        assert [one["id"] for one in events["results"]] == [event["event_id"]]
+
+        await call(opened, "update_memory", memory_id=memory_id, text="User lives in Basel")
+        assert (await call(opened, "get_memory", memory_id=memory_id))["memory"].endswith("Basel")
+        await call(opened, "delete_memory", memory_id=memory_id)
+        assert await refusal(opened, "get_memory", memory_id=memory_id) == "Memory not found!"
+
+
+async def test_an_agent_chooses_what_a_search_brings(service: Service) -> None:
+    await service.add("I live in Bern. I like jazz.")
+    options = {"rerank": True, "keyword_search": True, "filter_memories": True, "threshold": 0.99}
+    async with session(service) as opened:
+        found = await call(
+            opened, "search_memories", query="jazz", fields=["memory"], **options, **MAYA
+        )
+        assert found["not_reranked"] == "NOT_CONFIGURED"
+        [row] = found["results"]
+        assert row == {"id": row["id"], "memory": "User likes jazz"}
+        found = await call(
+            opened, "search_memories", query="jazz", fields=["memo"], **options, **MAYA
+        )
+        assert found["results"] == [{"id": row["id"]}]
+
+
+async def test_ids_beside_filters_narrow_them(service: Service) -> None:
+    await service.add("I live in Bern.")
+    async with session(service) as opened:
+        both = await call(opened, "get_memories", filters={"app_id": "x"}, **MAYA)
+        assert both["count"] == 0
+
+
+async def test_an_agent_can_have_a_user_erased(service: Service) -> None:
+    await service.add("I live in Bern.")
+    async with session(service) as opened:
+        answer = await call(opened, "delete_entities", **MAYA)
+        ledger = service.engine.ledger
+        await erasure.finish(erasures=ledger.erasures, index=service.engine.services.index)
+        told = await call(opened, "get_event_status", event_id=answer["event_id"])
+        assert (told["status"], told["event_type"]) == ("SUCCEEDED", "DELETE_USER")
+        assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
+
+
+async def test_an_agent_can_list_whose_memories_there_are(service: Service) -> None:
+    await service.add("I live in Bern.")
+    async with session(service) as opened:
+        [maya] = (await call(opened, "list_entities"))["results"]
+        assert (maya["type"], maya["id"], maya["total_memories"]) == ("user", "maya", 1)
+
+
+async def test_an_agent_can_delete_all_memories_of_a_user(service: Service) -> None:
+    await service.add("I live in Bern.")
+    async with session(service) as opened:
+        await call(opened, "delete_all_memories", **MAYA)
+        assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
+
+
+REFUSED = {
+    "nobody's": ("add_memory", {"text": "I live in Bern."}),
+    "nothing said": ("add_memory", MAYA),
+    "no id to search by": ("search_memories", {"query": "Bern"}),
+    "no UUID": ("get_memory", {"memory_id": "../events"}),
+    "a dot": ("get_memory", {"memory_id": "."}),
+    "another route": ("get_event_status", {"event_id": "../stats"}),
+    "a dot to delete": ("delete_memory", {"memory_id": "./"}),
+    "filters as a string": ("search_memories", {"query": "x", "filters": "maya"}),
+    "an unknown memory": ("delete_memory", {"memory_id": "6f1c0e57-6f0e-4f3f-8d0c-0a6d5f3b1c11"}),
+    "no id at all": ("get_event_status", {}),
+    "two to erase": ("delete_entities", {"user_id": "a", "agent_id": "b"}),
+}
+
+
+@pytest.mark.parametrize(("tool", "arguments"), REFUSED.values(), ids=REFUSED.keys())
+async def test_what_the_api_refuses_the_tool_says_in_its_words(
+    service: Service, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with session(service) as opened:
+        assert await refusal(opened, tool, **arguments)
+
+
+async def test_no_key_no_tools(service: Service) -> None:
+    for headers in ({}, {"Authorization": "Bearer ml_wrong"}):
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(service.app)) as http:
+            answer = await http.post("http://memlane/mcp", json={}, headers=headers)
+        assert answer.status_code == 401
+        assert "API key" in answer.json()["error"]
+
+
+async def test_another_key_sees_another_project(service: Service) -> None:
+    await service.add("I live in Bern.")
+    _, key = await service.engine.ledger.projects.create("other")
+    async with session(service, key) as opened:
+        assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
+
+
+def test_a_process_that_nobody_asks_for_mcp_does_not_pay_for_it() -> None:
+    code = "import api.app, sys; print('mcp' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,322 @@
+"""Shapes as older Mem0 clients and the documented API expect them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import ADD, LIVES, MAYA, Service, serving
+
+MEMORIES = "/v1/memories/"
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as running:
+        yield running
+
+
+@pytest.fixture
+async def staffed(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger, workers=True) as running:
+        yield running
+
+
+async def texts(service: Service, **query: Any) -> set[str]:
+    answer = await service.client.get(MEMORIES, params=query)
+    assert answer.status_code == 200, answer.text
+    return {row["memory"] for row in answer.json()}
+
+
+async def three(service: Service) -> None:
+    await service.add("I like tea.", metadata={"trip": "lisbon", "n": 1})
+    await service.add("I like rum.", metadata={"trip": "oslo", "n": "1"})
+    await service.add("I live in Bern.", metadata={"trip": "lisbon", "n": 2})
+
+
+async def test_a_list_is_narrowed_by_metadata_in_the_deep_object_style(service: Service) -> None:
+    await three(service)
+    lisbon = await texts(service, **MAYA, **{"metadata[trip]": "lisbon"})
+    assert lisbon == {"User likes tea", "User lives in Bern"}
+    both = {"metadata[trip]": "lisbon", "metadata[n]": "2"}
+    assert await texts(service, **MAYA, **both) == {"User lives in Bern"}
+    either_type = await texts(service, **MAYA, **{"metadata[n]": "1"})
+    assert either_type == {"User likes tea", "User likes rum"}
+
+
+async def test_a_delete_is_narrowed_by_metadata_in_the_deep_object_style(service: Service) -> None:
+    await three(service)
+    query = MAYA | {"metadata[trip]": "lisbon"}
+    answer = await service.client.delete(MEMORIES, params=query)
+    assert answer.status_code == 200, answer.text
+    assert await texts(service, **MAYA) == {"User likes rum"}
+
+
+@pytest.mark.parametrize("query", [{}, {"limit": "5"}, {"metadata[trip]": "lisbon"}])
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_no_list_and_no_delete_without_an_id(
+    method: str, query: dict[str, str], service: Service
+) -> None:
+    await three(service)
+    answer = await service.client.request(method, MEMORIES, params=query)
+    assert answer.status_code == 400, answer.text
+    assert len(await texts(service, **MAYA)) == 3
+
+
+async def test_a_bad_request_carries_its_reason_as_details_too(service: Service) -> None:
+    for path, body in ((ADD, {"messages": "x"}), (MEMORIES, LIVES | {"user_id": "*"})):
+        answer = await service.client.post(path, json=body)
+        assert answer.status_code == 400
+        assert answer.json()["details"] == {"message": answer.json()["error"]}
+    missing = await service.client.get(f"/v1/event/{'0' * 32}/")
+    assert (missing.status_code, "details" in missing.json()) == (404, False)
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+WITH_TOOLS = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "I live in Berlin. Weather?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "1", "content": "I live in Oslo. Sunny."},
+    {"role": "assistant", "content": "Sunny."},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
+]
+
+
+async def test_an_openai_history_with_a_tool_call_and_an_image_is_accepted_whole(
+    service: Service,
+) -> None:
+    answer = await service.client.post(ADD, json={"messages": WITH_TOOLS} | MAYA)
+    assert answer.status_code == 200, answer.text
+    await service.engine.drain()
+    event = await service.event(answer.json()["event_id"])
+    assert event["status"] == "SUCCEEDED"
+    assert [row["memory"] for row in await service.listed()] == ["User lives in Berlin"]
+    named = [(one["message"], one["part"], one["type"]) for one in event["omitted"]]
+    assert named == [(2, None, "tool_calls"), (5, 0, "image_url")]
+    assert all(one["reason"] for one in event["omitted"])
+    assert [one["role"] for one in event["payload"]["messages"]] == [
+        "system", "user", "assistant", "tool", "assistant", "user",
+    ]  # fmt: skip
+
+
+async def test_a_tools_answer_is_no_turn_that_a_search_finds(service: Service) -> None:
+    await service.client.post(ADD, json={"messages": WITH_TOOLS} | MAYA)
+    await service.engine.drain()
+    found = await service.search("live", include=["turns"], threshold=0, top_k=50)
+    assert found
+    assert {row["attributed_to"] for row in found} == {"user"}
+
+
+async def test_a_turn_without_any_text_ends_with_a_note(service: Service) -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    body = {"messages": [{"role": "user", "content": [image]}]} | MAYA
+    answer = await service.client.post(ADD, json=body)
+    await service.engine.drain()
+    event = await service.event(answer.json()["event_id"])
+    assert (event["status"], event["results"]) == ("SUCCEEDED", [])
+    assert event["note"]
+    assert [one["type"] for one in event["omitted"]] == ["image_url"]
+
+
+async def test_messages_stored_as_they_are_keep_a_tools_role(staffed: Service) -> None:
+    answer = await staffed.client.post(ADD, json={"messages": WITH_TOOLS, "infer": False} | MAYA)
+    assert [one["type"] for one in answer.json()["omitted"]] == ["tool_calls", "image_url"]
+    said = {row["memory"]: row["attributed_to"] for row in await staffed.listed()}
+    assert said == {
+        "I live in Berlin. Weather?": "user",
+        "I live in Oslo. Sunny.": "tool",
+        "Sunny.": "assistant",
+    }
+
+
+async def test_each_deduced_memory_is_a_memory_of_its_own(staffed: Service) -> None:
+    body = {
+        "messages": [{"role": "user", "content": "Likes tea\nLives in Bern"}],
+        "deduced_memories": ["Likes tea", " ", "Lives in Bern"],
+        "infer": False,
+    }
+    answer = await staffed.client.post("/v1/memories/", json=body | MAYA)
+    assert [line["event"] for line in answer.json()] == ["ADD", "ADD"]
+    assert {row["memory"] for row in await staffed.listed()} == {"Likes tea", "Lives in Bern"}
+
+
+async def test_the_same_key_with_another_image_is_another_add(service: Service) -> None:
+    def with_image(count: int) -> dict[str, Any]:
+        images = [{"type": "image_url", "image_url": {"url": "https://x"}}] * count
+        parts = [{"type": "text", "text": "Look!"}, *images]
+        return {"messages": [{"role": "user", "content": parts}]} | MAYA
+
+    key = {"Idempotency-Key": "once"}
+    first = await service.client.post(ADD, json=with_image(1), headers=key)
+    again = await service.client.post(ADD, json=with_image(1), headers=key)
+    other = await service.client.post(ADD, json=with_image(2), headers=key)
+    assert first.json()["event_id"] == again.json()["event_id"]
+    assert other.status_code == 409
+
+
+# ── bodies that the cloud accepts ────────────────────────────────────────────────────────────────
+
+
+async def test_a_memory_may_be_given_the_text_of_another_one(service: Service) -> None:
+    await service.add("I like tea.")
+    await service.add("I live in Bern.")
+    tea, bern = sorted(await service.listed(), key=lambda row: "Bern" in row["memory"])
+    answer = await service.client.put(f"{MEMORIES}{bern['id']}/", json={"text": tea["memory"]})
+    assert (answer.status_code, answer.json()["memory"]) == (200, tea["memory"])
+    assert len(await service.listed()) == 2
+    # Both are known: the text is not stored a third time, whichever of the two is left.
+    [line] = (await service.event(await service.add("I like tea.")))["results"]
+    assert line["event"] == "NOOP"
+    # A delete of both is undone whole.
+    gone = await service.client.delete(MEMORIES, params=MAYA)
+    undone = await service.client.post(f"/v1/event/{gone.json()['event_id']}/undo/")
+    assert undone.status_code == 200, undone.text
+    assert {row["id"] for row in await service.listed()} == {tea["id"], bern["id"]}
+
+
+async def test_a_batch_may_give_two_memories_one_text(service: Service) -> None:
+    await service.add("I like tea.")
+    await service.add("I live in Bern.")
+    changes = [{"memory_id": row["id"], "text": "Same."} for row in await service.listed()]
+    answer = await service.client.put("/v1/batch/", json={"memories": changes})
+    assert answer.status_code == 200, answer.text
+    assert [row["memory"] for row in await service.listed()] == ["Same.", "Same."]
+
+
+async def test_an_empty_batch_changes_nothing(service: Service) -> None:
+    for method, done in (("PUT", "updated"), ("DELETE", "deleted")):
+        answer = await service.client.request(method, "/v1/batch/", json={"memories": []})
+        assert answer.json() == {"message": f"Successfully {done} 0 memories"}
+
+
+async def test_a_blank_expiration_date_is_none(service: Service) -> None:
+    await service.add("I like tea.", expiration_date="")
+    [stored] = await service.listed()
+    assert stored["expiration_date"] is None
+    path = f"{MEMORIES}{stored['id']}/"
+    await service.client.put(path, json={"expiration_date": "2099-01-01"})
+    cleared = await service.client.put(path, json={"expiration_date": ""})
+    assert cleared.json()["expiration_date"] is None
+
+
+async def test_the_address_of_a_ping_is_valid_and_names_no_one(service: Service) -> None:
+    body = (await service.client.get("/v1/ping/")).json()
+    assert body["user_email"] == "local@memlane.invalid"
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ({"fields": ["home", "food"]}, {"home", "food"}),
+        ({"home": "string", "food": ["string"]}, {"home", "food"}),
+        ({"home": "the city she lives in", "food": {"type": "array"}}, {"home", "food"}),
+    ],
+    ids=["fields", "types", "descriptions"],
+)
+async def test_an_export_may_name_only_the_fields(
+    schema: dict[str, Any], names: set[str], staffed: Service
+) -> None:
+    body = {"schema": schema, "filters": MAYA}
+    made = await staffed.client.post("/v1/exports/", json=body)
+    assert made.status_code == 201, made.text
+    asked = {"memory_export_id": made.json()["id"]}
+    filled = await staffed.client.post("/v1/exports/get/", json=asked)
+    assert set(filled.json()) == names
+
+
+async def test_an_export_is_not_read_without_an_id_or_filters(service: Service) -> None:
+    assert (await service.client.post("/v1/exports/get/", json={})).status_code == 400
+
+
+async def test_entries_of_a_history_have_uuids_and_texts(service: Service) -> None:
+    await service.add("I like tea.")
+    [stored] = await service.listed()
+    await service.client.delete(f"{MEMORIES}{stored['id']}/")
+    path = f"{MEMORIES}{stored['id']}/history/"
+    entries = (await service.client.get(path)).json()
+    assert len({UUID(entry["id"]) for entry in entries}) == 2
+    assert [entry["new_memory"] for entry in entries] == ["User likes tea", ""]
+    assert (await service.client.get(path)).json() == entries
+
+
+# ── shapes that the Mem0 Platform documents ──────────────────────────────────────────────────────
+
+
+async def test_a_registered_entity_is_deleted_by_the_number_it_was_given(service: Service) -> None:
+    body = {"user_id": "ada", "name": "Ada"}
+    made = (await service.client.post("/v1/users/", json=body)).json()
+    assert isinstance(made["id"], int)
+    assert isinstance(made["project"], int)
+    assert (made["user_id"], made["name"], made["metadata"]) == ("ada", "Ada", {})
+    assert (made["is_deleted"], made["graph_entities"]) == (False, None)
+    await service.client.delete(f"/v1/entities/user/{made['id']}/")
+    assert (await service.client.get("/v1/entities/")).json()["count"] == 0
+
+
+async def test_a_user_called_by_a_number_is_deleted_by_name(service: Service) -> None:
+    await service.add("I like tea.", user_id="123")
+    await service.client.delete("/v1/entities/user/123/")
+    assert await service.listed(user_id="123") == []
+
+
+async def test_the_memories_of_an_entity_say_what_they_came_from(service: Service) -> None:
+    await service.add("I like tea.")
+    path = f"{MEMORIES}user/maya/"
+    [row] = (await service.client.get(path)).json()["results"]
+    assert row["input"] == [{"role": "user", "content": "I like tea."}]
+    assert row["is_updated"] is False
+    await service.client.put(f"{MEMORIES}{row['id']}/", json={"text": "Likes rum"})
+    [row] = (await service.client.get(path)).json()["results"]
+    assert row["is_updated"] is True
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+async def test_a_webhook_id_that_is_no_uuid_is_not_found(method: str, service: Service) -> None:
+    answer = await service.client.request(method, "/api/v1/webhooks/7/", json={"name": "x"})
+    assert (answer.status_code, answer.json()["error"]) == (404, "Webhook not found")
+
+
+# ── names that mean nothing here ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("option", ["dry_run", "as_of"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", ADD, LIVES),
+        ("PUT", "/v1/batch/", {"memories": []}),
+        ("POST", "/v3/memories/", {"filters": MAYA}),
+        ("POST", "/v3/memories/search/", {"filters": MAYA, "query": "x"}),
+        ("POST", "/v1/events/replay/", MAYA),
+        ("POST", "/v1/erasures/", MAYA),
+    ],
+)
+async def test_an_option_that_is_not_built_is_refused_on_every_route(
+    method: str, path: str, body: dict[str, Any], option: str, service: Service
+) -> None:
+    refused = await service.client.request(method, path, json=body | {option: "2026-01-01"})
+    assert (refused.status_code, option in refused.json()["error"]) == (400, True), refused.text
+    asked = await service.client.request(method, path, json=body, params={option: "true"})
+    assert (asked.status_code, option in asked.json()["error"]) == (400, True), asked.text
+    assert (await service.client.get("/v1/events/")).json()["count"] == 0
+    off = await service.client.request(method, path, json=body | {option: None})
+    assert off.status_code == 200, off.text
+
+
+async def test_a_key_that_mem0_routes_ignore_is_named_in_a_header(service: Service) -> None:
+    body = LIVES | {"enable_graph": True, "source": "cli", "org_id": "", "bad\r\nname": 1}
+    answer = await service.client.post(ADD, json=body)
+    assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "enable_graph")
+    answer = await service.client.post(ADD, json=LIVES)
+    assert "X-Memlane-Ignored" not in answer.headers
+
+
+async def test_an_unknown_key_on_our_own_routes_is_refused(service: Service) -> None:
+    answer = await service.client.post("/v1/events/replay/", json=MAYA | {"limit": 5})
+    assert answer.status_code == 400
+    assert "limit is not known here; use " in answer.json()["error"]

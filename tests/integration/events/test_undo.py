@@ -1,0 +1,367 @@
+"""Undo: what an event did is taken back as new states, or refused by the memory in the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import event
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.events import AddOptions, Instructions, StageName
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.usage import Answer
+from pipeline.events.service import undo
+from pipeline.events.undo import Undone, _states
+from pipeline.memories.editing import Edit
+from pipeline.memories.service import edit
+from tests.integration.api.test_api import Service, assert_vectors_fit, said, serving
+from tests.support.engine import Engine
+
+
+@dataclass
+class Script(RulesModel):
+    """Does as it is told: `Tea.` or `+ Tea.` is added, `Tea. > Rum.` updates, `- Tea.` deletes."""
+
+    async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
+        return Answer(tuple(Fact(one.message.content, one.source) for one in request.messages))
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        by_text = {one.text: one.memory_id for one in neighbours}
+        return Answer(tuple(_told(n, fact.text, by_text) for n, fact in enumerate(facts)))
+
+
+def _told(place: int, text: str, by_text: dict[str, UUID]) -> Decision:
+    old, changes, new = text.partition(" > ")
+    if changes:
+        return Decision(place, Outcome.UPDATE, "Told.", text=new, memory_id=by_text[old])
+    if text.startswith("- "):
+        return Decision(place, Outcome.DELETE, "Told.", memory_id=by_text[text[2:]])
+    return Decision(place, Outcome.ADD, "Told.", text=text.removeprefix("+ "))
+
+
+@pytest.fixture
+def scripted(engine: Engine) -> Engine:
+    engine.with_model(Script())
+    return engine
+
+
+@pytest.fixture
+async def service(engine: Engine) -> AsyncIterator[Service]:
+    async with serving(engine.ledger) as built:
+        built.engine.with_model(Script())
+        yield built
+
+
+async def does(engine: Engine, *texts: str, **options: Any) -> UUID:
+    event_id = await engine.add(*texts, options=AddOptions(**options))
+    await engine.drain()
+    assert (await engine.event(event_id)).status == "SUCCEEDED"
+    return event_id
+
+
+async def take_back(engine: Engine, event_id: UUID, *, force: bool = False) -> Undone:
+    services = engine.services
+    return await undo(
+        engine.project.id,
+        event_id,
+        force=force,
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+
+
+async def stored(engine: Engine) -> list[str]:
+    return sorted(await engine.texts())
+
+
+async def memory_of(engine: Engine, event_id: UUID) -> UUID:
+    found = (await engine.event(event_id)).receipt[0].memory_id
+    assert found is not None
+    return found
+
+
+async def relations(engine: Engine) -> set[tuple[str, str, str]]:
+    found = await engine.ledger.graph.near(
+        engine.project.id, {"user_id": "maya"}, "user berlin munich", [], limit=10
+    )
+    return {(one.source, one.relation, one.destination) for one in found}
+
+
+async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) -> None:
+    event_id = await does(scripted, "Tea.", "Rum.")
+    undone = await take_back(scripted, event_id)
+    assert (len(undone.gone), undone.back, undone.skipped) == (2, [], {})
+    assert await stored(scripted) == []
+    history = await scripted.ledger.histories.of(scripted.project.id, undone.gone[0])
+    assert [entry.event for entry in history] == ["ADD", "DELETE"]
+    assert history[-1].reason == f"Undone: event {event_id}."
+    assert (await scripted.event(event_id)).undone_at == undone.at
+
+
+async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -> None:
+    first = await does(
+        scripted, "Tea.", "Rum.", metadata={"n": 1}, expiration_date=date(2031, 1, 1)
+    )
+    before = await scripted.ledger.memories.get(
+        scripted.project.id, await memory_of(scripted, first)
+    )
+    event_id = await does(
+        scripted, "Tea. > Jam.", "- Rum.", metadata={"m": 2}, expiration_date=date(2032, 2, 2)
+    )
+    undone = await take_back(scripted, event_id)
+    assert (undone.gone, len(undone.back)) == ([], 2)
+    assert await stored(scripted) == ["Rum.", "Tea."]
+    after = await scripted.ledger.memories.get(scripted.project.id, before.id)
+    assert (
+        after.text,
+        after.metadata,
+        after.expiration_date,
+        after.event_id,
+        after.valid_from,
+    ) == (
+        before.text,
+        before.metadata,
+        before.expiration_date,
+        before.event_id,
+        before.valid_from,
+    )
+    assert after.version == 3
+
+
+async def test_undone_memories_are_as_findable_as_before(service: Service) -> None:
+    await does(service.engine, "Tea.", "Rum.")
+    event_id = await does(service.engine, "Tea. > Jam.", "- Rum.", "Pie.")
+    answer = await service.client.post(f"/v1/event/{event_id}/undo/")
+    assert answer.status_code == 200, answer.text
+    await assert_vectors_fit(service)
+    assert sorted(one["memory"] for one in await service.listed()) == ["Rum.", "Tea."]
+    index, embedder = service.engine.services.index, service.engine.services.embedder
+    [vector] = await embedder.embed(["Rum."])
+    near = await index.nearest_in_lane(service.engine.scope(), [vector], limit=10)
+    assert {str(one) for one in near} == {one["id"] for one in await service.listed()}
+
+
+async def test_a_text_that_moved_to_another_memory_moves_back(scripted: Engine) -> None:
+    await does(scripted, "Tea.")
+    event_id = await does(scripted, "Tea. > Rum.", "+ Tea.")
+    assert await stored(scripted) == ["Rum.", "Tea."]
+    await take_back(scripted, event_id)
+    assert await stored(scripted) == ["Tea."]
+
+
+async def test_events_are_undone_one_after_the_other_backwards(scripted: Engine) -> None:
+    ids = [await does(scripted, text) for text in ("Tea.", "Tea. > Rum.", "Rum. > Jam.")]
+    seen = []
+    for event_id in reversed(ids):
+        await take_back(scripted, event_id)
+        seen.append(await stored(scripted))
+    assert seen == [["Rum."], ["Tea."], []]
+
+
+async def test_a_second_undo_is_refused_even_at_the_same_moment(scripted: Engine) -> None:
+    event_id = await does(scripted, "Tea.")
+    answers = await asyncio.gather(
+        *(take_back(scripted, event_id) for _ in range(4)), return_exceptions=True
+    )
+    assert sorted(isinstance(answer, Conflict) for answer in answers) == [False] + [True] * 3
+    with pytest.raises(Conflict, match="undone already"):
+        await take_back(scripted, event_id, force=True)
+    assert len(await scripted.history_rows()) == 2
+
+
+async def test_a_memory_changed_since_is_named_and_nothing_is_undone(scripted: Engine) -> None:
+    event_id = await does(scripted, "Tea.", "Rum.")
+    later = await does(scripted, "Tea. > Jam.")
+    changed = await memory_of(scripted, later)
+    with pytest.raises(Conflict, match=f"Memory {changed} was changed since by event {later}"):
+        await take_back(scripted, event_id)
+    assert await stored(scripted) == ["Jam.", "Rum."]
+    assert (await scripted.event(event_id)).undone_at is None
+
+
+@pytest.mark.parametrize("change", ["edit", "delete"])
+async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, change: str) -> None:
+    event_id = await does(scripted, "Tea.")
+    memory_id = await memory_of(scripted, event_id)
+    if change == "edit":
+        services = scripted.services
+        await edit(
+            scripted.project.id,
+            [Edit(memory_id, {"text": "Green tea."})],
+            ledger=scripted.ledger,
+            embedder=services.embedder,
+            index=services.index,
+        )
+    else:
+        await scripted.ledger.editing.retire(scripted.project.id, [memory_id])
+    with pytest.raises(Conflict, match=f"Memory {memory_id} was changed since by a person"):
+        await take_back(scripted, event_id)
+    assert await stored(scripted) == (["Green tea."] if change == "edit" else [])
+
+
+async def test_force_skips_what_was_changed_since_and_lists_it(scripted: Engine) -> None:
+    event_id = await does(scripted, "Tea.", "Rum.")
+    changed = await memory_of(scripted, await does(scripted, "Tea. > Jam."))
+    undone = await take_back(scripted, event_id, force=True)
+    assert list(undone.skipped) == [changed]
+    assert await stored(scripted) == ["Jam."]
+
+
+async def test_a_former_text_that_another_memory_holds_now_is_in_the_way(
+    scripted: Engine,
+) -> None:
+    await does(scripted, "Tea.")
+    event_id = await does(scripted, "Tea. > Rum.", "Pie.")
+    holder = await memory_of(scripted, await does(scripted, "Tea."))
+    with pytest.raises(Conflict, match=f"former text is held by memory {holder}"):
+        await take_back(scripted, event_id)
+    undone = await take_back(scripted, event_id, force=True)
+    assert (len(undone.gone), len(undone.skipped)) == (1, 1)
+    assert await stored(scripted) == ["Rum.", "Tea."]
+
+
+async def test_one_event_of_a_batch_is_undone_alone(scripted: Engine) -> None:
+    first, second = await scripted.add("Tea."), await scripted.add("Rum.")
+    await scripted.drain()
+    assert (await scripted.event(first)).batch_events == 2
+    await take_back(scripted, first)
+    assert await stored(scripted) == ["Rum."]
+    assert (await scripted.event(second)).undone_at is None
+
+
+async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted: Engine) -> None:
+    """Either the update came first and is in the way, or its memory is gone and it was added."""
+    for turn in range(10):
+        tea, rum = f"Tea {turn}.", f"Rum {turn}."
+        event_id = await does(scripted, tea)
+        later = await scripted.add(f"{tea} > {rum}")
+        await scripted.run_until(StageName.APPLY)
+        answer, _ = await asyncio.gather(
+            take_back(scripted, event_id), scripted.step(), return_exceptions=True
+        )
+        await scripted.drain()
+        [(outcome, text)] = await scripted.outcomes(later)
+        refused = isinstance(answer, Conflict)
+        # The fact as said is what an update of a vanished memory stores.
+        assert (outcome, text) == (("UPDATE", rum) if refused else ("ADD", f"{tea} > {rum}"))
+        assert refused or isinstance(answer, Undone), answer
+        await take_back(scripted, later)
+        if refused:
+            await take_back(scripted, event_id)
+        assert await stored(scripted) == []
+
+
+async def test_what_has_not_ended_or_did_nothing_has_nothing_to_undo(engine: Engine) -> None:
+    event_id = await engine.add("I like jazz.")
+    with pytest.raises(Conflict, match="still PENDING"):
+        await take_back(engine, event_id)
+    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    with pytest.raises(Conflict, match="nothing to undo"):
+        await take_back(engine, event_id)
+    await engine.drain()
+    quiet = await does(engine, "How are you?")
+    assert (await take_back(engine, quiet)).gone == []
+
+
+async def test_relations_go_and_return_with_the_event(engine: Engine) -> None:
+    await does(engine, "I live in Berlin.")
+    before = await relations(engine)
+    moved = await does(engine, "I moved to Munich.")
+    assert await relations(engine) != before
+    undone = await take_back(engine, moved)
+    assert (undone.relations_gone, undone.relations_back) == (1, 1)
+    assert await relations(engine) == before
+    assert await stored(engine) == ["User lives in Berlin"]
+
+
+async def test_the_same_may_be_said_again_after_an_undo(engine: Engine) -> None:
+    for _ in range(2):
+        event_id = await does(engine, "I live in Berlin.")
+        assert [outcome for outcome, _ in await engine.outcomes(event_id)] == ["ADD"]
+        assert len(await relations(engine)) == 1
+        await take_back(engine, event_id)
+        assert (await stored(engine), await relations(engine)) == ([], set())
+
+
+async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
+    scripted: Engine,
+) -> None:
+    few = await does(scripted, "Tea.")
+    many = await does(scripted, *(f"Dish {n}." for n in range(30)))
+    await does(scripted, *(f"Dish {n}. > Meal {n}." for n in range(30)))
+    engine = scripted.ledger.engine.sync_engine
+    counts = []
+    for event_id in (few, many):
+        statements: list[str] = []
+
+        def note(_c: object, _d: object, said: str, *_: object, to: list[str] = statements) -> None:
+            to.append(said)
+
+        event.listen(engine, "before_cursor_execute", note)
+        await take_back(scripted, event_id, force=True)
+        event.remove(engine, "before_cursor_execute", note)
+        counts.append(len(statements))
+    assert counts[0] == counts[1] < 30
+
+
+async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
+    scripted: Engine,
+) -> None:
+    event_id = await does(scripted, "Tea.", "Rum.")
+    changed = await memory_of(scripted, event_id)
+    ledger = scripted.ledger
+    plan = await ledger.undo._plan(scripted.project.id, event_id)
+    await edit(
+        scripted.project.id,
+        [Edit(changed, {"metadata": {"n": 1}})],
+        ledger=ledger,
+        embedder=scripted.services.embedder,
+        index=scripted.services.index,
+    )
+    states = _states(event_id, plan.free, {}, "fake/hash")
+    assert await ledger.undo._carry_out(plan, states, force=False) is None
+    assert (await scripted.event(event_id)).undone_at is None
+    with pytest.raises(Conflict, match=str(changed)):
+        await take_back(scripted, event_id)
+
+
+async def test_only_the_project_of_an_event_can_undo_it(scripted: Engine) -> None:
+    event_id = await does(scripted, "Tea.")
+    other = await Engine.create(scripted.ledger)
+    with pytest.raises(NotFound):
+        await take_back(other, event_id)
+    assert await stored(scripted) == ["Tea."]
+
+
+async def test_the_route_tells_what_was_undone_and_what_stands_in_the_way(
+    service: Service,
+) -> None:
+    event_id = await does(service.engine, "Tea.", "Rum.")
+    path = f"/v1/event/{event_id}/undo/"
+    changed = str(await memory_of(service.engine, await does(service.engine, "Tea. > Jam.")))
+    refused = await service.client.post(path, json={})
+    assert refused.status_code == 409
+    assert changed in said(refused)
+    assert "force" in said(refused)
+    done = (await service.client.post(path, json={"force": True})).json()
+    assert (len(done["removed"]), done["restored"]) == (1, [])
+    assert [one["id"] for one in done["skipped"]] == [changed]
+    assert (await service.event(str(event_id)))["undone_at"] == done["undone_at"]
+    assert (await service.client.post(path)).status_code == 409
+
+
+async def test_bad_input_is_refused_by_name(service: Service) -> None:
+    assert (await service.client.post("/v1/event/7/undo/")).status_code == 400
+    assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
+    answer = await service.client.post(f"/v1/event/{uuid4()}/undo/", json={"force": "maybe"})
+    assert (answer.status_code, "force" in said(answer)) == (400, True)

@@ -1,0 +1,246 @@
+"""A model that is down for hours: parked lanes, one probe at a time, and a ramp when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+from uuid import uuid4
+
+import pytest
+
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.errors import ModelUnavailable, StoreUnavailable
+from pipeline.domain.events import Status
+from pipeline.domain.facts import Fact
+from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Answer, Usage
+from pipeline.domain.vectors import Vector
+from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
+from pipeline.models.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
+from pipeline.ports import ExtractionRequest
+from tests.integration.lanes.test_lanes import Troubled
+from tests.support.engine import Engine, Hints
+from workers.dispatch import CeleryDispatcher
+from workers.queues import QUEUES
+from workers.sweeper import Sweeper
+
+
+@dataclass
+class Remote(RulesModel):
+    """Rules that count their calls as a paid model does, and can be switched off."""
+
+    up: bool = True
+    calls: list[str] = field(default_factory=list)
+    retry_after_s: float | None = None
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        self.calls.append("extract")
+        if not self.up:
+            raise ModelUnavailable("503", retry_after_s=self.retry_after_s)
+        answer = await super().extract(request)
+        return Answer(answer.value, Usage("remote", calls=1))
+
+
+@pytest.fixture
+def remote(engine: Engine) -> Remote:
+    model = Remote()
+    engine.with_model(GuardedModel(model, engine.ledger.cooldowns))
+    return model
+
+
+@dataclass
+class HandedOut:
+    """The dispatcher's two questions, answered by the test's own queue."""
+
+    hints: Hints
+
+    def backlogs(self) -> dict[str, int]:
+        return {QUEUES[0]: len(self.hints.waiting)}
+
+    def forgot(self) -> bool:
+        return False
+
+    def publish(self, wake: Wake, queue: str) -> bool:
+        self.hints.waiting.append(wake)
+        return True
+
+
+def sweeper(engine: Engine, ping_store: Callable[[], Awaitable[None]] | None = None) -> Sweeper:
+    dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
+    ping = ping_store or engine.vectors.ping
+    return Sweeper(engine.ledger, dispatcher, engine.retention, ping)
+
+
+async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up = False
+    for n in range(20):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    assert len(remote.calls) == FAILURES  # the rest did not even ask
+
+
+async def test_six_hours_of_outage_cost_one_probe_every_two_seconds_and_no_event(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up = False
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(40)]
+    await engine.drain()
+    patrol, ticks = sweeper(engine), 60
+    for _ in range(ticks):
+        await engine.pass_time(6 * 3600 / ticks)
+        before = len(remote.calls)
+        await patrol.tick()
+        await engine.drain()
+        assert len(remote.calls) - before == 1
+    assert {(await engine.event(i)).wait_code for i in ids} == {"LLM_UNAVAILABLE"}
+    remote.up = True
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    resumed = []
+    for _ in range(5):
+        before = len(remote.calls)
+        await patrol.tick()
+        await engine.drain()
+        resumed.append(len(remote.calls) - before)
+    assert resumed == [1, 10, 20, 9, 0]  # the probe alone, then more and more
+    assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
+
+
+async def test_a_provider_that_names_a_time_is_left_alone_until_then(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up, remote.retry_after_s = False, 600
+    for n in range(3):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    assert len(remote.calls) == 1
+    await engine.pass_time(590)
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+    await engine.pass_time(15)
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+
+
+async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    await engine.add("I like jazz.", user_id="unlucky")
+    await engine.step()
+    remote.up = True
+    await engine.add("I like jazz.", user_id="lucky")
+    await engine.drain()
+    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.FREE
+
+
+async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.up, remote.retry_after_s = False, 1e12
+    await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.pass_time(LONGEST_S + 1)
+    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
+
+
+class RemoteEmbedder(HashEmbedder):
+    """Counts its requests, and can be switched off."""
+
+    up = True
+    calls = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.calls += 1
+        if not self.up:
+            raise ModelUnavailable("503")
+        return await super().embed(texts)
+
+
+async def test_an_embedder_that_is_down_is_probed_and_its_lanes_resume_with_it(
+    engine: Engine,
+) -> None:
+    embedder = RemoteEmbedder()
+    embedder.up = False
+    guarded = GuardedEmbedder(embedder, engine.ledger.cooldowns)
+    engine.services = replace(engine.services, embedder=guarded)
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(20)]
+    await engine.drain()
+    assert embedder.calls == FAILURES
+    patrol = sweeper(engine)
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    await patrol.tick()
+    await engine.drain()
+    assert embedder.calls == FAILURES + 1
+    embedder.up = True
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    for _ in range(3):
+        await patrol.tick()
+        await engine.drain()
+    assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
+
+
+async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engine) -> None:
+    store_is_up = False
+
+    async def ping() -> None:
+        if not store_is_up:
+            raise StoreUnavailable("down")
+
+    engine.with_model(Troubled(error=StoreUnavailable("down"), times=1))
+    event = await engine.add("I like jazz.")
+    await engine.drain()
+    assert (await engine.event(event)).wait_code == "STORE_UNAVAILABLE"
+    patrol = sweeper(engine, ping)
+    await patrol.tick()
+    assert not engine.hints.waiting
+    store_is_up = True
+    await patrol.tick()
+    await engine.drain()
+    assert (await engine.event(event)).status is Status.SUCCEEDED
+
+
+async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None:
+    cooldowns, first, second, third = (
+        engine.ledger.cooldowns,
+        *(ProjectId(uuid4()) for _ in range(3)),
+    )
+    for _ in range(FAILURES):
+        await cooldowns.failed("far/model", retry_after_s=None, project_id=first)
+    assert await cooldowns.enter("far/model", first) is Turn.CLOSED
+    assert await cooldowns.enter("far/model", second) is Turn.FREE
+    await cooldowns.failed("far/model", retry_after_s=None, project_id=second)
+    assert await cooldowns.enter("far/model", third) is Turn.CLOSED
+
+
+async def test_a_provider_that_names_a_time_is_left_alone_by_all(engine: Engine) -> None:
+    cooldowns = engine.ledger.cooldowns
+    await cooldowns.failed("far/model", retry_after_s=60, project_id=ProjectId(uuid4()))
+    assert await cooldowns.enter("far/model", ProjectId(uuid4())) is Turn.CLOSED
+
+
+async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    for n in range(FAILURES):
+        await engine.add("I like jazz.", user_id=f"user-{n}")
+    await engine.drain()
+    cooldowns = engine.ledger.cooldowns
+    assert await cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+    assert await cooldowns.enter(remote.name, ProjectId(uuid4())) is Turn.FREE
+
+
+async def test_an_event_that_waits_tells_the_cause(engine: Engine, remote: Remote) -> None:
+    remote.up = False
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(FAILURES + 1)]
+    await engine.drain()
+    assert (await engine.event(ids[0])).wait_cause == "503"
+    # Not asked itself: it names what the breaker saw, and how soon that is looked at again.
+    assert (await engine.event(ids[-1])).wait_cause == "503 (one call probes it every 2 s)"
+    progress = await engine.ledger.events.progress(ids[:1])
+    assert progress[ids[0]].wait_cause == "503"
+    remote.up = True
+    await engine.pass_time(3_600)
+    await sweeper(engine).tick()
+    await engine.drain()
+    assert (await engine.event(ids[0])).wait_cause is None

@@ -1,0 +1,189 @@
+"""/metrics: who may read it, what it costs, and what it says."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+from pydantic import SecretStr
+
+from api.dependencies import STUCK_S
+from api.figures import Figures
+from pipeline import telemetry
+from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.facts import Fact
+from pipeline.domain.usage import Answer
+from pipeline.lanes.group_commit import GroupCommit
+from pipeline.models.cooldowns import FAILURES
+from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
+from pipeline.ports import ExtractionRequest
+from pipeline.settings import ModelSettings
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import SEARCH, Service, serving
+from tests.support.plans import recorded
+
+PENDING = 'memlane_events_in_flight{status="PENDING"}'
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        yield built
+
+
+def configure(service: Service, **settings: object) -> None:
+    api = service.app.state.api
+    changed = api.settings.model_copy(update=settings)
+    service.app.state.api = replace(api, settings=changed)
+
+
+def figure(exposition: str, name: str) -> float:
+    [line] = [one for one in exposition.splitlines() if one.startswith(f"{name} ")]
+    return float(line.split()[-1])
+
+
+@pytest.mark.parametrize("header", [None, "Bearer wrong", "Bearer", "right"])
+async def test_metrics_want_their_token_where_there_is_one(
+    service: Service, header: str | None
+) -> None:
+    configure(service, metrics_token=SecretStr("right"), host="0.0.0.0")
+    headers = {"Authorization": header or ""}
+    answer = await service.client.get("/metrics", headers=headers)
+    assert answer.status_code == 401
+    assert "MEMLANE_METRICS_TOKEN" in answer.json()["error"]
+    right = await service.client.get("/metrics", headers={"Authorization": "Bearer right"})
+    assert right.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1", 200), ("localhost", 200), ("::1", 200), ("0.0.0.0", 403), ("memlane", 403)],
+)
+async def test_without_a_token_only_this_machine_may_ask(
+    service: Service, host: str, status: int
+) -> None:
+    configure(service, host=host)
+    assert (await service.client.get("/metrics")).status_code == status
+
+
+async def test_however_often_it_is_scraped_the_ledger_is_asked_once(service: Service) -> None:
+    await service.client.get("/metrics")
+    engine = service.engine.ledger.engine
+    with recorded(engine) as statements:
+        for _ in range(20):
+            await service.client.get("/metrics")
+    assert statements == []
+
+
+async def test_figures_that_are_old_enough_are_read_again(service: Service) -> None:
+    service.app.state.api = replace(
+        service.app.state.api, figures=Figures(service.engine.ledger.books, kept_s=0)
+    )
+    await service.engine.add("I like jazz.")
+    assert figure((await service.client.get("/metrics")).text, PENDING) == 1
+    await service.engine.add("I like tea.")
+    assert figure((await service.client.get("/metrics")).text, PENDING) == 2
+
+
+async def test_every_known_series_is_there_from_zero() -> None:
+    """In a process of its own: in this one all sorts of things have happened."""
+    asked = "from pipeline import telemetry; print(telemetry.exposition()[0].decode())"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", asked, stdout=PIPE)
+    text = (await process.communicate())[0].decode()
+    for name in (
+        'memlane_fenced_writes_total{stage="apply"}',
+        'memlane_lanes_swept_total{was="RUNNING"}',
+        'memlane_adds_refused_total{limit="server"}',
+        'memlane_webhook_tries_total{state="DEAD"}',
+        'memlane_events_ended_total{code="POISON_CRASH",status="FAILED"}',
+        'memlane_stage_errors_total{code="LLM_UNAVAILABLE",outcome="wait",stage="extract"}',
+        "memlane_kicks_failed_total",
+    ):
+        assert figure(text, name) == 0, name
+
+
+async def test_requests_are_counted_by_route_and_never_by_path(service: Service) -> None:
+    name = 'memlane_http_answers_total{method="GET",route="/v1/event/{event_id}/",status="404"}'
+    before = (await service.client.get("/metrics")).text
+    start = figure(before, name) if name in before else 0
+    for _ in range(3):
+        await service.client.get(f"/v1/event/{uuid4()}/")
+    await service.client.get("/nowhere/at/all")
+    await service.client.request("BREW", "/v1/ping/")
+    text = (await service.client.get("/metrics")).text
+    assert figure(text, name) == start + 3
+    assert 'route="unknown",status="404"' in text
+    assert 'method="other"' in text
+    assert "/nowhere" not in text
+    assert "BREW" not in text
+
+
+async def test_searches_and_embeddings_are_timed(service: Service) -> None:
+    await service.client.post(SEARCH, json={"query": "jazz", "filters": {"user_id": "maya"}})
+    text = (await service.client.get("/metrics")).text
+    assert figure(text, "memlane_search_seconds_count") > 0
+
+
+class Failing(RulesModel):
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        raise ModelUnavailable("503")
+
+
+async def test_questions_to_a_model_are_timed_and_its_failures_counted() -> None:
+    errors = telemetry.model_errors.labels("local/rules", "LLM_UNAVAILABLE")
+    asked = telemetry.model_seconds.labels("local/rules", "relate")
+    failed, seconds = errors._value.get(), asked._sum.get()
+    with pytest.raises(ModelUnavailable):
+        await MeasuredModel(Failing()).extract(None)  # type: ignore[arg-type]
+    await MeasuredModel(RulesModel()).relate(["User lives in Bern"], [])
+    assert errors._value.get() == failed + 1
+    assert asked._sum.get() > seconds
+
+
+async def test_calls_of_the_embedder_are_timed() -> None:
+    embedder = MeasuredEmbedder(HashEmbedder())
+    seconds = telemetry.embedder_seconds.labels(embedder.name)
+    before = seconds._sum.get()
+    await embedder.embed(["jazz"])
+    assert seconds._sum.get() > before
+
+
+async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service) -> None:
+    cooldowns = service.engine.ledger.cooldowns
+    configure(service, llm=ModelSettings(model="openai/gpt"))
+    for _ in range(FAILURES):
+        assert (await service.client.get("/readyz")).json()["model"] == "ok"
+        await cooldowns.failed("openai/gpt", retry_after_s=None)
+    answer = await service.client.get("/readyz")
+    # Adds are accepted all the same.
+    assert (answer.status_code, answer.json()["model"]) == (200, "ModelUnavailable")
+    await cooldowns.answered("openai/gpt")
+    assert (await service.client.get("/readyz")).json()["model"] == "ok"
+
+
+async def test_an_inbox_that_writes_nothing_is_not_ready(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await service.client.get("/readyz")).status_code == 200
+    monkeypatch.setattr(GroupCommit, "waited_s", STUCK_S + 1)
+    answer = await service.client.get("/readyz")
+    assert (answer.status_code, answer.json()["ledger"]) == (503, "StoreUnavailable")
+
+
+async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> None:
+    assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 1
+
+    class Away:
+        async def accounts(self) -> None:
+            raise ConnectionRefusedError
+
+    figures = Figures(Away())  # type: ignore[arg-type]
+    service.app.state.api = replace(service.app.state.api, figures=figures)
+    assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 0

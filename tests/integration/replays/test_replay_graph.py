@@ -1,0 +1,264 @@
+"""Replay of the graph stage alone: memories and receipt stay as they are, only relations follow."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.errors import Conflict, MalformedAnswer
+from pipeline.domain.events import Instructions, Status
+from pipeline.domain.facts import Decision, Fact, Neighbour
+from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.usage import Answer
+from pipeline.events.service import cancel, replay_graph, undo
+from pipeline.ports import ExtractionRequest
+from tests.integration.api.test_api import Service, said, serving
+from tests.support.engine import Engine
+
+
+@dataclass
+class NoGraph(RulesModel):
+    """Rules that cannot answer the third question."""
+
+    error: Exception = field(default_factory=lambda: MalformedAnswer("no JSON"))
+
+    async def relate(
+        self, facts: Sequence[str], current: Sequence[StoredRelation]
+    ) -> Answer[GraphChanges]:
+        raise self.error
+
+
+@dataclass
+class OnlyGraph(RulesModel):
+    """Rules that are asked nothing but the third question, and keep what they were asked."""
+
+    asked: list[list[str]] = field(default_factory=list)
+    offered: list[list[str]] = field(default_factory=list)
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        raise AssertionError("the facts are kept")
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        raise AssertionError("the decisions are kept")
+
+    async def relate(
+        self, facts: Sequence[str], current: Sequence[StoredRelation]
+    ) -> Answer[GraphChanges]:
+        self.asked.append(list(facts))
+        self.offered.append([one.destination for one in current])
+        return await super().relate(facts, current)
+
+
+async def unrelated(engine: Engine, *texts: str, error: Exception | None = None) -> list[UUID]:
+    """Events of one batch that SUCCEEDED but for their graph; the model can do it now."""
+    engine.with_model(NoGraph(error) if error else NoGraph())
+    ids = [await engine.add(text) for text in texts]
+    await engine.drain()
+    for event_id in ids:
+        event = await engine.event(event_id)
+        assert (event.status, event.graph_status) == ("SUCCEEDED", "FAILED")
+        assert event.batch_events == len(ids)
+    engine.with_model(RulesModel())
+    return ids
+
+
+async def again(engine: Engine, event_id: UUID) -> None:
+    await replay_graph(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+
+
+async def relations(engine: Engine) -> list[tuple[str, str]]:
+    found = await engine.ledger.graph.near(
+        engine.project.id, {"user_id": "maya"}, "user berlin oslo anna", [], limit=10
+    )
+    return sorted((one.relation, one.destination) for one in found)
+
+
+@pytest.fixture
+async def service(engine: Engine) -> AsyncIterator[Service]:
+    async with serving(engine.ledger) as built:
+        yield built
+
+
+@pytest.mark.parametrize("error", [MalformedAnswer("no JSON"), KeyError("relate")], ids=repr)
+async def test_only_the_graph_is_done_again_and_the_receipt_stays(
+    engine: Engine, error: Exception
+) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.", error=error)
+    before = await engine.event(event_id)
+    assert before.failure_detail
+    assert await relations(engine) == []
+    engine.with_model(model := OnlyGraph())
+    await again(engine, event_id)
+    waiting = await engine.event(event_id)
+    assert (waiting.status, waiting.graph_status, waiting.failure_detail) == ("PENDING", None, None)
+    assert waiting.receipt == before.receipt
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.graph_status) == ("SUCCEEDED", "SUCCEEDED")
+    assert (event.receipt, event.failure_detail, event.replays) == (before.receipt, None, 1)
+    assert [run.stage for run in event.stages][-1] == "relate"
+    assert len(model.asked) == 1
+    assert await relations(engine) == [("lives_in", "Berlin")]
+    assert len(await engine.history_rows()) == 1
+    books = await engine.ledger.books.accounts(engine.project.id)
+    assert (books.balanced, books.accepted, books.succeeded) == (True, 1, 1)
+
+
+async def test_a_graph_that_fails_again_says_so_and_may_be_tried_again(engine: Engine) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    engine.with_model(NoGraph(MalformedAnswer("still no JSON")))
+    await again(engine, event_id)
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.graph_status) == ("SUCCEEDED", "FAILED")
+    assert "still no JSON" in (event.failure_detail or "")
+    engine.with_model(RulesModel())
+    await again(engine, event_id)
+    await engine.drain()
+    assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
+    assert (await engine.event(event_id)).replays == 2
+
+
+async def test_the_events_of_a_batch_go_together_whatever_the_width_is_by_then(
+    engine: Engine,
+) -> None:
+    ids = await unrelated(engine, "I live in Berlin.", "I like jazz.", "I like chess.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.exec_driver_sql("UPDATE lanes SET width = 1")
+    engine.with_model(model := OnlyGraph())
+    await again(engine, ids[1])
+    await engine.drain()
+    assert [len(facts) for facts in model.asked] == [3]
+    for event_id in ids:
+        event = await engine.event(event_id)
+        assert (event.graph_status, event.replays, event.batch_events) == ("SUCCEEDED", 1, 3)
+    assert ("lives_in", "Berlin") in await relations(engine)
+
+
+async def test_it_waits_behind_what_was_said_meanwhile_and_new_events_behind_it(
+    engine: Engine,
+) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    before = await engine.add("I like jazz.")
+    await again(engine, event_id)
+    after = await engine.add("I like chess.")
+    assert len(engine.hints.waiting) == 1  # the lane is awake: no second hint
+    ids, order = (before, event_id, after), []
+    while engine.hints.waiting:
+        await engine.step()
+        ended = [one for one in ids if (await engine.event(one)).status is Status.SUCCEEDED]
+        order += [one for one in ended if one not in order]
+    assert order == [before, event_id, after]
+    assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
+
+
+async def test_what_a_later_event_has_overtaken_is_not_related_any_more(engine: Engine) -> None:
+    """The graph must not bring back Berlin, nor end Oslo, because it learns of Berlin late."""
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    await engine.add("I moved to Oslo.")
+    await engine.drain()
+    related = await relations(engine)
+    engine.with_model(model := OnlyGraph())
+    await again(engine, event_id)
+    await engine.drain()
+    assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
+    assert model.asked == []
+    assert await relations(engine) == related
+
+
+async def test_a_late_graph_cannot_end_what_began_after_its_facts(engine: Engine) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    await engine.add("My sister Anna lives in Oslo.")
+    await engine.drain()
+    engine.with_model(model := OnlyGraph())
+    await again(engine, event_id)
+    await engine.drain()
+    assert model.asked
+    assert model.offered == [[]]
+
+
+async def test_what_was_undone_or_deleted_is_not_related_any_more(engine: Engine) -> None:
+    ids = await unrelated(engine, "I live in Berlin.", "I live with Anna.", "I like chess.")
+    services = engine.services
+    await undo(
+        engine.project.id,
+        ids[0],
+        force=False,
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+    gone = (await engine.event(ids[1])).receipt[0].memory_id
+    assert gone is not None
+    await engine.ledger.editing.retire(engine.project.id, [gone])
+    with pytest.raises(Conflict, match="undone"):
+        await again(engine, ids[0])
+    engine.with_model(model := OnlyGraph())
+    await again(engine, ids[2])
+    await engine.drain()
+    [facts] = model.asked
+    assert [("chess" in fact) for fact in facts] == [True]
+
+
+async def test_it_cannot_be_cancelled_for_its_memories_are_stored(engine: Engine) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    await again(engine, event_id)
+    with pytest.raises(Conflict, match="its memories are stored"):
+        await cancel(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await engine.drain()
+    assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
+
+
+async def test_a_worker_that_dies_over_it_is_replaced_and_relates_once(engine: Engine) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    await again(engine, event_id)
+    await engine.claim(engine.hints.waiting.popleft())
+    await engine.pass_time(60)
+    assert await engine.sweep() == 1
+    await engine.drain()
+    assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
+    assert await relations(engine) == [("lives_in", "Berlin")]
+
+
+async def test_only_a_failed_graph_is_replayed(service: Service) -> None:
+    engine = service.engine
+    done = await service.add("I live in Berlin.")
+    refused = await service.client.post(f"/v1/event/{done}/replay/", json={"stage": "relate"})
+    assert refused.status_code == 409
+    assert "this one is SUCCEEDED with a graph that SUCCEEDED" in said(refused)
+    [event_id] = await unrelated(engine, "I like chess.")
+    whole = await service.client.post(f"/v1/event/{event_id}/replay/")
+    assert whole.status_code == 409
+    assert '{"stage": "relate"}' in said(whole)
+    answer = await service.client.post(f"/v1/event/{event_id}/replay/", json={"stage": "relate"})
+    assert (answer.status_code, answer.json()["status"]) == (200, "PENDING")
+    await engine.drain()
+    assert (await service.event(str(event_id)))["graph_status"] == "SUCCEEDED"
+
+
+async def test_all_graphs_that_failed_come_back_at_once(service: Service) -> None:
+    engine = service.engine
+    ids = [
+        *await unrelated(engine, "I live in Berlin.", "I like jazz."),
+        *await unrelated(engine, "I like chess."),
+    ]
+    asked = {"stage": "relate", "user_id": "maya"}
+    answer = await service.client.post("/v1/events/replay/", json=asked)
+    assert sorted(answer.json()["event_ids"]) == sorted(map(str, ids))
+    await engine.drain()
+    assert {(await engine.event(one)).graph_status for one in ids} == {"SUCCEEDED"}
+
+
+async def test_a_batch_whose_outputs_were_let_go_of_is_not_replayed(engine: Engine) -> None:
+    [event_id] = await unrelated(engine, "I live in Berlin.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.exec_driver_sql("UPDATE stage_runs SET output = NULL")
+    with pytest.raises(Conflict, match="not kept any more"):
+        await again(engine, event_id)
+    assert (await engine.event(event_id)).graph_status == "FAILED"

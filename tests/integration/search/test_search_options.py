@@ -1,0 +1,252 @@
+"""What a search is told to choose, order and leave out, over HTTP, in all three versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipeline.adapters.litellm_client import load
+from pipeline.adapters.reranker_litellm import LiteLLMReranker
+from pipeline.search.cutoff import AT_LEAST
+from tests.integration.api.test_api import LIST, MAYA, SEARCH, Service, serving
+from tests.support.engine import Engine
+from tests.support.llm_server import Do, LLMServer
+
+SEARCHES = [SEARCH, "/v2/memories/search/", "/v1/memories/search/"]
+KEY, POT, TEA = "The spare key is under the blue flower pot", "A blue pot", "Tea with honey"
+
+
+class Shortest:
+    """A reranker of another mind than the fusion: the shorter a text, the better."""
+
+    name = "fake/shortest"
+
+    async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [1 / (1 + len(text)) for text in texts]
+
+
+@pytest.fixture
+async def service(engine: Engine) -> AsyncIterator[Service]:
+    # Words stored as they are wait for the worker.
+    async with serving(engine.ledger, workers=True) as built:
+        yield built
+
+
+@pytest.fixture
+async def reranker() -> AsyncIterator[LLMServer]:
+    async with LLMServer(reranker=Shortest()) as running:
+        yield running
+
+
+def use(service: Service, reranker: LLMServer, *, timeout_s: float = 5.0) -> None:
+    behind = LiteLLMReranker(
+        "cohere/stand-in", api_base=reranker.base_url, api_key="k", timeout_s=timeout_s
+    )
+    service.app.state.api = replace(service.api, reranker=behind)
+
+
+async def store(service: Service, *texts: str, **body: object) -> None:
+    for text in texts:
+        await service.add(text, infer=False, **body)
+
+
+async def answer(
+    service: Service, query: str, *, path: str = SEARCH, **options: object
+) -> dict[str, Any]:
+    asked = {"query": query, "filters": MAYA, "threshold": 0, "output_format": "v1.1"} | options
+    got = await service.client.post(path, json=asked)
+    assert got.status_code == 200, got.text
+    return dict(got.json())
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    return [row["memory"] for row in found["results"]]
+
+
+# ── rerank ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+async def test_the_rerankers_order_is_the_answers(
+    service: Service, reranker: LLMServer, path: str
+) -> None:
+    await store(service, KEY, POT, TEA)
+    use(service, reranker)
+    fused = await answer(service, "spare key flower", path=path)
+    assert (texts(fused)[0], fused["reranked"], reranker.count("rerank")) == (KEY, False, 0)
+    assert "rerank" not in fused["results"][0]["score_breakdown"]
+
+    found = await answer(service, "spare key flower", path=path, rerank=True, explain=True)
+    assert texts(found) == [POT, TEA, KEY]
+    assert found["reranked"] is True
+    assert "not_reranked" not in found
+    by_text = {row["memory"]: row["score"] for row in fused["results"]}
+    assert all(row["score"] == by_text[row["memory"]] for row in found["results"])
+    told = [row["score_breakdown"]["rerank"] for row in found["results"]]
+    assert told == [pytest.approx(1 / (1 + len(text)), abs=1e-4) for text in (POT, TEA, KEY)]
+
+
+async def test_without_a_reranker_the_fused_order_stands_and_says_so(service: Service) -> None:
+    await store(service, KEY, POT, TEA)
+    found = await answer(service, "spare key flower", rerank=True)
+    assert (found["reranked"], found["not_reranked"]) == (False, "NOT_CONFIGURED")
+    assert texts(found) == texts(await answer(service, "spare key flower"))
+
+
+@pytest.mark.parametrize(
+    ("do", "reason"),
+    [
+        ("500", "LLM_UNAVAILABLE"),
+        ("429", "LLM_UNAVAILABLE"),
+        ("close", "LLM_UNAVAILABLE"),
+        ("hang", "LLM_UNAVAILABLE"),
+        ("401", "LLM_REJECTED"),
+        ("malformed", "LLM_BAD_OUTPUT"),
+    ],
+)
+async def test_a_reranker_that_fails_costs_its_order_and_nothing_else(
+    service: Service, reranker: LLMServer, do: Do, reason: str
+) -> None:
+    await store(service, KEY, POT, TEA)
+    use(service, reranker, timeout_s=0.5)
+    await asyncio.to_thread(load)
+    reranker.on("rerank", do)
+    async with asyncio.timeout(5):
+        found = await answer(service, "spare key flower", rerank=True)
+    assert (found["reranked"], found["not_reranked"]) == (False, reason)
+    assert texts(found)[0] == KEY
+    reranker.rules.clear()
+    assert (await answer(service, "spare key flower", rerank=True))["reranked"] is True
+
+
+async def test_a_reranker_reads_a_bounded_number_of_the_askers_own(
+    service: Service, reranker: LLMServer
+) -> None:
+    await store(service, *(f"note {number}" for number in range(AT_LEAST + 3)))
+    await store(service, "note of somebody else", user_id="jon")
+    use(service, reranker)
+    found = await answer(service, "note", top_k=1, rerank=True)
+    question, *shown = reranker.calls[-1].prompt.split("\n")
+    assert (question, len(shown), len(texts(found))) == ("note", AT_LEAST, 1)
+    assert not [text for text in shown if "somebody" in text]
+
+
+async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
+    service: Service, reranker: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store(service, "key key key", "key key of the house", "key of the old house", "house")
+    use(service, reranker)
+    fused = texts(await answer(service, "key"))
+    monkeypatch.setattr("pipeline.search.cutoff.AT_MOST", 2)
+    found = await answer(service, "key", rerank=True)
+    assert texts(found) == [*sorted(fused[:2], key=len), *fused[2:]]
+    assert ["rerank" in row["score_breakdown"] for row in found["results"]] == [
+        True, True, False, False,
+    ]  # fmt: skip
+
+
+async def test_a_reranker_is_told_who_said_a_turn(service: Service, reranker: LLMServer) -> None:
+    turns = [{"role": "user", "name": "Maya", "content": "My tent\nis green"}]
+    await service.client.post("/v3/memories/add/", json={"messages": turns} | MAYA)
+    use(service, reranker)
+    found = await answer(service, "tent", include=["turns"], rerank=True)
+    assert texts(found) == ["My tent\nis green"]
+    assert reranker.calls[-1].prompt == "tent\nMaya: My tent is green"
+
+
+# ── keyword_search, filter_memories ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+async def test_with_keyword_search_words_alone_are_enough(service: Service, path: str) -> None:
+    await store(service, KEY, POT, TEA)
+    found = await answer(service, "key", path=path, threshold=0.9)
+    assert texts(found) == []
+    found = await answer(service, "key", path=path, threshold=0.9, keyword_search=True)
+    assert texts(found) == [KEY]
+    assert found["results"][0]["score_breakdown"]["semantic"] < 0.9
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+async def test_with_filter_memories_an_exact_hit_stands_alone(service: Service, path: str) -> None:
+    await store(service, KEY, POT, TEA)
+    assert len(texts(await answer(service, TEA, path=path))) == 3
+    found = await answer(service, TEA, path=path, filter_memories=True, explain=True)
+    assert texts(found) == [TEA]
+    assert {one["verdict"] for one in found["explanation"]} == {"far_behind"}
+
+
+async def test_filter_memories_goes_by_the_reranker_where_it_was_asked(
+    service: Service, reranker: LLMServer
+) -> None:
+    await store(service, KEY, TEA, "Rye")
+    use(service, reranker)
+    assert texts(await answer(service, KEY, filter_memories=True, rerank=True)) == ["Rye"]
+    reranker.on("rerank", "401")
+    assert texts(await answer(service, KEY, filter_memories=True, rerank=True)) == [KEY]
+
+
+# ── fields, latest_only ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+async def test_a_result_has_the_fields_asked_for_and_its_id(service: Service, path: str) -> None:
+    await store(service, TEA, metadata={"cup": "blue", "sugar": 0})
+    [row] = (await answer(service, "tea", path=path, fields=["score", "metadata.cup"]))["results"]
+    assert set(row) == {"id", "score", "metadata"}
+    assert row["metadata"] == {"cup": "blue"}
+
+
+async def test_a_list_has_the_fields_asked_for_in_every_version(service: Service) -> None:
+    await store(service, TEA, metadata={"cup": "blue", "sugar": 0})
+    body = {"filters": MAYA, "fields": ["memory", "metadata.cup"], "latest_only": True}
+    by_query = MAYA | {"fields": "memory,metadata.cup", "latest_only": "True"}
+    rows = [
+        (await service.client.post(LIST, json=body)).json()["results"],
+        (await service.client.post("/v2/memories/", json=body)).json(),
+        (await service.client.get("/v1/memories/", params=by_query)).json(),
+    ]
+    for [row] in rows:
+        assert row == {"id": row["id"], "memory": TEA, "metadata": {"cup": "blue"}}
+
+
+@pytest.mark.parametrize("path", [*SEARCHES, LIST, "/v2/memories/"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"fields": [7]}, "fields.0: Input should be a valid string"),
+        ({"latest_only": "perhaps"}, "latest_only: Input should be a valid boolean"),
+    ],
+)
+async def test_what_lists_and_searches_cannot_mean_is_refused_with_what_they_can(
+    service: Service, path: str, wrong: dict[str, Any], said: str
+) -> None:
+    refused = await service.client.post(path, json={"query": "tea", "filters": MAYA} | wrong)
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [({"latest_only": "7"}, "latest_only")],
+)
+async def test_a_query_string_is_refused_for_the_same(
+    service: Service, query: dict[str, str], said: str
+) -> None:
+    refused = await service.client.get("/v1/memories/", params=MAYA | query)
+    assert refused.status_code == 400
+    assert said in refused.json()["error"]
+
+
+@pytest.mark.parametrize("path", SEARCHES)
+@pytest.mark.parametrize("option", ["rerank", "keyword_search", "filter_memories"])
+async def test_an_option_that_is_neither_on_nor_off_is_refused_by_its_name(
+    service: Service, path: str, option: str
+) -> None:
+    refused = await service.client.post(path, json={"query": "x", "filters": MAYA, option: "soon"})
+    assert refused.status_code == 400
+    assert refused.json()["error"].startswith(option)

@@ -1,0 +1,139 @@
+"""Limits of single values: each is refused with its size, the limit and what to change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from api.http import strict_json
+from api.schemas import (
+    MOST_MESSAGES,
+    AddRequest,
+    BatchUpdateRequest,
+    ExportRequest,
+    FeedbackRequest,
+    ListRequest,
+    RegisterRequest,
+    ReplayRequest,
+    UpdateRequest,
+    limits,
+)
+from api.schemas import replays as replay_schemas
+from api.schemas import tenants as tenant_schemas
+
+ID = "00000000-0000-0000-0000-000000000001"
+TEXT = "x" * (limits.LONGEST_TEXT + 1)
+WISH = "x" * (limits.LONGEST_INSTRUCTIONS + 1)
+LARGE = {"k": "x" * limits.LARGEST_METADATA_BYTES}
+MAYA = {"user_id": "maya"}
+ADD = MAYA | {"messages": "I like tea."}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
+    "a message": (AddRequest, ADD | {"messages": TEXT}, "32,001 characters, the limit is 32,000"),
+    "a verbatim message": (AddRequest, ADD | {"messages": TEXT, "infer": False}, "split it"),
+    "a message in parts": (
+        AddRequest,
+        ADD | {"messages": [{"content": [{"type": "text", "text": "x" * 20_000}] * 2}]},
+        "split it over several messages",
+    ),
+    "parts": (
+        AddRequest,
+        ADD | {"messages": [{"content": [{"type": "text", "text": "x"}] * 201}]},
+        "at most 200 parts",
+    ),
+    "messages": (AddRequest, ADD | {"messages": [{"content": "x"}] * 501}, "at most 500 items"),
+    "a speaker": (AddRequest, ADD | {"messages": [{"content": "x", "name": "x" * 513}]}, "shorten"),
+    "metadata": (AddRequest, ADD | {"metadata": LARGE}, "32,008 bytes as JSON"),
+    "levels of metadata": (AddRequest, ADD | {"metadata": nested(17)}, "deeper than 16 levels"),
+    "instructions": (AddRequest, ADD | {"custom_instructions": WISH}, "shorten the instructions"),
+    "categories": (
+        AddRequest,
+        ADD | {"custom_categories": {f"c{n}": "" for n in range(101)}},
+        "101 categories, the limit is 100",
+    ),
+    "a category": (AddRequest, ADD | {"custom_categories": {"c": "x" * 2_001}}, "2,000 characters"),
+    "a category's name": (AddRequest, ADD | {"custom_categories": {"c" * 513: ""}}, "512"),
+    "a replayed message": (ReplayRequest, {"messages": TEXT}, "split it"),
+    "a replay's instructions": (ReplayRequest, {"includes": WISH}, "shorten"),
+    "a shadow's instructions": (
+        replay_schemas.BeginRequest,
+        MAYA | {"custom_instructions": WISH},
+        "short",
+    ),
+    "a memory": (UpdateRequest, {"text": TEXT}, "split it over several memories"),
+    "a memory of a batch": (
+        BatchUpdateRequest,
+        {"memories": [{"memory_id": ID, "text": TEXT}]},
+        "split it over several memories",
+    ),
+    "new metadata": (UpdateRequest, {"metadata": LARGE}, "32,008 bytes"),
+    "a reason": (FeedbackRequest, {"memory_id": ID, "feedback_reason": "x" * 2_001}, "shorten"),
+    "metadata of a user": (RegisterRequest, MAYA | {"metadata": LARGE}, "32,008 bytes"),
+    "a user's name": (RegisterRequest, MAYA | {"name": "x" * 513}, "shorten the name"),
+    "a date": (ListRequest, MAYA | {"start_date": "2" * 65}, "ISO 8601"),
+    "fields": (ListRequest, MAYA | {"fields": ["id"] * 101}, "at most 100 items"),
+    "a schema": (
+        ExportRequest,
+        MAYA | {"schema": {"properties": {"a": {"description": "x" * 64_000}}}},
+        "ask for fewer properties",
+    ),
+    "a project's instructions": (
+        tenant_schemas.ProjectUpdateRequest,
+        {"custom_instructions": WISH},
+        "at most 20000 characters",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "body", "fault"), TOO_MUCH.values(), ids=TOO_MUCH)
+def test_a_value_beyond_its_limit_is_refused_with_what_to_change(
+    model: type[BaseModel], body: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(ValidationError, match=re.escape(fault)):
+        model.model_validate(body)
+
+
+def test_values_at_their_limits_are_taken() -> None:
+    longest = "x" * limits.LONGEST_TEXT
+    add = AddRequest.model_validate(
+        ADD | {"messages": [{"content": longest}] * 3, "metadata": nested(16), "infer": False}
+    )
+    assert [turn.content for turn in add.turns()] == [longest] * 3
+    assert UpdateRequest.model_validate({"text": longest}).values() == {"text": longest}
+
+
+def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "limits.md").read_text(
+        "utf-8"
+    )
+    figures = [
+        limits.LONGEST_TEXT,
+        limits.LONGEST_NAME,
+        limits.LONGEST_INSTRUCTIONS,
+        limits.LONGEST_REASON,
+        limits.LONGEST_DATE,
+        limits.MOST_PARTS,
+        limits.MOST_FIELDS,
+        limits.MOST_CATEGORIES,
+        limits.LONGEST_CATEGORY,
+        limits.LARGEST_METADATA_BYTES,
+        limits.DEEPEST_METADATA,
+        limits.LARGEST_SCHEMA_BYTES,
+        strict_json.MOST_VALUES,
+        strict_json.DEEPEST,
+        MOST_MESSAGES,
+    ]
+    missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
+    assert not missing, f"docs/reference/limits.md lacks {missing}"
