@@ -117,7 +117,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "SearchAnswer": some(
         fields(
             results=many(ref("Hit")), relations=many(ref("Relation")), degraded=FLAG,
-            incomplete=FLAG, pending=WHOLE, reranked=FLAG,
+            incomplete=FLAG, pending=maybe(WHOLE), reranked=FLAG,
         ),
         truncated=FLAG, not_reranked=TEXT, explanation=many(ref("Explanation")), context=TEXT,
         context_sources=many(ID), context_tokens=WHOLE, after_event_status=STATUS,

@@ -18,7 +18,16 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_api import ADD, LIVES, MAYA, Service, said, serving, stranger
+from tests.integration.api.test_api import (  # noqa: F401  shared is a fixture
+    ADD,
+    LIVES,
+    MAYA,
+    Service,
+    said,
+    serving,
+    shared,
+    stranger,
+)
 from tests.support.engine import Engine
 
 MEMORIES = "/v1/memories/"
@@ -360,7 +369,7 @@ KEPT = [
 
 @pytest.mark.parametrize(("method", "path"), KEPT)
 async def test_no_route_answers_without_a_key(
-    shared: Service,
+    shared: Service,  # noqa: F811
     method: str,
     path: str,
 ) -> None:
