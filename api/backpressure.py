@@ -45,7 +45,7 @@ class Gate:
         try:
             admit(scope, self._load, self._limits)
         except Overloaded as error:
-            telemetry.adds_refused.labels("server" if error.everybody else "caller").inc()
+            telemetry.adds_refused.labels("server" if error.server_wide else "caller").inc()
             raise
 
     def woken(self, project_id: ProjectId) -> int:

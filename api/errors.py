@@ -102,7 +102,7 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Overloaded)
     said = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
     return respond(
-        503 if error.everybody else 429, said, **{"Retry-After": str(error.retry_after_s)}
+        503 if error.server_wide else 429, said, **{"Retry-After": str(error.retry_after_s)}
     )
 
 

@@ -1,5 +1,5 @@
 """Values and pure rules: frozen, validated at the edge, free of I/O.
 
-An event is what a client polls; a batch is the run of events one activation takes through the
-stages together; a fact is what a model found in a message; a memory is what is stored.
+A client polls an event. One activation takes a batch of events through the stages. A model extracts
+facts from messages. Decisions turn facts into stored memories.
 """

@@ -1,7 +1,7 @@
-"""Back-pressure: whether one more add may come in, decided before it is written.
+"""Admission control: accept or refuse an add before anything is written.
 
-Limits are on what waits, per scope, per project and in all, and on how long that would take at the
-rate measured. A refusal says when to come back: the excess over the drain rate.
+There is a limit on the waiting events of a scope, on those of a project, and on the server's lag at
+the measured drain rate. A refusal carries a retry time: the excess divided by the drain rate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOONEST_S, LATEST_S = 1, 120
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Events waiting: of one scope, of one project; and seconds of work waiting in all."""
+    """Maximum number of waiting events per scope and per project, and maximum server lag."""
 
     scope_events: int
     project_events: int
@@ -28,13 +28,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What waits, as of about a second ago.
+    """Snapshot of the backlog, about a second old.
 
-    `ready` leaves out what is parked by an outage: that is no work for anybody yet.
-    `deep` names the lanes over the scope limit; `lanes` counts each project's that are not idle,
-    with those of its replays.
-    `backlogged`: there was ready work all the time that `drained_per_s` was measured over, so it
-    tells what the workers can do and not only what they were asked for.
+    `projects`: waiting events of each project. `deep`: depth of each lane over the scope limit.
+    `lanes`: lanes of each project that are not idle, replays included.
+    `ready`: events that can run now; those parked by an outage are not counted.
+    `backlogged`: there was ready work during the whole window in which `drained_per_s` was
+    measured, so the rate is the workers' capacity and not just the demand.
+    `oldest_s`: age of the oldest ready event, for the case that nothing drains.
     """
 
     projects: Mapping[UUID, int] = field(default_factory=dict)
@@ -43,17 +44,19 @@ class Load:
     ready: int = 0
     drained_per_s: float = 0.0
     backlogged: bool = False
-    # The age of the oldest ready event; known where nothing drains.
     oldest_s: float = 0.0
 
     @property
     def busy_lanes(self) -> int:
+        """Number of lanes that are not idle, over all projects."""
         return sum(self.lanes.values())
 
     @property
     def lag_s(self) -> float:
-        """Seconds until what is ready now is done; 0 without a backlog: a burst is not slow work
-        because little was asked for before it. Where nothing drains, the age of the oldest event.
+        """Seconds until the ready events are done, at the measured rate.
+
+        0 without a backlog: after a quiet period the measured rate is low, but not the capacity.
+        The age of the oldest ready event if nothing drains.
         """
         if not self.backlogged:
             return 0.0
@@ -61,7 +64,10 @@ class Load:
 
 
 def admit(scope: Scope, load: Load, limits: Limits) -> None:
-    """Errors: Overloaded, with whose limit it is and when to come back."""
+    """Refuse an add that exceeds the limit of its scope, its project or the server.
+
+    Errors: Overloaded, with the limit that was exceeded and the time to retry after.
+    """
     depth = load.deep.get(scope.lane_id, 0)
     if depth >= limits.scope_events:
         per_lane = load.drained_per_s / max(load.busy_lanes, 1)
@@ -78,11 +84,11 @@ def admit(scope: Scope, load: Load, limits: Limits) -> None:
         raise Overloaded(
             f"The server is {load.lag_s:.0f} s behind.",
             retry_after_s=retry_after_s(excess, load.drained_per_s),
-            everybody=True,
+            server_wide=True,
         )
 
 
 def retry_after_s(excess: float, per_s: float) -> int:
-    """Whole seconds until the excess is worked off, 1 to 120."""
+    """Seconds until `excess` events are done at `per_s` events per second, from 1 to 120."""
     seconds = (excess + 1) / per_s if per_s > 0 else LATEST_S
     return math.ceil(max(SOONEST_S, min(LATEST_S, seconds)))

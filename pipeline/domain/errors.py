@@ -1,4 +1,4 @@
-"""Errors, ordered by what helps: a retry, a change of the request, or nothing.
+"""Tree of errors, ordered by what helps: a retry, a change of the request, or nothing.
 
     MemlaneError
     ├── StageError                a stage failed; `usage` is what its model calls cost
@@ -18,12 +18,12 @@
     │   └── Outdated                  … or a memory that a saved decision names: decide again
     ├── ProjectGone               the project was deleted while a process had its key cached
     ├── Forbidden                 the key is valid but its scope does not allow this
-    ├── Undeliverable             a webhook receiver is out of reach, or its address forbidden
+    ├── Undeliverable             a webhook receiver is out of reach, or its address is forbidden
     │   └── Unanswered                it does not answer within the timeout
     ├── NotFound                  no such memory, event or project for this key
     └── Conflict                  the state of the object does not allow the request
 
-An empty answer of a model is a MalformedAnswer or a NOOP with a reason, never a silent success.
+An empty model answer is a MalformedAnswer, or a NOOP with a reason, never a silent success.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from pipeline.domain.usage import Usage
 
 
 class MemlaneError(Exception):
-    """Root of every error raised on purpose."""
+    """Root of all errors that Memlane raises on purpose."""
 
 
 class StageError(MemlaneError):
-    """`usage`: what models were paid before it came to this."""
+    """A stage failed. `usage` is the cost of the model calls made before the failure."""
 
     code: ClassVar[FailureCode] = FailureCode.INTERNAL
     usage: Usage = Usage()
@@ -49,7 +49,7 @@ class StageError(MemlaneError):
 
 @contextmanager
 def paid(usage: Usage) -> Iterator[None]:
-    """An error raised inside carries what was paid before."""
+    """Add `usage` to the cost carried by a StageError raised inside the block."""
     try:
         yield
     except StageError as error:
@@ -58,9 +58,9 @@ def paid(usage: Usage) -> Iterator[None]:
 
 
 class TransientError(StageError):
-    """Trying again later may succeed.
+    """A later attempt can succeed.
 
-    `retry_after_s`: seconds the other side asked for, where it did.
+    `retry_after_s`: the delay in seconds that the provider asked for, or None.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
@@ -69,84 +69,98 @@ class TransientError(StageError):
 
 
 class ModelUnavailable(TransientError):
+    """The LLM or embedder cannot be reached, or its rate limit holds after in-call retries."""
+
     code = FailureCode.LLM_UNAVAILABLE
 
 
 class StoreUnavailable(TransientError):
+    """The vector store cannot be reached."""
+
     code = FailureCode.STORE_UNAVAILABLE
 
 
 class CollectionMissing(StoreUnavailable):
-    """The vector store answers, and knows no such collection."""
+    """The vector store answers, but the collection does not exist."""
 
 
 class PermanentError(StageError):
-    """Trying again gives the same result."""
+    """Another attempt would give the same result."""
 
 
 class InvalidInput(PermanentError):
+    """The request cannot be processed. The text says what to change."""
+
     code = FailureCode.INVALID_INPUT
 
 
 class ModelRejected(PermanentError):
+    """The provider refuses the call: wrong key, unknown model, content policy, long prompt."""
+
     code = FailureCode.LLM_REJECTED
 
 
 class MalformedAnswer(PermanentError):
+    """The model's answer cannot be parsed, even after one repair request."""
+
     code = FailureCode.LLM_BAD_OUTPUT
 
 
 class PoisonCrash(PermanentError):
+    """The event crashed its worker too often."""
+
     code = FailureCode.POISON_CRASH
 
 
 class DeadlinePassed(PermanentError):
+    """The event waited longer than the outage budget."""
+
     code = FailureCode.DEADLINE
 
 
 class LaneLost(MemlaneError):
-    """The fence has moved on: a younger activation owns the lane."""
+    """The fence was raised: a newer activation owns the lane. Nothing was written."""
 
 
 class MovedOn(MemlaneError):
-    """What a stage's effects rest on has changed since it was read; nothing was written."""
+    """Optimistic lock failed: rows that the stage read have changed. Nothing was written."""
 
 
 class Outdated(MovedOn):
-    """A memory that the saved decisions are about has another text by now."""
+    """Optimistic lock failed on a memory that a saved decision names: its text has changed."""
 
 
 class Overloaded(MemlaneError):
-    """Too much waits already, or the key asks too often; nothing was accepted.
+    """The backlog or the rate limit is full; nothing was accepted.
 
-    `retry_after_s`: whole seconds; `everybody`: the server's limit, not this caller's.
+    `retry_after_s`: whole seconds. `server_wide`: the limit is the server's, not this caller's.
     """
 
-    def __init__(self, message: str, *, retry_after_s: int, everybody: bool = False) -> None:
+    def __init__(self, message: str, *, retry_after_s: int, server_wide: bool = False) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
-        self.everybody = everybody
+        self.server_wide = server_wide
 
 
 class ProjectGone(MemlaneError):
-    """The project that a key opened is deleted."""
+    """The key's project is deleted."""
 
 
 class Forbidden(MemlaneError):
-    """The key opens the project and may do less than was asked; the text says what it takes."""
+    """The key is valid but its role is too low. The text names the role needed."""
 
 
 class Undeliverable(MemlaneError):
-    """A webhook's receiver gave no answer, or is not to be asked; the text goes to its log."""
+    """A webhook delivery failed: no answer, or a forbidden address. The text goes to its log."""
 
 
 class Unanswered(Undeliverable):
-    """A webhook's receiver took longer than a try may take."""
+    """A webhook receiver did not answer within the timeout of one attempt."""
 
 
 class NotFound(MemlaneError):
-    """Nothing with that id belongs to the caller's project."""
+    """The caller's project has no object with that id."""
 
 
 class Conflict(MemlaneError):
-    """The state of what it is about does not allow it; the text says what would."""
+    """The state of the object does not allow the request. The text says what would."""

@@ -31,6 +31,8 @@ class Status(StrEnum):
 
 
 class StageName(StrEnum):
+    """Stages of the pipeline, in the order in which a batch runs through them."""
+
     EXTRACT = "extract"
     RETRIEVE = "retrieve"
     CONSOLIDATE = "consolidate"
@@ -78,24 +80,26 @@ class FailureCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """What the caller asks of extraction, per project or per call."""
+    """Instructions for extraction, set per project or per call.
+
+    `agent`: for facts about the assistant itself. `categories`: a description per category name;
+    None means the built-in categories.
+    """
 
     custom: str | None = None
     includes: str | None = None
     excludes: str | None = None
-    # Of what the assistant says about itself.
     agent: str | None = None
-    # What each category is for, by its name; None means the built-in ones.
     categories: Mapping[str, str] | None = None
 
-    def or_else(self, general: Mapping[str, Any]) -> Instructions:
-        """These, and the general ones by name where these say nothing."""
-        unsaid = {name: said for name, said in general.items() if getattr(self, name) is None}
-        return replace(self, **unsaid)
+    def or_else(self, defaults: Mapping[str, Any]) -> Instructions:
+        """These instructions, with `defaults` in place of those that are None."""
+        missing = {name: text for name, text in defaults.items() if getattr(self, name) is None}
+        return replace(self, **missing)
 
 
 class EventType(StrEnum):
-    """What an event was asked to do."""
+    """Operation that an event carries out."""
 
     ADD = "ADD"
     DELETE_ALL = "DELETE_ALL"
@@ -106,7 +110,7 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an event asks of the memories instead of adding to them.
+    """A question about the memories: an event of kind EXPORT or SUMMARY, which adds nothing.
 
     `filters` as the caller wrote them; `shape` is the JSON schema of the answer.
     """
@@ -119,7 +123,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """What a caller may say about an add beside its messages. Equal options may share a batch."""
+    """Options of an add. Only events with equal options share a batch."""
 
     infer: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -131,7 +135,7 @@ class AddOptions:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One accepted add inside an activation."""
+    """An accepted add, as its activation reads it. `replays`: number of times it was replayed."""
 
     id: UUID
     seq: int

@@ -1,4 +1,4 @@
-"""Facts, the memories near them, and what is decided about each."""
+"""Facts, their neighbours among the memories, and the decision about each fact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.domain.messages import Role, Source
 
 
 class Outcome(StrEnum):
-    """What became of one fact. The four words of the Mem0 clients."""
+    """Effect of one fact on the memories, in the terms of the Mem0 clients."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -20,9 +20,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One self-contained statement, in the third person, with its relative dates made absolute.
+    """A self-contained statement in the third person, with absolute dates.
 
-    `categories` are names out of those that were asked for.
+    `categories` are names from the list given to the model.
     """
 
     text: str
@@ -33,9 +33,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A stored memory shown to the decider beside new facts.
+    """A stored memory, shown to the model together with the new facts.
 
-    `similarity` is the cosine (-1..1) to the nearest of the new facts; 1.0 for an equal text.
+    `similarity` is the cosine (-1 to 1) to the nearest new fact; 1.0 for an equal text.
     """
 
     memory_id: UUID
@@ -45,10 +45,10 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with one fact.
+    """The model's decision about one fact.
 
     `fact` is its 0-based position; `memory_id` the target of UPDATE, DELETE and NOOP;
-    `text` what is stored after an ADD or UPDATE; `reason` one sentence for the receipt.
+    `text` the memory's text after ADD or UPDATE; `reason` one sentence for the receipt.
     """
 
     fact: int

@@ -1,14 +1,14 @@
-"""The filter language of reads: JSON in, a tree out. What cannot be understood is refused.
+"""Parser of the filter language: JSON in, a tree out. Unknown parts are errors.
 
     {"user_id": "maya"}                                      siblings are ANDed
     {"AND": [{"user_id": "maya"}, {"NOT": {"run_id": "*"}}]}   AND, OR, NOT nest
     {"created_at": {"gte": "2026-01-01"}, "metadata.trip": "lisbon"}
 
-Metadata: numbers compare as numbers, strings as strings by code points (so ISO dates sort), and a
-missing key or another type is never greater or less. `ne` and `nin` hold for a missing key; a null
-equals a stored null only; {"ne": "*"} is a missing key or a null.
+Metadata: numbers compare as numbers, strings by code points (so ISO dates sort). A missing key or
+a value of another type is neither greater nor less. `ne` and `nin` hold for a missing key. A null
+equals only a stored null. {"ne": "*"} matches a missing key or a null.
 
-Ignoring a part that is not understood would widen a read, and under NOT a delete.
+A parser that ignored an unknown part would read more than was meant, and under NOT delete more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ALIASES = {
     "session_id": "run_id",
     "keywords_search": "keywords",
 }
-# What each kind of field may be asked. A bare value means eq; a bare list means in.
+# Operators allowed for each kind of field. A bare value means eq; a bare list means in.
 OPERATORS = {
     "entity": ("eq", "ne", "in"),
     "time": ("eq", "ne", "gt", "gte", "lt", "lte", "in"),
@@ -71,15 +71,15 @@ KIND = (
         for name in ("metadata", "text", "keywords", "categories", "attributed_to", "memory_ids")
     }
 )
-# Matches whatever is not null.
+# Matches any value that is not null.
 ANY = "*"
 SCOPE_NEEDED = "must name at least one of user_id, agent_id, app_id, run_id outside NOT"
-# What one filter may hold: each condition is compiled, and each pattern is compared with every
+# Maximum size of a filter: each condition becomes SQL, and each pattern is compared with every
 # text of the scope.
 DEEPEST = 16
 MOST_CONDITIONS, MOST_VALUES = 100, 1_000
 LONGEST_PATTERN, LONGEST_KEY = 256, 256
-# Owners that are looked for one by one in the index; more are looked for in all of it.
+# Maximum number of owners searched one by one in the vector index; above it, all of it is searched.
 MOST_COVERS = 16
 
 
@@ -95,16 +95,22 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
+    """All parts must match (AND)."""
+
     of: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
+    """At least one part must match (OR)."""
+
     of: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The part must not match."""
+
     of: Filter
 
 
@@ -112,66 +118,66 @@ Filter = Test | AllOf | AnyOf | Not
 
 
 def parse(value: object) -> Filter:
-    """The tree of a filter. Errors: InvalidInput that says which part, and what is allowed."""
+    """Parse a filter. Errors: InvalidInput that names the part and the allowed values."""
     return _Parser().group(value, depth=0)
 
 
 def require_scope(tree: Filter) -> Filter:
-    """Refuse a filter that names no user, agent, app or run positively: it would read everybody."""
+    """Refuse a filter without a user, agent, app or run outside NOT: it would read all owners."""
     if not _scoped(tree):
         raise InvalidInput(f"filters {SCOPE_NEEDED}.")
     return tree
 
 
 def pinned(tree: Filter) -> dict[str, str]:
-    """Entity ids that every match must equal: they choose the index's collection."""
+    """Entity ids that every match must have. They select the index's collection."""
     match tree:
         case Test(field, "eq", str(value)) if field in ENTITY_IDS and value != ANY:
             return {field: value}
         case AllOf(of):
             return {key: value for part in of for key, value in pinned(part).items()}
-        case AnyOf((one,)):
-            return pinned(one)
+        case AnyOf((part,)):
+            return pinned(part)
         case _:
             return {}
 
 
 def of_pins_only(tree: Filter) -> bool:
-    """Whether the pinned ids say all that the tree does."""
+    """True if the pinned ids are equivalent to the whole tree."""
     match tree:
         case Test():
             return bool(pinned(tree))
         case AllOf(of):
             return all(of_pins_only(part) for part in of) and not _contradicts(of)
-        case AnyOf((one,)):
-            return of_pins_only(one)
+        case AnyOf((part,)):
+            return of_pins_only(part)
         case _:
             return False
 
 
 def _contradicts(parts: Sequence[Filter]) -> bool:
-    """Whether an id is pinned to two values: `pinned` keeps one of them."""
+    """True if one id is pinned to two values, of which `pinned` keeps only one."""
     pins = {pin for part in parts for pin in pinned(part).items()}
     return len(pins) != len({field for field, _ in pins})
 
 
 def covers(tree: Filter) -> list[dict[str, str]]:
-    """Sets of pinned ids, one of which every match has: one for each branch of an OR.
+    """Sets of pinned ids, one per branch of an OR; every match has the ids of at least one set.
 
-    An empty set, alone, where some matches need not have any of them.
+    A single empty set if a match can exist without any of them.
     """
     match tree:
         case AnyOf(of) if len(of) > 1:
-            sets = [found for part in of for found in covers(part)]
-            distinct = list({tuple(sorted(found.items())): found for found in sets}.values())
+            sets = [ids for part in of for ids in covers(part)]
+            distinct = list({tuple(sorted(ids.items())): ids for ids in sets}.values())
             return distinct if len(distinct) <= MOST_COVERS and all(distinct) else [{}]
         case Test(field, "in", list(values)) if field in ENTITY_IDS:
-            ids = list(dict.fromkeys(values))
-            usable = 0 < len(ids) <= MOST_COVERS and None not in ids and ANY not in ids
-            return [{field: value} for value in ids] if usable else [{}]
+            distinct_ids = list(dict.fromkeys(values))
+            usable = 0 < len(distinct_ids) <= MOST_COVERS and not {None, ANY} & set(distinct_ids)
+            return [{field: value} for value in distinct_ids] if usable else [{}]
         case AllOf(of):
             sets = next((sets for part in of if len(sets := covers(part)) > 1), [pinned(tree)])
-            return [found | pinned(tree) for found in sets]
+            return [ids | pinned(tree) for ids in sets]
         case _:
             return [pinned(tree)]
 
@@ -188,7 +194,7 @@ def size(tree: Filter) -> int:
 
 
 def of_ids_only(tree: Filter) -> bool:
-    """It asks for nothing but entity ids, so it holds for all that a scope has, or for nothing."""
+    """True if all conditions are on entity ids: then all memories of a scope match, or none."""
     match tree:
         case Test(field):
             return field in ENTITY_IDS
@@ -199,7 +205,7 @@ def of_ids_only(tree: Filter) -> bool:
 
 
 class _Parser:
-    """Parses one filter and counts what it holds."""
+    """Parser of one filter; counts its conditions and values."""
 
     def __init__(self) -> None:
         self._conditions = 0
@@ -247,7 +253,7 @@ class _Parser:
                     f'{{"metadata": {{"KEY": {{"{operators[0]}": …}}}}}}; '
                     f"a key of that name is metadata.{operators[0]}."
                 )
-            return AllOf(tuple(self._metadata(str(key), held) for key, held in value.items()))
+            return AllOf(tuple(self._metadata(str(key), item) for key, item in value.items()))
         if isinstance(value, Mapping):
             return self._tests(field, value)
         if field == "keywords":
@@ -267,20 +273,22 @@ class _Parser:
         return self._tests("metadata", {"eq": value}, path)
 
     def _keywords(self, value: object) -> Filter:
-        """A bare keyword is looked for in any case; of several, all must be there."""
+        """Match bare keywords without regard to case; all of a list must match."""
         words = value if isinstance(value, list) else [value]
         tests = [self._tests("keywords", {"icontains": word}) for word in words]
         if not tests:
             raise InvalidInput("keywords needs a value.")
         return tests[0] if len(tests) == 1 else AllOf(tuple(tests))
 
-    def _tests(self, field: str, asked: Mapping[Any, object], path: str | None = None) -> Filter:
-        """The conditions of one field, all of which must hold."""
+    def _tests(
+        self, field: str, conditions: Mapping[Any, object], path: str | None = None
+    ) -> Filter:
+        """The conditions on one field, combined with AND."""
         allowed = OPERATORS[KIND[field]]
-        for operator in asked:
+        for operator in conditions:
             if operator not in allowed:
                 raise InvalidInput(_unsupported(field, str(operator), allowed))
-        tests = tuple(self._test(field, op, value, path) for op, value in asked.items())
+        tests = tuple(self._test(field, op, value, path) for op, value in conditions.items())
         if not tests:
             raise InvalidInput(f"{field} needs a value.")
         return tests[0] if len(tests) == 1 else AllOf(tests)
@@ -300,7 +308,7 @@ class _Parser:
 
 
 def _is_operator(key: object) -> bool:
-    """Whether a key of an object is an operator, of this language or of another."""
+    """True if a key is an operator of this query language or of another one."""
     name = re.sub(r"[\W_]", "", str(key)).lower()
     known = {*OPERATORS["metadata"], *FOREIGN_OPERATORS}
     return not name or str(key).startswith("$") or name in known
@@ -330,7 +338,7 @@ def _operand(field: str, operator: str, value: object) -> object:
 
 
 def _pattern(field: str, value: object) -> str:
-    """Every text of a scope is searched for it, so its length is bounded."""
+    """A pattern of bounded length, because it is compared with every text of a scope."""
     if field == "metadata" and isinstance(value, float):
         value = str(value)
     pattern = _text(field, value)
@@ -340,14 +348,14 @@ def _pattern(field: str, value: object) -> str:
 
 
 def _ordered(operator: str, value: object) -> object:
-    """A number is compared with numbers, a string with strings, by code points."""
+    """Operand of gt, gte, lt or lte: a number or a string."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidInput(f"metadata: {operator!r} takes a number or a string.")
     return _json(value)
 
 
 def _json(value: object) -> object:
-    """A value of metadata. A query string can hold what JSON cannot: NaN, sets, bytes."""
+    """A metadata value that JSON can represent; a query string can hold NaN, for example."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -362,14 +370,17 @@ def _text(field: str, value: object) -> str:
 
 
 def moment(field: str, value: object) -> datetime:
-    """A time from ISO 8601 (a bare date is its midnight, no zone is UTC) or Unix seconds."""
+    """Parse an ISO 8601 time or Unix seconds. A bare date is its midnight; the default zone is UTC.
+
+    Errors: InvalidInput, with the accepted forms.
+    """
     try:
         if isinstance(value, datetime):
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
-        found = datetime.fromisoformat(str(value))
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(str(value))
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidInput(
             f"{field}: {value!r} is no time. Use 2026-03-01, 2026-03-01T10:00:00Z or Unix seconds."
@@ -377,23 +388,22 @@ def moment(field: str, value: object) -> datetime:
 
 
 def period(start: object, end: object) -> dict[str, datetime]:
-    """The condition of a time between two; an end that is a bare date includes its day."""
-    found = {}
+    """Bounds of a period, as operators and times. An end that is a bare date includes that day."""
+    bounds = {}
     if start:
-        found["gte"] = moment("start_date", start)
+        bounds["gte"] = moment("start_date", start)
     if end:
-        found["lte"] = moment("end_date", end)
+        bounds["lte"] = moment("end_date", end)
         if re.fullmatch(r"\d{4}-\d\d-\d\d", str(end)):
-            found["lte"] += timedelta(days=1, microseconds=-1)
-    return found
+            bounds["lte"] += timedelta(days=1, microseconds=-1)
+    return bounds
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Conditions on events, all of which must hold; an empty value is no condition.
+    """Conditions on events, combined with AND; an empty value is no condition.
 
-    `created`: bounds as `period` returns them. `graph_failed`: only events whose graph can be
-    replayed.
+    `created`: bounds from `period`. `graph_failed`: only events whose graph can be replayed.
     """
 
     scope_ids: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The graph's values: entities, relations and their changes."""
+"""Values of the graph: entities, relations, and changes to them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A directed edge in the words of the field: source --relation--> destination.
+    """A directed edge: source --relation--> destination.
 
-    `fact` is the 0-based position of the fact it was read from.
+    `fact` is the 0-based position of the fact that states it.
     """
 
     source: Entity
@@ -31,7 +31,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class StoredRelation:
-    """An edge that is current in the graph, offered to a model as something that may have ended."""
+    """A current edge of the graph, shown to the model, which can end it."""
 
     relation_id: UUID
     source: str
@@ -48,9 +48,10 @@ class GraphChanges:
 
 
 def name_key(name: str) -> str:
-    """Equal for spellings of one name that differ in case and spacing."""
+    """Key of an entity name: equal for names that differ only in case or white space."""
     return " ".join(name.casefold().split())
 
 
 def entity_id(scope: Scope, entity: Entity) -> UUID:
+    """Stable id of an entity: the same name in the same scope gives the same id."""
     return uuid5(scope.lane_id, f"entity:{name_key(entity.name)}")

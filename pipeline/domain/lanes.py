@@ -1,4 +1,4 @@
-"""A lane's work: the hint, the activation that holds the lane, and its batch of events."""
+"""Values of a lane's work: the hint, the activation that owns the lane, and its batch."""
 
 from __future__ import annotations
 
@@ -11,20 +11,13 @@ from pipeline.domain.events import AddOptions, Event, StageName
 from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.scope import Scope
 
-"""The tenant: a project id that comes from an API key or from a row of the ledger.
-
-A store takes this type and no plain UUID, so a query without a tenant, or with another id in its
-place, does not type-check. tests/house lists the few places that make one.
-"""
-"""The organization of an authenticated API key, or of a row of the ledger."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """What a hint says: this lane, as of this fence, has this stage to do.
+    """Content of a hint: run this stage of this lane, if the fence is still the same.
 
-    `at_once`: the worker goes on without a message in between, because a caller waits for the
-    event, or because the stage takes less CPU than a message.
+    `at_once`: the worker runs the stage without a message in between, because a caller waits for
+    the event, or because the stage costs less CPU than a message.
     """
 
     lane_id: UUID
@@ -33,17 +26,17 @@ class Wake:
     at_once: bool = field(default=False, compare=False)
 
 
-# A lane, its fence and the worker that has it.
+# A lane's id, its fence and the id of the worker that owns it.
 Hold = tuple[UUID, int, UUID]
 
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """One worker's hold on a lane: valid as long as nobody has raised the fence.
+    """Ownership of a lane by one worker, valid until the fence is raised.
 
-    `attempts`: how often this stage was begun and did not end, this time included where it is
-    `counted`. A lane that was not counted when it was claimed is a suspect: its earlier attempts
-    ended with their workers.
+    `attempts`: number of times this stage was started and did not end, including this one if
+    `counted` is true. A lane that is claimed without being counted is a suspect: its worker
+    crashed during the earlier attempts.
     """
 
     lane_id: UUID
@@ -59,18 +52,20 @@ class Activation:
 
     @property
     def hold(self) -> Hold:
+        """The lane, fence and owner that a write must still find."""
         return self.lane_id, self.fence, self.owner
 
     @property
     def earlier_attempts(self) -> int:
+        """Number of attempts before this one."""
         return self.attempts - self.counted
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What a replay asks for in place of the configured models, by name.
+    """Names of the models a replay uses in place of the configured ones.
 
-    `recorded`: the batch whose saved answers are given again, so that no model is asked.
+    `recorded`: id of the batch whose saved answers are used, so that no model is called.
     """
 
     llm: str | None = None
@@ -80,10 +75,11 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The events that go through the stages together, and what the scope said before them.
+    """Events that run through the stages together.
 
-    `outputs` holds what earlier stages put out, as JSON values by stage. `reconsidered`: how often
-    its decisions were made anew because a person had changed what they were about.
+    `context`: the scope's messages before them. `outputs`: JSON output of the finished stages, by
+    stage. `reconsidered`: number of times its decisions were repeated because a user had edited
+    the memories they name.
     """
 
     id: UUID
@@ -97,14 +93,15 @@ class Batch:
 
     @property
     def options(self) -> AddOptions:
-        """Equal for every event of a batch."""
+        """Options of the batch: all its events have the same."""
         return self.events[0].options
 
     @property
     def messages(self) -> list[SourcedMessage]:
+        """Messages of all events, in order."""
         return [message for event in self.events for message in event.messages]
 
     @property
     def replayed(self) -> bool:
-        """Its events had their turn before: what they say may have been overtaken since."""
+        """True if an event was processed before, so that newer events may contradict it."""
         return any(event.replays for event in self.events)

@@ -1,4 +1,4 @@
-"""A memory as stored."""
+"""The stored memory."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class Memory:
 
     @property
     def said_at(self) -> datetime:
-        """As a turn's: when it became true is when it was said."""
+        """Time of the statement, under the name that a turn uses for it."""
         return self.valid_from

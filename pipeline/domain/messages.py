@@ -1,4 +1,4 @@
-"""Messages: turns of a conversation, with their place in a batch."""
+"""Messages of a conversation, with their position in a batch."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
+    """Author of a message. TOOL is the result of a tool call: context, without a speaker."""
+
     USER = "user"
     ASSISTANT = "assistant"
     SYSTEM = "system"
-    # What a tool or function answered: context for the turns around it, said by no speaker.
     TOOL = "tool"
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """What of a message was not kept: its part (from 0; None: all of it), what it is, and why."""
+    """A part of a message that was not stored: its 0-based index (None: all), kind and reason."""
 
     part: int | None
     kind: str
@@ -26,7 +27,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation. `name` is the speaker's name where the caller gave one."""
+    """One message of a conversation. `name` is the speaker's name, if the caller gave one."""
 
     role: Role
     content: str
@@ -36,7 +37,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a fact was said: the event in its batch and the message in that event, from 0."""
+    """Position of a message: 0-based index of its event in the batch, and of it in the event."""
 
     event: int
     message: int
@@ -44,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourcedMessage:
-    """A message as a model sees it: with its place in the batch and the time it was said."""
+    """A message with its position in the batch and its time, as it is shown to a model."""
 
     source: Source
     message: Message

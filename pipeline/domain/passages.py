@@ -1,4 +1,4 @@
-"""Passages: what search returns, memories and turns."""
+"""Passages: the search results, which are memories or turns."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from uuid import UUID, uuid5
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
 
-# The ordinal of what is no turn.
+# Ordinal in the key of a memory, which has no turn.
 FACT = -1
 
 
 class PassageKey(NamedTuple):
-    """A memory by its id, or a turn by its event and its ordinal in it.
+    """Key of a memory (its id), or of a turn (its event's id and its ordinal in the event).
 
-    A tuple: each of hundreds of candidates is looked up a dozen times by it, which takes a
-    dataclass three times as long.
+    A tuple, because a search looks up hundreds of candidates a dozen times each: hashing a
+    dataclass takes three times as long.
     """
 
     id: UUID
@@ -26,17 +26,18 @@ class PassageKey(NamedTuple):
 
     @property
     def is_turn(self) -> bool:
+        """True for the key of a turn."""
         return self.ordinal != FACT
 
     @property
     def public_id(self) -> UUID:
-        """What clients see: a turn's id is derived, and the same for ever."""
+        """Id shown to clients. That of a turn is derived from its key, so it never changes."""
         return uuid5(self.id, f"turn:{self.ordinal}") if self.is_turn else self.id
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message as it was said. `pending`: its event has not ended."""
+    """A message as the caller sent it. `pending`: its event has not ended."""
 
     id: UUID
     scope: Scope

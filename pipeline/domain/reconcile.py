@@ -1,13 +1,13 @@
-"""From decisions to rows, as a pure function: what each fact does to the memories of its scope.
+"""Pure function from decisions to changes of memories.
 
-Decisions are carried out in order on a copy of the memories they touch. Where the ledger has
-changed since the model looked, the rules are:
+Decisions are applied in order to a copy of the memories they name. If the ledger has changed since
+the model read it, these rules apply:
 
-    UPDATE, DELETE or NOOP of a memory that is gone   the fact is added: nothing said is lost
-    UPDATE or DELETE of an immutable memory           the fact is added beside it
-    any of a memory whose text a person changed       decided anew; in the end added beside it
-    ADD or UPDATE to a text another memory holds      NOOP that names that memory
-    NOOP that names nothing, of a fact said before    NOOP that names what the fact before touched
+    UPDATE, DELETE or NOOP of a deleted memory        ADD: no fact is lost
+    UPDATE or DELETE of an immutable memory           ADD
+    any, of a memory that a user has edited           decide again; after some attempts, ADD
+    ADD or UPDATE with the text of another memory     NOOP that names that memory
+    NOOP without a memory, of a repeated fact         NOOP that names the memory of the first one
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pipeline.text.equality import text_hash
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A decision with all it takes to carry it out.
+    """A decision with all values needed to apply it.
 
-    `vector` belongs to `text`, what a model would store; `fact_vector` to `fact_text`, what was
-    said.
+    `text` is what the model wants to store, and `vector` its embedding; `fact_text` is the fact
+    itself, and `fact_vector` its embedding.
     """
 
     fact: int
@@ -52,10 +52,10 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One fact's effect: the receipt's line, and the memory's new state where it has one.
+    """Effect of one fact: a line of the receipt, and the memory's new state if there is one.
 
-    `before` is the memory as it was: the one changed, or, for a NOOP, the one that said it already.
-    `vector` belongs to the new state's text, and is None where the text did not change.
+    `before`: the memory before the change or, for a NOOP, the memory with that text. `after`: the
+    new state. `vector`: embedding of the new text; None if the text did not change.
     """
 
     write: Write
@@ -69,23 +69,28 @@ class Change:
 
 
 @dataclass(slots=True)
-class Shelf:
-    """The memories the writes may touch, as they stand after each write."""
+class ScopeMemories:
+    """Working copy of the memories that the writes name or repeat; each write updates it.
+
+    `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
+    of this batch, by the hash of the fact's text.
+    """
 
     scope: Scope
     by_id: dict[UUID, Memory] = field(default_factory=dict)
     by_text: dict[bytes, UUID] = field(default_factory=dict)
-    # What each fact of this batch came to, by its text.
-    told: dict[bytes, Change] = field(default_factory=dict)
+    by_fact: dict[bytes, Change] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, stored: Iterable[Memory]) -> Shelf:
-        shelf = cls(scope)
+    def of(cls, scope: Scope, stored: Iterable[Memory]) -> ScopeMemories:
+        """A working copy of the stored memories."""
+        copy = cls(scope)
         for memory in stored:
-            shelf.put(memory)
-        return shelf
+            copy.put(memory)
+        return copy
 
     def put(self, memory: Memory) -> None:
+        """Insert a memory, or replace its earlier state."""
         before = self.by_id.get(memory.id)
         self.by_id[memory.id] = memory
         if before is not None:
@@ -94,7 +99,7 @@ class Shelf:
             self.by_text.setdefault(text_hash(memory.text), memory.id)
 
     def _release(self, digest: bytes, memory_id: UUID) -> None:
-        """Pass the text on to another memory that holds it too, as an edit by a person may."""
+        """Index the text under another active memory that has it, as an edit can cause."""
         if self.by_text.get(digest) != memory_id:
             return
         del self.by_text[digest]
@@ -104,77 +109,78 @@ class Shelf:
                 return
 
     def active(self, memory_id: UUID | None) -> Memory | None:
+        """The memory with this id if it is active, else None."""
         memory = self.by_id.get(memory_id) if memory_id else None
         return memory if memory and memory.state == "ACTIVE" else None
 
 
-def beside(write: Write) -> Write:
-    """The write as an ADD of its fact: a person has changed the memory it was meant for."""
-    added = _as_said(write, "A person has changed its memory.")
+def add_instead(write: Write) -> Write:
+    """Turn a write into an ADD of its fact, because a user edited the memory it names."""
+    added = _with_fact_text(write, "A person has changed its memory.")
     return replace(added, outcome=Outcome.ADD, target=None)
 
 
-def carry_out(writes: Sequence[Write], shelf: Shelf) -> list[Change]:
-    """Each write's change, in order; `shelf` holds the final states afterwards."""
+def apply_writes(writes: Sequence[Write], memories: ScopeMemories) -> list[Change]:
+    """Apply the writes in order: one change per write. `memories` then has the final states."""
     changes = []
     for write in writes:
-        change = replace(_carry_out(write, shelf), write=write)
+        change = replace(_apply(write, memories), write=write)
         if change.outcome is not Outcome.NOOP or write.target is not None:
-            shelf.told[text_hash(write.fact_text)] = change
+            memories.by_fact[text_hash(write.fact_text)] = change
         changes.append(change)
     return changes
 
 
-def _carry_out(write: Write, shelf: Shelf) -> Change:
+def _apply(write: Write, memories: ScopeMemories) -> Change:
     if write.outcome is Outcome.ADD:
-        return _add(write, shelf)
+        return _add(write, memories)
     if write.outcome is Outcome.NOOP and write.target is None:
-        return _told_before(write, shelf)
-    target = shelf.active(write.target)
+        return _repeat(write, memories)
+    target = memories.active(write.target)
     if target is None:
-        return _add(_as_said(write, "Its memory is gone."), shelf)
+        return _add(_with_fact_text(write, "Its memory is gone."), memories)
     if write.outcome is Outcome.NOOP:
         return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason, target)
-    return _change_of(target, write, shelf)
+    return _change_target(target, write, memories)
 
 
-def _told_before(write: Write, shelf: Shelf) -> Change:
-    """A NOOP that names what the same fact touched, unless another fact has undone that since."""
-    before = shelf.told.get(text_hash(write.fact_text))
-    memory_id = before.memory_id if before else None
+def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Change:
+    if target.immutable:
+        return _add(_with_fact_text(write, "Its memory is immutable."), memories)
+    if write.outcome is Outcome.DELETE:
+        return _next_version(write, memories, target, replace(target, state="RETIRED"))
+    return _update(write, memories, target)
+
+
+def _repeat(write: Write, memories: ScopeMemories) -> Change:
+    """A NOOP that names the memory of the same fact, or an ADD if that memory was deleted since."""
+    earlier = memories.by_fact.get(text_hash(write.fact_text))
+    memory_id = earlier.memory_id if earlier else None
     if (
-        before
-        and before.outcome is not Outcome.DELETE
+        earlier
+        and earlier.outcome is not Outcome.DELETE
         and memory_id
-        and not shelf.active(memory_id)
+        and not memories.active(memory_id)
     ):
-        return _add(_as_said(write, "What it repeats is gone."), shelf)
+        return _add(_with_fact_text(write, "What it repeats is gone."), memories)
     return Change(write, Outcome.NOOP, memory_id, write.fact_text, write.reason)
 
 
-def _change_of(target: Memory, write: Write, shelf: Shelf) -> Change:
-    if target.immutable:
-        return _add(_as_said(write, "Its memory is immutable."), shelf)
-    if write.outcome is Outcome.DELETE:
-        return _change(write, shelf, target, replace(target, state="RETIRED"))
-    return _update(write, shelf, target)
-
-
-def _as_said(write: Write, why: str) -> Write:
-    """The write as an ADD of the fact itself: what was meant for a memory is not lost with it."""
+def _with_fact_text(write: Write, why: str) -> Write:
+    """The write with the fact's own text, and `why` appended to its reason."""
     return replace(
         write, text=write.fact_text, vector=write.fact_vector, reason=f"{write.reason} ({why})"
     )
 
 
-def _add(write: Write, shelf: Shelf) -> Change:
-    if (known := _known(write, shelf)) is not None:
-        return known
+def _add(write: Write, memories: ScopeMemories) -> Change:
+    if (same := _same_text(write, memories)) is not None:
+        return same
     options = write.event.options
     memory = Memory(
         id=write.new_id,
-        lane_id=shelf.scope.lane_id,
-        scope=shelf.scope,
+        lane_id=memories.scope.lane_id,
+        scope=memories.scope,
         text=write.text,
         metadata=dict(options.metadata),
         attributed_to=write.attributed_to,
@@ -187,15 +193,15 @@ def _add(write: Write, shelf: Shelf) -> Change:
         valid_from=write.said_at,
         categories=write.categories,
     )
-    shelf.put(memory)
+    memories.put(memory)
     return Change(
         write, Outcome.ADD, memory.id, memory.text, write.reason, after=memory, vector=write.vector
     )
 
 
-def _update(write: Write, shelf: Shelf, target: Memory) -> Change:
-    if (known := _known(write, shelf)) is not None:
-        return known
+def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
+    if (same := _same_text(write, memories)) is not None:
+        return same
     options = write.event.options
     after = replace(
         target,
@@ -204,19 +210,20 @@ def _update(write: Write, shelf: Shelf, target: Memory) -> Change:
         expiration_date=options.expiration_date or target.expiration_date,
         categories=write.categories or target.categories,
     )
-    return replace(_change(write, shelf, target, after), vector=write.vector)
+    return replace(_next_version(write, memories, target, after), vector=write.vector)
 
 
-def _known(write: Write, shelf: Shelf) -> Change | None:
-    """A NOOP where a memory of the scope holds the text already."""
-    same = shelf.by_text.get(text_hash(write.text))
-    if same is None:
+def _same_text(write: Write, memories: ScopeMemories) -> Change | None:
+    """A NOOP if an active memory of the scope has the text, else None."""
+    memory_id = memories.by_text.get(text_hash(write.text))
+    if memory_id is None:
         return None
     reason = f"{write.reason} (This text is already stored.)"
-    return Change(write, Outcome.NOOP, same, write.text, reason, shelf.by_id[same])
+    memory = memories.by_id[memory_id]
+    return Change(write, Outcome.NOOP, memory_id, write.text, reason, memory)
 
 
-def _change(write: Write, shelf: Shelf, before: Memory, after: Memory) -> Change:
+def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: Memory) -> Change:
     after = replace(
         after,
         version=before.version + 1,
@@ -224,5 +231,5 @@ def _change(write: Write, shelf: Shelf, before: Memory, after: Memory) -> Change
         message_ordinal=write.message_ordinal,
         valid_from=write.said_at,
     )
-    shelf.put(after)
+    memories.put(after)
     return Change(write, write.outcome, after.id, after.text, write.reason, before, after)

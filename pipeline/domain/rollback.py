@@ -1,8 +1,8 @@
-"""From a memory's history to the way back from one event, as pure functions.
+"""Pure functions that compute the undo of one event from a memory's history.
 
-e1 ADD, e2 UPDATE              undo e2: back to what e1 said          undo e1: changed since
-e1 ADD, e2 UPDATE, e2 undone   e2 no longer counts                    undo e1: retired
-e1 ADD, a person's UPDATE      undo e1: changed since, by a person
+e1 ADD, e2 UPDATE              undo e2: back to e1's text      undo e1: refused, changed since
+e1 ADD, e2 UPDATE, e2 undone   e2 no longer counts             undo e1: retired
+e1 ADD, UPDATE by a user       undo e1: refused, changed since by a person
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from uuid import UUID
 from pipeline.domain.memories import Memory
 from pipeline.text.equality import text_hash
 
-# A scope holds each text once: its lane, and the text's hash.
-Place = tuple[UUID, bytes]
+# Lane id and text hash: at most one active memory has each.
+TextKey = tuple[UUID, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A state a memory had. `text` is None where it was retired; `event_id` where a person, or an
-    undo, brought it about; `undoes` names the event it takes back.
+class PastState:
+    """A state of a memory in its history.
+
+    `text`: None if the memory was retired. `event_id`: None if a user or an undo made the change.
+    `undoes`: the event that an undo reverts.
     """
 
     text: str | None
@@ -36,31 +38,32 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One memory's way back: to `to`, or out of sight where there was nothing before.
+class UndoStep:
+    """Undo of one memory: back to the state `to`; retired if `to` is None.
 
-    `obstacle` says why it cannot be gone. `copy`: another memory had the same text when a person
-    gave it to this one; its hash is not that of the text, so it comes back beside the other.
+    `obstacle`: reason why the step is refused, or None. `copy`: a user gave this memory the text
+    of another one; its stored hash is not that of the text, so both can have it.
     """
 
     memory: Memory
-    to: State | None
+    to: PastState | None
     obstacle: str | None = None
     copy: bool = False
 
     @property
     def text(self) -> str | None:
-        """What the memory says afterwards; None where it is retired."""
+        """Text of the memory after the step; None if it is retired."""
         return self.to.text if self.to else None
 
     @property
     def is_same_copy(self) -> bool:
+        """True if the memory is a copy and keeps its text."""
         return self.copy and self.text == self.memory.text
 
 
-def standing(states: Iterable[State]) -> list[State]:
-    """The states that still count, oldest first: an undo takes away what it undid, and itself."""
-    stack: list[State] = []
+def effective(states: Iterable[PastState]) -> list[PastState]:
+    """States without undone ones and their undos, oldest first."""
+    stack: list[PastState] = []
     for state in states:
         if state.undoes is None:
             stack.append(state)
@@ -69,41 +72,43 @@ def standing(states: Iterable[State]) -> list[State]:
     return stack
 
 
-def way_back(event_id: UUID, memory: Memory, states: Iterable[State]) -> Step | None:
-    """The step before the event; None where nothing the event did to the memory stands."""
-    stack = standing(states)
-    mine = [place for place, state in enumerate(stack) if state.event_id == event_id]
-    if not mine:
+def undo_step(event_id: UUID, memory: Memory, states: Iterable[PastState]) -> UndoStep | None:
+    """The step to the state before the event; None if no effect of the event is left."""
+    stack = effective(states)
+    positions = [at for at, state in enumerate(stack) if state.event_id == event_id]
+    if not positions:
         return None
-    first, last = mine[0], mine[-1]
-    step = Step(memory, stack[first - 1] if first else None)
-    if last - first + 1 == len(mine) and last == len(stack) - 1:
+    first, last = positions[0], positions[-1]
+    step = UndoStep(memory, stack[first - 1] if first else None)
+    if last - first + 1 == len(positions) and last == len(stack) - 1:
         return step
     later = next(state for state in stack[first:] if state.event_id != event_id)
-    who = f"event {later.event_id}" if later.event_id else "a person"
-    return replace(step, obstacle=f"Memory {memory.id} was changed since by {who}.")
+    author = f"event {later.event_id}" if later.event_id else "a person"
+    return replace(step, obstacle=f"Memory {memory.id} was changed since by {author}.")
 
 
-def with_free_texts(steps: Sequence[Step], holders: Mapping[Place, UUID]) -> list[Step]:
-    """The steps, with an obstacle for each whose text another memory of the scope holds by then.
+def refuse_taken_texts(
+    steps: Sequence[UndoStep], holders: Mapping[TextKey, UUID]
+) -> list[UndoStep]:
+    """The steps, with an obstacle for each whose text another memory of the scope will have.
 
-    `holders`: who holds which text in which lane now. A step that cannot be gone keeps its memory's
-    text taken, which may stop another one: so again, until nothing changes.
+    `holders`: id of the memory that has each text now. A refused step keeps its memory's text
+    taken, which can block another step, so the check repeats until nothing changes.
     """
-    checked = _once(steps, holders)
-    return checked if checked == list(steps) else with_free_texts(checked, holders)
+    checked = _refuse_once(steps, holders)
+    return checked if checked == list(steps) else refuse_taken_texts(checked, holders)
 
 
-def _once(steps: Sequence[Step], holders: Mapping[Place, UUID]) -> list[Step]:
-    leaving = {step.memory.id for step in steps if step.obstacle is None}
-    taken = {place: holder for place, holder in holders.items() if holder not in leaving}
+def _refuse_once(steps: Sequence[UndoStep], holders: Mapping[TextKey, UUID]) -> list[UndoStep]:
+    changing = {step.memory.id for step in steps if step.obstacle is None}
+    taken = {key: holder for key, holder in holders.items() if holder not in changing}
     checked = []
     for step in steps:
         if step.obstacle is None and step.text is not None and not step.is_same_copy:
-            place = (step.memory.lane_id, text_hash(step.text))
-            holder = taken.setdefault(place, step.memory.id)
+            key = (step.memory.lane_id, text_hash(step.text))
+            holder = taken.setdefault(key, step.memory.id)
             if holder != step.memory.id:
-                said = f"Memory {step.memory.id}: its former text is held by memory {holder} now."
-                step = replace(step, obstacle=said)  # noqa: PLW2901
+                reason = f"Memory {step.memory.id}: its former text is held by memory {holder} now."
+                step = replace(step, obstacle=reason)  # noqa: PLW2901
         checked.append(step)
     return checked

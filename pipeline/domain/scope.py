@@ -1,4 +1,4 @@
-"""A scope: whose memories, and which lane orders its events."""
+"""The scope: the owner of memories, and the lane that orders its events."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from uuid import UUID, uuid5
 
 from pipeline.domain.tenants import ProjectId
 
-# Namespace of every derived id: the same event and ordinal give the same id on every retry.
+# Namespace of derived ids: the same event and ordinal give the same id on every retry.
 MEMLANE = UUID("6d656d6c-616e-5500-8000-000000000001")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose memories: the unit of ordering. One scope has one lane."""
+    """Owner of memories and unit of ordering: one scope has one lane."""
 
     project_id: ProjectId
     user_id: str | None = None
@@ -24,18 +24,18 @@ class Scope:
 
     @property
     def lane_id(self) -> UUID:
-        """The same scope is the same lane in every process, without a look-up."""
+        """Id of the lane, derived from the scope: no process needs a look-up."""
         return _lane_id(self)
 
     @property
     def owner(self) -> str:
-        """The widest id given: it picks the vector bucket, so an owner's memories lie together."""
+        """The widest id given. It selects the vector bucket, so an owner's memories share one."""
         return self.user_id or self.agent_id or self.app_id or self.run_id or ""
 
 
-@lru_cache(maxsize=1_000)  # an event asks a dozen times
+@lru_cache(maxsize=1_000)  # called a dozen times per event
 def _lane_id(scope: Scope) -> UUID:
     ids = (scope.user_id, scope.agent_id, scope.app_id, scope.run_id)
-    # Length-prefixed, so no choice of ids can collide with another one.
+    # Length-prefixed, so two different lists of ids never give the same key.
     key = "".join("-" if part is None else f"{len(part)}:{part}" for part in ids)
     return uuid5(scope.project_id, key)

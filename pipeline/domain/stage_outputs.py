@@ -1,4 +1,4 @@
-"""What stages hand to the stages after them, through the ledger: JSON in, values out."""
+"""Outputs of the stages, stored in the ledger as JSON for the stages after them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """`note` says why an event has no facts, where it has none; `answer` is that to a question."""
+    """Output of EXTRACT. `note`: reason for no facts. `answer`: answer to a question, if any."""
 
     facts: tuple[Fact, ...]
     note: str | None = None
@@ -27,7 +27,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """`vectors`: one a fact, packed; `known`: the memory that holds exactly the fact's text."""
+    """Output of RETRIEVE. Per fact: its packed vector, and the memory with the same text."""
 
     vectors: tuple[str, ...]
     known: tuple[UUID | None, ...]
@@ -36,12 +36,14 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
+    """Output of CONSOLIDATE: one decision per fact."""
+
     decisions: tuple[Decision, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """`changed`: facts the graph should hear of; `memories`: what each of them changed."""
+    """Output of APPLY: positions of the facts that changed a memory, and that memory's id."""
 
     changed: tuple[int, ...]
     memories: tuple[UUID, ...] = ()
@@ -49,7 +51,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """`status` is SUCCEEDED or FAILED; `detail` says why it failed."""
+    """Output of RELATE. `status` is SUCCEEDED or FAILED; `detail` is the reason for FAILED."""
 
     status: str
     changes: GraphChanges
@@ -67,14 +69,16 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind in _
 
 
 def dump(output: object) -> Any:
+    """A stage's output as JSON values."""
     return _ADAPTERS[type(output)].dump_python(output, mode="json")
 
 
 def read(batch: Batch, kind: type[V]) -> V:
-    """What the batch's stage of this kind put out."""
+    """The batch's output of this kind. Errors: KeyError if its stage has not run."""
     value: V = _ADAPTERS[kind].validate_python(batch.outputs[_STAGE_OF[kind]])
     return value
 
 
 def read_if_any(batch: Batch, kind: type[V]) -> V | None:
+    """The batch's output of this kind; None if its stage has not run."""
     return read(batch, kind) if _STAGE_OF[kind] in batch.outputs else None

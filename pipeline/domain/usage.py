@@ -1,4 +1,4 @@
-"""Usage: what model calls cost."""
+"""Usage: tokens and cost of model calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What model calls cost. `cost_usd` is None where the price is not known."""
+    """Tokens and cost of model calls. `cost_usd` is None if the price is not known."""
 
     model: str = ""
     calls: int = 0
@@ -31,7 +31,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """A model's answer and what it cost. `note` explains an event without facts on its receipt."""
+    """A model's answer and its usage. `note` is the receipt's reason for an event without facts."""
 
     value: T
     usage: Usage = field(default_factory=Usage)

@@ -1,4 +1,4 @@
-"""Vectors: float32 arrays, and their form as bytes."""
+"""Vectors: float32 arrays and their binary form."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-# One embedding: float32, one axis. numpy end to end, because a Python list of 1,536 floats costs
-# 50 KB and 100 µs at each step that copies it.
+# One embedding: float32, one axis. An array and not a list: each copy of a Python list of 1,536
+# floats costs 50 KB and 100 µs.
 Vector: TypeAlias = NDArray[np.float32]
 
 
-# Of a text that the model refuses to embed, or that is not embedded yet.
+# Vector of a text that is not embedded yet, or that the model refuses to embed.
 NO_VECTOR: Vector = np.empty(0, np.float32)
 
 
 def as_vector(values: Sequence[float]) -> Vector:
+    """Convert a sequence of numbers to float32."""
     return np.asarray(values, np.float32)
 
 
@@ -26,19 +27,20 @@ FLOAT32 = np.dtype("<f4")
 
 
 def pack(vector: Vector) -> str:
-    """A vector as text: little-endian float32 in base64, a third of its JSON."""
+    """Encode a vector as base64 of little-endian float32: a third of the size of JSON."""
     return base64.b64encode(to_bytes(vector)).decode()
 
 
 def unpack(packed: str) -> Vector:
+    """Decode a vector from `pack`."""
     return from_bytes(base64.b64decode(packed))
 
 
 def to_bytes(vector: Vector) -> bytes:
-    """Little-endian float32, four bytes a dimension."""
+    """Encode a vector as little-endian float32, four bytes per dimension."""
     return np.asarray(vector, FLOAT32).tobytes()
 
 
 def from_bytes(packed: bytes) -> Vector:
-    """The vector that `to_bytes` packed: read-only, without a copy."""
+    """Decode a vector from `to_bytes`, read-only and without a copy."""
     return np.frombuffer(packed, FLOAT32)

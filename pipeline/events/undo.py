@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, Status
 from pipeline.domain.facts import Outcome
-from pipeline.domain.rollback import Place, Step, way_back, with_free_texts
+from pipeline.domain.rollback import TextKey, UndoStep, refuse_taken_texts, undo_step
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.events.sql import statement
@@ -81,10 +81,10 @@ class Plan:
     """What an undo would do, worked out without a lock; each step says from which version."""
 
     event: Row[Any]
-    steps: Sequence[Step]
+    steps: Sequence[UndoStep]
 
     @property
-    def free(self) -> list[Step]:
+    def free(self) -> list[UndoStep]:
         return [step for step in self.steps if step.obstacle is None]
 
 
@@ -176,7 +176,7 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
     return at
 
 
-def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
+def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
     if event.undone_at is not None:
         raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
     if event.status not in FINAL:
@@ -189,7 +189,9 @@ def _refuse(event: Row[Any], steps: Sequence[Step], *, force: bool) -> None:
         raise Conflict(f'{said} Send {{"force": true}} to undo the rest.')
 
 
-async def _steps(connection: AsyncConnection, project_id: ProjectId, event_id: UUID) -> list[Step]:
+async def _steps(
+    connection: AsyncConnection, project_id: ProjectId, event_id: UUID
+) -> list[UndoStep]:
     """The ways back of all memories the event has touched."""
     table = memory_history.c
     touched = select(table.memory_id).where(
@@ -200,13 +202,13 @@ async def _steps(connection: AsyncConnection, project_id: ProjectId, event_id: U
     query = select(*WITHOUT_VECTOR).where(standing).order_by(memories.c.id)
     current = (await connection.execute(query)).all()
     states = await states_of(connection, [row.id for row in current])
-    ways = [way_back(event_id, as_memory(row), states[row.id]) for row in current]
+    ways = [undo_step(event_id, as_memory(row), states[row.id]) for row in current]
     copies = {row.id for row in current if row.text_hash != text_hash(row.text)}
     steps = [replace(step, copy=step.memory.id in copies) for step in ways if step is not None]
-    return with_free_texts(steps, await _holders(connection, steps))
+    return refuse_taken_texts(steps, await _holders(connection, steps))
 
 
-async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[Place, UUID]:
+async def _holders(connection: AsyncConnection, steps: Sequence[UndoStep]) -> dict[TextKey, UUID]:
     """Memories that hold the texts that are to come back, in the lanes they come back to."""
     back = [step for step in steps if step.text is not None]
     hashes = [text_hash(step.text) for step in back if step.text is not None]
@@ -219,7 +221,7 @@ async def _holders(connection: AsyncConnection, steps: Sequence[Step]) -> dict[P
 
 
 def _states(
-    event_id: UUID, steps: Sequence[Step], vectors: Mapping[str, Vector], embedder: str
+    event_id: UUID, steps: Sequence[UndoStep], vectors: Mapping[str, Vector], embedder: str
 ) -> dict[str, Any]:
     """The parameters of undo_memories. Errors: Conflict where a vector is missing."""
     rows = []
@@ -237,7 +239,7 @@ def _states(
     }
 
 
-def _state(step: Step) -> dict[str, Any]:
+def _state(step: UndoStep) -> dict[str, Any]:
     """A memory's columns after its step; where it is retired, all but its state stay."""
     before, to = step.memory, step.to
     visible = to is not None and to.text is not None

@@ -70,7 +70,7 @@ class GroupCommit:
         Errors: Overloaded where too many wait already, or the lane stays locked.
         """
         if self._count >= self.most_waiting:
-            raise Overloaded("Too many adds wait to be written.", retry_after_s=1, everybody=True)
+            raise Overloaded("Too many adds wait to be written.", retry_after_s=1, server_wide=True)
         loop = asyncio.get_running_loop()
         waiting = Waiting(add, loop.time(), loop.create_future())
         self._queue.append(waiting)
@@ -188,7 +188,7 @@ def _still_locked() -> Overloaded:
     return Overloaded(
         "An undo, an erasure or a replay is at work on this user, agent, app and run.",
         retry_after_s=5,
-        everybody=True,
+        server_wide=True,
     )
 
 

@@ -60,7 +60,7 @@ class SettingsMissing(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """Seconds: for a statement, and for its wait for a lock where that is less. None: no limit."""
 
     statement_s: float | None
@@ -77,7 +77,12 @@ class Limits:
 
 # What stages and requests do all the time; adds, which must not wait for one locked lane; undo,
 # erasure, replay and reindex, whose statements grow with what they change; and migrations.
-USUAL, INBOX, LONG, UNLIMITED = Limits(10.0), Limits(10.0, lock_s=0.25), Limits(600.0), Limits(None)
+USUAL, INBOX, LONG, UNLIMITED = (
+    SessionLimits(10.0),
+    SessionLimits(10.0, lock_s=0.25),
+    SessionLimits(600.0),
+    SessionLimits(None),
+)
 
 
 @dataclass(slots=True)
@@ -94,7 +99,7 @@ _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
 
 
 def connect(
-    url: str, *, pool_size: int, name: str = "memlane", limits: Limits = USUAL
+    url: str, *, pool_size: int, name: str = "memlane", limits: SessionLimits = USUAL
 ) -> AsyncEngine:
     """An engine for any `postgresql://` URL, whichever driver it names. `name`: what the server
     calls its connections.

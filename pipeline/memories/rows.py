@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
-from pipeline.domain.rollback import State
+from pipeline.domain.rollback import PastState
 from pipeline.domain.scope import Scope
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, memory_history
@@ -119,7 +119,7 @@ async def retire_all(
 
 async def states_of(
     connection: AsyncConnection, memory_ids: Sequence[UUID]
-) -> dict[UUID, list[State]]:
+) -> dict[UUID, list[PastState]]:
     """Every state these memories had, oldest first."""
     table = memory_history.c
     query = (
@@ -127,14 +127,14 @@ async def states_of(
         .where(among(table.memory_id, memory_ids))
         .order_by(table.memory_id, table.version)
     )
-    states: dict[UUID, list[State]] = {memory_id: [] for memory_id in memory_ids}
+    states: dict[UUID, list[PastState]] = {memory_id: [] for memory_id in memory_ids}
     for row in await connection.execute(query):
         states[row.memory_id].append(_state(row))
     return states
 
 
-def _state(row: Row[Any]) -> State:
-    return State(
+def _state(row: Row[Any]) -> PastState:
+    return PastState(
         text=row.new_text,
         metadata=row.metadata,
         expiration_date=row.expiration_date,

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.domain.rollback import State, standing
+from pipeline.domain.rollback import PastState, effective
 from pipeline.ledger.tables import events, memories
 from pipeline.memories.rows import states_of
 from pipeline.replays.store import Shadow
@@ -48,8 +48,8 @@ async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UU
     return frozenset(
         row.id
         for row in rows
-        if standing(before[row.id])
-        == [_in_scope(state, originals) for state in standing(after[row.copy])]
+        if effective(before[row.id])
+        == [_in_scope(state, originals) for state in effective(after[row.copy])]
     )
 
 
@@ -59,5 +59,5 @@ async def _originals(connection: AsyncConnection, shadow: Shadow) -> dict[UUID, 
     return {row.id: row.copy_of for row in await connection.execute(query)}
 
 
-def _in_scope(state: State, originals: dict[UUID, UUID]) -> State:
+def _in_scope(state: PastState, originals: dict[UUID, UUID]) -> PastState:
     return replace(state, event_id=originals[state.event_id]) if state.event_id else state

@@ -20,7 +20,7 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.events import FINAL, EventType, Status
 from pipeline.domain.graph import Entity, entity_id
 from pipeline.domain.lanes import Wake
-from pipeline.domain.rollback import State, standing
+from pipeline.domain.rollback import PastState, effective
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
@@ -305,13 +305,13 @@ async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
     adds = await _adds(connection, scope)
     edits = []
     for row in rows:
-        last = next(reversed(standing(states[row.id])), None)
+        last = next(reversed(effective(states[row.id])), None)
         if last is not None and _by_person(last, adds):
             edits.append(Edited(_remembered(row, row.event_id), deleted=last.text is None))
     return edits
 
 
-def _by_person(state: State, adds: Mapping[UUID, bool]) -> bool:
+def _by_person(state: PastState, adds: Mapping[UUID, bool]) -> bool:
     if state.event_id is None or state.event_id not in adds:
         return True
     return state.text is not None and not adds[state.event_id]

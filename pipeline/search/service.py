@@ -148,7 +148,7 @@ async def search(
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
             return await _search(project_id, query, vector, standing, near, reranker)
     except TimeoutError:
-        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, everybody=True) from None
+        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
 
 async def _standing(project_id: ProjectId, query: Query, ledger: SearchStores) -> Standing | None:

@@ -14,7 +14,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
-from pipeline.domain.reconcile import Shelf, Write, beside, carry_out
+from pipeline.domain.reconcile import ScopeMemories, Write, add_instead, apply_writes
 from pipeline.domain.stage_outputs import (
     Applied,
     Consolidated,
@@ -42,8 +42,8 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
     if outdated := _outdated(batch, writes, stored):
         if batch.reconsidered < MOST_RECONSIDERED:
             raise Outdated
-        writes = [beside(write) if write.target in outdated else write for write in writes]
-    changes = carry_out(writes, Shelf.of(batch.scope, stored))
+        writes = [add_instead(write) if write.target in outdated else write for write in writes]
+    changes = apply_writes(writes, ScopeMemories.of(batch.scope, stored))
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = Applied(
         changed=tuple(c.write.fact for c in changes if c.after is not None),

@@ -10,12 +10,12 @@ from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.ledger.engine import SESSION, Limits, SettingsMissing, behind_pooler, connect
+from pipeline.ledger.engine import SESSION, SessionLimits, SettingsMissing, behind_pooler, connect
 from pipeline.ledger.statements import Direct
 from tests.support.proxy import proxied
 from tests.support.stack import wait_until
 
-SHORT = Limits(0.3)
+SHORT = SessionLimits(0.3)
 # Far more than all limits together, far less than a connection that nobody gives up.
 WITHIN_S = 30.0
 CONNECTIONS = 4
@@ -98,7 +98,7 @@ async def test_a_primary_that_became_a_standby_is_connected_to_anew(
 
 
 async def test_a_connection_has_the_session_settings(database_url: str) -> None:
-    engine = connect(database_url, pool_size=1, limits=Limits(7.0, lock_s=0.25))
+    engine = connect(database_url, pool_size=1, limits=SessionLimits(7.0, lock_s=0.25))
     async with engine.connect() as connection:
         query = text("SELECT name, setting FROM pg_settings")
         held = {row.name: row.setting for row in await connection.execute(query)}

@@ -1,4 +1,4 @@
-"""Back-pressure as a pure function of what waits."""
+"""Admission control as a pure function of the backlog."""
 
 from __future__ import annotations
 
@@ -23,47 +23,47 @@ def refused(load: Load) -> Overloaded:
     return caught.value
 
 
-def test_an_idle_server_takes_everything() -> None:
+def test_an_idle_server_accepts_an_add() -> None:
     admit(MAYA, Load(), LIMITS)
 
 
-def test_a_scope_at_its_limit_is_told_when_its_own_lane_has_drained() -> None:
+def test_a_scope_at_its_limit_gets_the_time_until_its_lane_has_drained() -> None:
     error = refused(Load(deep={MAYA.lane_id: 14}, lanes={MAYA.project_id: 2}, drained_per_s=2))
     assert error.retry_after_s == 5  # 5 events over, one lane's half of 2 a second
-    assert not error.everybody
+    assert not error.server_wide
 
 
-def test_a_deep_lane_stops_nobody_else() -> None:
+def test_a_deep_lane_does_not_block_another_scope() -> None:
     admit(Scope(ProjectId(UUID(int=1)), user_id="jon"), Load(deep={MAYA.lane_id: 14}), LIMITS)
 
 
-def test_a_project_at_its_limit_stops_that_project_only() -> None:
+def test_a_project_at_its_limit_does_not_block_another_project() -> None:
     load = Load(projects={MAYA.project_id: 120}, drained_per_s=10)
     assert refused(load).retry_after_s == 3
     admit(Scope(ProjectId(UUID(int=2)), user_id="maya"), load, LIMITS)
 
 
-def test_a_server_that_is_behind_says_so_to_everybody() -> None:
+def test_lag_is_a_server_wide_refusal() -> None:
     error = refused(Load(ready=700, drained_per_s=10, backlogged=True))
-    assert error.everybody
+    assert error.server_wide
     assert error.retry_after_s == 11
 
 
-def test_a_server_where_nothing_drains_is_as_far_behind_as_its_oldest_event() -> None:
+def test_without_any_drain_the_lag_is_the_age_of_the_oldest_event() -> None:
     error = refused(Load(ready=5, backlogged=True, oldest_s=61))
-    assert (error.everybody, error.retry_after_s) == (True, LATEST_S)
+    assert (error.server_wide, error.retry_after_s) == (True, LATEST_S)
     admit(MAYA, Load(ready=70_000, backlogged=True, oldest_s=59), LIMITS)  # workers restart
 
 
-def test_a_burst_after_a_quiet_spell_is_taken_in() -> None:
+def test_a_burst_after_a_quiet_period_is_accepted() -> None:
     admit(MAYA, Load(ready=70_000, drained_per_s=0.1), LIMITS)
 
 
-def test_what_an_outage_has_parked_is_no_lag() -> None:
+def test_events_parked_by_an_outage_are_no_lag() -> None:
     admit(MAYA, Load(projects={MAYA.project_id: 99}, ready=0, drained_per_s=0), LIMITS)
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e6))
-def test_the_time_to_come_back_is_a_whole_number_within_bounds(excess: float, per_s: float) -> None:
+def test_the_retry_time_is_a_whole_number_within_bounds(excess: float, per_s: float) -> None:
     assert SOONEST_S <= retry_after_s(excess, per_s) <= LATEST_S
     assert isinstance(retry_after_s(excess, per_s), int)

@@ -1,4 +1,4 @@
-"""The filter language: every operator, alias and refusal; and that no condition is ever lost."""
+"""Filter language: every operator, alias and refusal; and no condition is ever lost."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def leaves(tree: Filter) -> int:
             return 1
 
 
-# ── what a condition may say ─────────────────────────────────────────────────────────────────────
+# ── single conditions ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("name", ENTITY_IDS)
-def test_a_bare_id_means_equals_and_a_bare_list_means_in(name: str) -> None:
+def test_a_bare_id_means_eq_and_a_bare_list_means_in(name: str) -> None:
     assert parse({name: "maya"}) == Condition(name, "eq", "maya")
     assert parse({name: ["maya", "jon"]}) == Condition(name, "in", ["maya", "jon"])
 
@@ -97,7 +97,7 @@ def test_text_takes_each_of_its_operators(operator: str) -> None:
     assert parse({"text": {operator: "jazz"}}) == Condition("text", operator, "jazz")
 
 
-def test_bare_text_is_equal_and_bare_keywords_are_looked_for_in_any_case() -> None:
+def test_bare_text_means_eq_and_bare_keywords_ignore_case() -> None:
     assert parse({"text": "jazz"}) == Condition("text", "eq", "jazz")
     assert parse({"keywords": "jazz"}) == Condition("keywords", "icontains", "jazz")
     assert parse({"keywords": {"contains": "Jazz"}}) == Condition("keywords", "contains", "Jazz")
@@ -120,7 +120,7 @@ def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -
     "operator",
     ["$gt", "$in", ">=", "!=", "not_in", "not in", "NIN", "like", "regex", "startsWith", "exists"],
 )
-def test_an_operator_of_another_language_is_no_value_to_compare_with(operator: str) -> None:
+def test_an_operator_of_another_language_is_refused(operator: str) -> None:
     """Compared as a literal object it would match nothing, and under NOT everything."""
     for asked in ({operator: [1, 2]}, {"gt": 1, operator: 2}, {operator: 1, "city": "porto"}):
         said = refusal({"NOT": {"metadata": {"n": asked}}})
@@ -146,13 +146,13 @@ def test_an_object_whose_keys_are_operators_is_compared_with_eq() -> None:
     assert parse({"metadata.a": {"eq": held}}) == Condition("metadata", "eq", held, "a")
 
 
-def test_a_bare_list_of_metadata_could_mean_two_things_and_is_refused() -> None:
+def test_a_bare_list_of_metadata_is_ambiguous_and_refused() -> None:
     assert 'Write {"in": [...]} for any of its values' in refusal({"metadata": {"n": [1, 2]}})
     assert parse({"metadata.n": {"eq": [1, 2]}}) == Condition("metadata", "eq", [1, 2], "n")
 
 
 @pytest.mark.parametrize("value", ["lisbon", 3, 0.5, True, None, {"city": "porto"}, {}])
-def test_bare_metadata_is_compared_whole_whatever_its_type(value: object) -> None:
+def test_bare_metadata_of_any_type_is_compared_whole(value: object) -> None:
     assert parse({"metadata.trip": value}) == Condition("metadata", "eq", value, "trip")
 
 
@@ -162,12 +162,12 @@ def test_every_key_of_a_metadata_object_is_a_condition() -> None:
     )
 
 
-def test_a_metadata_key_may_hold_dots() -> None:
+def test_a_metadata_key_can_contain_dots() -> None:
     assert parse({"metadata.a.b": 1}) == Condition("metadata", "eq", 1, "a.b")
 
 
 @pytest.mark.parametrize(("alias", "name"), ALIASES.items())
-def test_an_alias_is_the_name_it_stands_for(alias: str, name: str) -> None:
+def test_an_alias_means_its_field(alias: str, name: str) -> None:
     values: dict[str, Any] = {"time": "2026-03-01", "memory_ids": [ONE]}
     value = values.get(KIND[name], "x")
     assert parse({alias: value}) == parse({name: value})
@@ -208,7 +208,7 @@ def test_an_empty_filter_would_match_everything_and_is_refused(value: object) ->
         parse(value)
 
 
-# ── what is refused, and what the refusal says ───────────────────────────────────────────────────
+# ── refusals ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -262,24 +262,24 @@ def test_an_empty_filter_would_match_everything_and_is_refused(value: object) ->
         ),
     ],
 )
-def test_a_refusal_says_which_part_and_what_is_allowed(value: object, said: str) -> None:
+def test_a_refusal_names_the_part_and_the_allowed_values(value: object, said: str) -> None:
     assert refusal(value) == said
 
 
 @pytest.mark.parametrize("key", ["user", "USER_ID", "and", "", "metadata.", "project_id"])
-def test_an_unknown_key_is_refused_with_all_that_are_known(key: str) -> None:
+def test_an_unknown_key_is_refused_with_the_list_of_known_ones(key: str) -> None:
     said = refusal({"user_id": "maya", key: "x"})
     assert said.startswith(f"Unknown filter key {key!r}. Allowed: AND, OR, NOT, user_id, ")
     assert all(name in said for name in KIND)
 
 
 @pytest.mark.parametrize("value", ["tomorrow", "2026-13-01", True, [1], {}, float("nan"), 1e300])
-def test_what_is_no_time_is_refused_with_the_forms_that_are(value: object) -> None:
+def test_an_invalid_time_is_refused_with_the_accepted_forms(value: object) -> None:
     with pytest.raises(InvalidInput, match=r"is no time\. Use 2026-03-01, "):
         moment("created_at", value)
 
 
-def test_a_filter_may_nest_to_the_limit_and_not_beyond() -> None:
+def test_a_filter_can_nest_to_the_limit_and_not_beyond() -> None:
     tree: dict[str, Any] = {"user_id": "maya"}
     for _ in range(DEEPEST):
         tree = {"AND": [tree]}
@@ -308,7 +308,7 @@ def test_a_time_beyond_the_calendar_of_utc_is_refused() -> None:
         moment("created_at", "9999-12-31T23:59:59-14:00")
 
 
-# ── whose memories ───────────────────────────────────────────────────────────────────────────────
+# ── scope ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_time_beyond_the_calendar_of_utc_is_refused() -> None:
         {"user_id": "maya", "NOT": {"run_id": "*"}},
     ],
 )
-def test_a_filter_that_names_somebody_may_read(value: object) -> None:
+def test_a_filter_that_names_an_owner_is_accepted(value: object) -> None:
     assert require_scope(parse(value)) == parse(value)
 
 
@@ -340,12 +340,12 @@ def test_a_filter_that_names_somebody_may_read(value: object) -> None:
         {"metadata.user_id": "maya"},
     ],
 )
-def test_a_filter_that_names_nobody_would_read_everybody_and_is_refused(value: object) -> None:
+def test_a_filter_without_an_owner_would_read_all_owners_and_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="at least one of user_id, agent_id, app_id, run_id"):
         require_scope(parse(value))
 
 
-def test_pinned_are_the_ids_every_match_must_equal() -> None:
+def test_pinned_ids_are_those_every_match_must_have() -> None:
     value = {"user_id": "maya", "AND": [{"run_id": "r", "text": "x"}, {"agent_id": "a"}]}
     assert pinned(parse(value)) == {"user_id": "maya", "run_id": "r", "agent_id": "a"}
 
@@ -362,7 +362,7 @@ def test_pinned_are_the_ids_every_match_must_equal() -> None:
         {"text": "maya"},
     ],
 )
-def test_what_some_match_may_differ_in_is_not_pinned(value: object) -> None:
+def test_ids_in_which_matches_can_differ_are_not_pinned(value: object) -> None:
     assert pinned(parse(value)) == {}
 
 
@@ -384,7 +384,7 @@ def test_what_some_match_may_differ_in_is_not_pinned(value: object) -> None:
         ({"NOT": {"user_id": "a"}}, [{}]),
     ],
 )
-def test_every_match_has_one_of_the_sets_of_ids(value: object, sets: object) -> None:
+def test_every_match_has_the_ids_of_one_set(value: object, sets: object) -> None:
     assert covers(parse(value)) == sets
 
 
@@ -401,11 +401,11 @@ def test_every_match_has_one_of_the_sets_of_ids(value: object, sets: object) -> 
         ({"AND": [{"user_id": "a"}, {"user_id": "b"}]}, False),
     ],
 )
-def test_pins_say_all_only_of_ids_that_must_be_equal(value: object, *, only: bool) -> None:
+def test_pins_are_equivalent_to_a_filter_of_equal_ids_only(value: object, *, only: bool) -> None:
     assert of_pins_only(parse(value)) is only
 
 
-# ── whatever comes in ────────────────────────────────────────────────────────────────────────────
+# ── arbitrary input ──────────────────────────────────────────────────────────────────────────────
 
 KEYS = st.sampled_from(["AND", "OR", "NOT", "metadata.x", *KIND, *ALIASES]) | st.text(max_size=5)
 OPERATOR = st.sampled_from(sorted({op for allowed in OPERATORS.values() for op in allowed}))
@@ -452,7 +452,7 @@ def _of_kind(kind: str, operator: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
-    """What stands behind a key of this kind, and how many conditions that is."""
+    """A condition for a key of this kind, and its number of conditions."""
     operators = draw(
         st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, max_size=4, unique=True)
     )

@@ -1,4 +1,4 @@
-"""From decisions to rows: each rule of pipeline/domain/reconcile.py, and what always holds."""
+"""Reconciliation: each rule of pipeline/domain/reconcile.py, and its invariants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
-from pipeline.domain.reconcile import Shelf, Write, carry_out
+from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
@@ -53,7 +53,7 @@ def write(
     number: int = 0,
     **values: object,
 ) -> Write:
-    asked = Write(
+    planned = Write(
         fact=number,
         outcome=outcome,
         text=text,
@@ -68,25 +68,25 @@ def write(
         attributed_to=Role.USER,
         said_at=NOW,
     )
-    return replace(asked, **values)  # type: ignore[arg-type]
+    return replace(planned, **values)  # type: ignore[arg-type]
 
 
 def with_options(**values: object) -> Event:
     return replace(EVENT, options=AddOptions(**values))  # type: ignore[arg-type]
 
 
-def shelf(*stored: Memory) -> Shelf:
-    return Shelf.of(SCOPE, stored)
+def scope_memories(*stored: Memory) -> ScopeMemories:
+    return ScopeMemories.of(SCOPE, stored)
 
 
-# ── each outcome where nothing is in its way ─────────────────────────────────────────────────────
+# ── each outcome without a conflict ──────────────────────────────────────────────────────────────
 
 
-def test_add_makes_a_first_version_with_all_the_event_says() -> None:
+def test_add_creates_version_1_with_the_options_of_the_event() -> None:
     event = with_options(
         metadata={"trip": "lisbon"}, immutable=True, expiration_date=date(2027, 1, 1)
     )
-    [change] = carry_out([write(Outcome.ADD, event=event)], shelf())
+    [change] = apply_writes([write(Outcome.ADD, event=event)], scope_memories())
     after = change.after
     assert after is not None
     assert (change.outcome, change.before, change.memory_id) == (Outcome.ADD, None, UUID(int=100))
@@ -104,14 +104,14 @@ def test_two_memories_of_one_event_do_not_share_their_metadata() -> None:
         write(Outcome.ADD, "a", number=0, event=event),
         write(Outcome.ADD, "b", number=1, event=event),
     ]
-    first, second = carry_out(writes, shelf())
+    first, second = apply_writes(writes, scope_memories())
     assert first.after is not None
     assert second.after is not None
     assert first.after.metadata is not second.after.metadata
 
 
-def test_update_keeps_the_id_and_counts_the_version_up() -> None:
-    [change] = carry_out([write(Outcome.UPDATE, target=OLD)], shelf(memory(version=4)))
+def test_update_keeps_the_id_and_increments_the_version() -> None:
+    [change] = apply_writes([write(Outcome.UPDATE, target=OLD)], scope_memories(memory(version=4)))
     assert change.before is not None
     assert change.after is not None
     assert (change.outcome, change.memory_id) == (Outcome.UPDATE, OLD)
@@ -120,162 +120,170 @@ def test_update_keeps_the_id_and_counts_the_version_up() -> None:
     assert (change.after.event_id, change.after.valid_from) == (EVENT.id, NOW)
 
 
-def test_update_adds_to_the_metadata_and_keeps_an_expiration_it_does_not_name() -> None:
+def test_update_merges_metadata_and_keeps_an_expiration_that_the_event_does_not_set() -> None:
     stored = memory(metadata={"a": 1, "b": 1}, expiration_date=date(2027, 1, 1))
     event = with_options(metadata={"b": 2})
-    [change] = carry_out([write(Outcome.UPDATE, target=OLD, event=event)], shelf(stored))
+    [change] = apply_writes(
+        [write(Outcome.UPDATE, target=OLD, event=event)], scope_memories(stored)
+    )
     assert change.after is not None
     assert change.after.metadata == {"a": 1, "b": 2}
     assert change.after.expiration_date == date(2027, 1, 1)
 
 
-def test_update_takes_a_new_expiration() -> None:
+def test_update_sets_a_new_expiration() -> None:
     event = with_options(expiration_date=date(2028, 1, 1))
-    [change] = carry_out([write(Outcome.UPDATE, target=OLD, event=event)], shelf(memory()))
+    [change] = apply_writes(
+        [write(Outcome.UPDATE, target=OLD, event=event)], scope_memories(memory())
+    )
     assert change.after is not None
     assert change.after.expiration_date == date(2028, 1, 1)
 
 
-def test_delete_retires_and_keeps_the_text_for_the_history() -> None:
-    held = shelf(memory())
-    [change] = carry_out([write(Outcome.DELETE, target=OLD)], held)
+def test_delete_retires_the_memory_and_keeps_its_text_for_the_history() -> None:
+    memories = scope_memories(memory())
+    [change] = apply_writes([write(Outcome.DELETE, target=OLD)], memories)
     assert change.after is not None
     assert (change.outcome, change.memory_id) == (Outcome.DELETE, OLD)
     assert (change.after.state, change.after.version) == ("RETIRED", 2)
     assert change.after.text == "Maya lives in Bern."
-    assert held.active(OLD) is None
-    assert held.by_text == {}
+    assert memories.active(OLD) is None
+    assert memories.by_text == {}
 
 
-def test_noop_changes_nothing_and_names_the_memory_that_knows() -> None:
-    held = shelf(memory())
-    [change] = carry_out([write(Outcome.NOOP, "She is in Bern.", target=OLD)], held)
+def test_noop_changes_nothing_and_names_its_memory() -> None:
+    memories = scope_memories(memory())
+    [change] = apply_writes([write(Outcome.NOOP, "She is in Bern.", target=OLD)], memories)
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
     assert (change.before, change.after) == (memory(), None)
     assert (change.text, change.reason) == ("She is in Bern.", "She said so.")
-    assert held.by_id == {OLD: memory()}
+    assert memories.by_id == {OLD: memory()}
 
 
-def test_noop_of_nothing_in_particular_stays_a_noop() -> None:
-    [change] = carry_out([write(Outcome.NOOP, target=None)], shelf(memory()))
+def test_noop_without_a_memory_stays_a_noop() -> None:
+    [change] = apply_writes([write(Outcome.NOOP, target=None)], scope_memories(memory()))
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, None, None)
 
 
-# ── where the ledger has changed since the model looked ──────────────────────────────────────────
+# ── the ledger has changed since the model read it ───────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
 @pytest.mark.parametrize("stored", [(), (memory(state="RETIRED"),)], ids=["unknown", "retired"])
-def test_a_fact_whose_memory_is_gone_is_added(outcome: Outcome, stored: tuple[Memory, ...]) -> None:
-    asked = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
-    [change] = carry_out([asked], shelf(*stored))
+def test_a_fact_whose_memory_is_deleted_is_added(
+    outcome: Outcome, stored: tuple[Memory, ...]
+) -> None:
+    planned = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
+    [change] = apply_writes([planned], scope_memories(*stored))
     assert change.outcome is Outcome.ADD
-    assert change.memory_id == asked.new_id
+    assert change.memory_id == planned.new_id
     assert change.text == "As it was said."
     assert change.reason == "She said so. (Its memory is gone.)"
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE])
-def test_a_fact_against_an_immutable_memory_is_added_beside_it(outcome: Outcome) -> None:
-    held = shelf(memory(immutable=True))
-    asked = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
-    [change] = carry_out([asked], held)
+def test_a_change_of_an_immutable_memory_is_added_as_a_memory(outcome: Outcome) -> None:
+    memories = scope_memories(memory(immutable=True))
+    planned = write(outcome, "Reworded.", target=OLD, fact_text="As it was said.")
+    [change] = apply_writes([planned], memories)
     assert (change.outcome, change.text) == (Outcome.ADD, "As it was said.")
     assert change.reason == "She said so. (Its memory is immutable.)"
-    assert held.active(OLD) == memory(immutable=True)
-    assert held.active(asked.new_id) is not None
+    assert memories.active(OLD) == memory(immutable=True)
+    assert memories.active(planned.new_id) is not None
 
 
 def test_a_noop_of_an_immutable_memory_is_a_noop() -> None:
-    [change] = carry_out([write(Outcome.NOOP, target=OLD)], shelf(memory(immutable=True)))
+    [change] = apply_writes(
+        [write(Outcome.NOOP, target=OLD)], scope_memories(memory(immutable=True))
+    )
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
 
 
 @pytest.mark.parametrize(
-    "said", ["Maya lives in Bern.", "maya  LIVES in bern", " Maya lives in Bern"]
+    "text", ["Maya lives in Bern.", "maya  LIVES in bern", " Maya lives in Bern"]
 )
-def test_an_added_text_that_is_stored_is_a_noop_that_names_its_memory(said: str) -> None:
-    [change] = carry_out([write(Outcome.ADD, said)], shelf(memory()))
+def test_adding_a_stored_text_is_a_noop_that_names_its_memory(text: str) -> None:
+    [change] = apply_writes([write(Outcome.ADD, text)], scope_memories(memory()))
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OLD, None)
     assert change.reason == "She said so. (This text is already stored.)"
 
 
-def test_an_update_to_a_text_another_memory_holds_is_a_noop_that_names_that_one() -> None:
-    held = shelf(memory(), memory("Maya lives in Porto.", 12))
-    [change] = carry_out([write(Outcome.UPDATE, target=OLD)], held)
+def test_an_update_to_the_text_of_another_memory_is_a_noop_that_names_it() -> None:
+    memories = scope_memories(memory(), memory("Maya lives in Porto.", 12))
+    [change] = apply_writes([write(Outcome.UPDATE, target=OLD)], memories)
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, OTHER, None)
-    assert held.active(OLD) == memory()
+    assert memories.active(OLD) == memory()
 
 
-def test_an_update_to_the_text_it_already_has_is_a_noop_that_names_it() -> None:
-    asked = write(Outcome.UPDATE, "Maya lives in Bern.", target=OLD)
-    [change] = carry_out([asked], shelf(memory()))
+def test_an_update_to_the_same_text_is_a_noop() -> None:
+    planned = write(Outcome.UPDATE, "Maya lives in Bern.", target=OLD)
+    [change] = apply_writes([planned], scope_memories(memory()))
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
-def test_a_fact_whose_memory_is_gone_but_whose_text_is_stored_is_a_noop(outcome: Outcome) -> None:
-    asked = write(outcome, target=OLD)
-    [change] = carry_out([asked], shelf(memory("Maya lives in Porto.", 12)))
+def test_a_fact_of_a_deleted_memory_is_a_noop_if_its_text_is_stored(outcome: Outcome) -> None:
+    planned = write(outcome, target=OLD)
+    [change] = apply_writes([planned], scope_memories(memory("Maya lives in Porto.", 12)))
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OTHER)
 
 
-def test_a_retired_text_may_be_added_anew() -> None:
-    held = shelf(memory(state="RETIRED"))
-    [change] = carry_out([write(Outcome.ADD, "Maya lives in Bern.")], held)
+def test_the_text_of_a_retired_memory_can_be_added_again() -> None:
+    memories = scope_memories(memory(state="RETIRED"))
+    [change] = apply_writes([write(Outcome.ADD, "Maya lives in Bern.")], memories)
     assert change.outcome is Outcome.ADD
 
 
-# ── several writes, one after the other ──────────────────────────────────────────────────────────
+# ── several writes in order ──────────────────────────────────────────────────────────────────────
 
 
-def test_two_changes_to_one_memory_are_made_in_order() -> None:
-    held = shelf(memory())
+def test_two_updates_of_one_memory_apply_in_order() -> None:
+    memories = scope_memories(memory())
     writes = [
         write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, number=0),
         write(Outcome.UPDATE, "Maya lives in Oslo.", target=OLD, number=1),
     ]
-    first, second = carry_out(writes, held)
+    first, second = apply_writes(writes, memories)
     assert first.after is not None
     assert second.after is not None
     assert second.before == first.after
     assert (first.after.version, second.after.version) == (2, 3)
-    assert held.by_id[OLD].text == "Maya lives in Oslo."
-    assert list(held.by_text) == [text_hash("Maya lives in Oslo.")]
+    assert memories.by_id[OLD].text == "Maya lives in Oslo."
+    assert list(memories.by_text) == [text_hash("Maya lives in Oslo.")]
 
 
-def test_what_is_deleted_first_can_only_be_added_after() -> None:
+def test_an_update_after_a_delete_is_an_add() -> None:
     writes = [
         write(Outcome.DELETE, target=OLD, number=0),
         write(Outcome.UPDATE, target=OLD, number=1),
     ]
-    changes = carry_out(writes, shelf(memory()))
+    changes = apply_writes(writes, scope_memories(memory()))
     assert [change.outcome for change in changes] == [Outcome.DELETE, Outcome.ADD]
 
 
-def test_a_text_that_an_update_gives_up_may_be_taken() -> None:
+def test_a_text_replaced_by_an_update_can_be_added_again() -> None:
     writes = [
         write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, number=0),
         write(Outcome.ADD, "Maya lives in Bern.", number=1),
     ]
-    changes = carry_out(writes, shelf(memory()))
+    changes = apply_writes(writes, scope_memories(memory()))
     assert [change.outcome for change in changes] == [Outcome.UPDATE, Outcome.ADD]
 
 
-def test_one_text_added_twice_is_stored_once_and_named_twice() -> None:
+def test_a_text_added_twice_is_stored_once() -> None:
     writes = [write(Outcome.ADD, number=0), write(Outcome.ADD, number=1)]
-    changes = carry_out(writes, shelf())
+    changes = apply_writes(writes, scope_memories())
     assert [change.outcome for change in changes] == [Outcome.ADD, Outcome.NOOP]
     assert {change.memory_id for change in changes} == {UUID(int=100)}
 
 
-def test_texts_are_equal_up_to_case_spacing_and_the_final_full_stop() -> None:
+def test_text_equality_ignores_case_white_space_and_the_final_full_stop() -> None:
     assert text_hash("Maya likes Jazz.") == text_hash("  maya likes\n jazz . ")
     assert text_hash("Maya likes jazz.") != text_hash("Maya likes jazz!")
     assert text_hash("STRASSE") == text_hash("straße")
 
 
-# ── for any sequence ─────────────────────────────────────────────────────────────────────────────
+# ── properties of any sequence ───────────────────────────────────────────────────────────────────
 
 TEXTS = st.sampled_from(["a", "A.", "b", "c", "d"])
 
@@ -315,58 +323,54 @@ def _uuid(number: int) -> UUID:
 
 
 @given(_stored(), _writes())
-def test_any_writes_leave_at_most_one_active_memory_a_text(
-    stored: list[Memory], writes: list[Write]
-) -> None:
-    held = shelf(*stored)
-    carry_out(writes, held)
-    active = [m for m in held.by_id.values() if m.state == "ACTIVE"]
+def test_each_text_has_at_most_one_active_memory(stored: list[Memory], writes: list[Write]) -> None:
+    memories = scope_memories(*stored)
+    apply_writes(writes, memories)
+    active = [m for m in memories.by_id.values() if m.state == "ACTIVE"]
     texts = Counter(text_hash(m.text) for m in active)
     assert all(count == 1 for count in texts.values())
-    assert held.by_text == {text_hash(m.text): m.id for m in active}
+    assert memories.by_text == {text_hash(m.text): m.id for m in active}
 
 
 @given(_stored(), _writes())
-def test_any_writes_have_one_change_each_in_their_order(
-    stored: list[Memory], writes: list[Write]
-) -> None:
-    changes = carry_out(writes, shelf(*stored))
+def test_each_write_gives_one_change_in_order(stored: list[Memory], writes: list[Write]) -> None:
+    changes = apply_writes(writes, scope_memories(*stored))
     assert [change.write for change in changes] == writes
     assert all(change.text and change.reason for change in changes)
 
 
 @given(_stored(), _writes())
-def test_after_any_writes_the_changes_alone_rebuild_the_shelf(
+def test_the_changes_alone_reproduce_the_final_states(
     stored: list[Memory], writes: list[Write]
 ) -> None:
-    held = shelf(*stored)
+    memories = scope_memories(*stored)
     states = {m.id: m for m in stored}
-    for change in carry_out(writes, held):
+    for change in apply_writes(writes, memories):
         if change.after is None:
             assert change.outcome is Outcome.NOOP
             continue
         assert change.before == states.get(change.after.id)
         assert change.after.version == (change.before.version if change.before else 0) + 1
         states[change.after.id] = change.after
-    assert held.by_id == states
+    assert memories.by_id == states
 
 
 @given(_stored(), _writes())
-def test_no_writes_change_an_immutable_memory(stored: list[Memory], writes: list[Write]) -> None:
-    held = shelf(*stored)
-    carry_out(writes, held)
-    assert all(held.by_id[m.id] == m for m in stored if m.immutable)
+def test_immutable_memories_never_change(stored: list[Memory], writes: list[Write]) -> None:
+    memories = scope_memories(*stored)
+    apply_writes(writes, memories)
+    assert all(memories.by_id[m.id] == m for m in stored if m.immutable)
 
 
 @given(_stored(), _writes())
 def test_no_fact_is_lost(stored: list[Memory], writes: list[Write]) -> None:
-    """Whatever a write was refused for, its text is held, or a receipt names who knows it."""
-    held = shelf(*stored)
-    for asked in writes:
-        [change] = carry_out([asked], held)
+    """The fact's text is stored, or the receipt names a memory."""
+    memories = scope_memories(*stored)
+    for planned in writes:
+        [change] = apply_writes([planned], memories)
         if change.outcome in (Outcome.ADD, Outcome.UPDATE):
-            assert held.by_text[text_hash(change.text)] == change.memory_id
+            assert memories.by_text[text_hash(change.text)] == change.memory_id
         elif change.outcome is Outcome.NOOP and change.memory_id is not None:
-            known = held.active(change.memory_id) is not None
-            earlier = held.told.get(text_hash(asked.fact_text))
+            known = memories.active(change.memory_id) is not None
+            earlier = memories.by_fact.get(text_hash(planned.fact_text))
             assert known or (earlier and earlier.outcome is Outcome.DELETE)

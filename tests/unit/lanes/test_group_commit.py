@@ -105,7 +105,7 @@ async def test_a_lane_that_stays_locked_is_refused_and_open_again_afterwards(slo
     slow.held = {locked.scope.lane_id}
     with pytest.raises(Overloaded, match="undo") as refused:
         await inbox.accept(locked)
-    assert refused.value.everybody
+    assert refused.value.server_wide
     slow.held = set()
     await inbox.accept(add("locked"))
 
