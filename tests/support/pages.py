@@ -3,7 +3,8 @@
 Fenced `sh` blocks are run in order, in one shell for each page. A `json` or `text` block directly
 after one is its output, in part: a JSON object may leave out keys, a list its tail, and `…` stands
 for any text. Ids, times and durations differ from run to run; an id in an output block stands for
-the real one in all later blocks. `sh title="not tested here: <reason>"` is not run.
+the real one in all later blocks. `sh title="not tested here: <reason>"` is not run. `python` blocks
+run with the newest Mem0 client, in tests/compat.
 """
 
 from __future__ import annotations
@@ -83,15 +84,16 @@ class Shell:
     errors: Path
 
     def __enter__(self) -> Self:
-        self.process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"],
-            cwd=ROOT,
-            env=dict(self.environment),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors.open("w"),
-            text=True,
-        )
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                ["bash", "--noprofile", "--norc"],
+                cwd=ROOT,
+                env=dict(self.environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -133,7 +135,7 @@ class Run:
                 yield block, shown, self.shell.run(self._real(block.text))
 
     def _real(self, commands: str) -> str:
-        text = commands.replace(URL, self.url).replace(DATA_DIR, f"{self.data_dir}/")
+        text = placed(commands, self.url, self.data_dir)
         return UUID.sub(lambda match: self.ids.get(match[0], match[0]), text)
 
     def compare(self, shown: Block, output: str) -> None:
@@ -166,6 +168,11 @@ class Run:
             return self.ids.setdefault(shown, real) == real
         both_times = TIME.match(shown) and TIME.match(real)
         return bool(both_times or re.fullmatch(_pattern(shown), real))
+
+
+def placed(text: str, url: str, data_dir: Path) -> str:
+    """The text with the URL and data directory of a stack."""
+    return text.replace(URL, url).replace(DATA_DIR, f"{data_dir}/")
 
 
 def parsed(output: str) -> Any:
