@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -18,7 +19,8 @@ from tests.bench import report
 from tests.support.english import BANNED, banned_words
 from tests.support.pages import FENCE, NOT_TESTED, ROOT, blocks, pages
 
-PAPERS = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+NAMES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples/README.md")
+PAPERS = [ROOT / name for name in NAMES]
 LANGUAGES = {"sh", "json", "text", "python", "http", "sql"}
 LONGEST_README = 150
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -63,6 +65,16 @@ def test_a_page_names_only_settings_that_exist(page: str) -> None:
     assert named <= known_names()
 
 
+@pytest.mark.parametrize("page", ALL)
+def test_a_page_names_only_files_and_modules_that_exist(page: str) -> None:
+    rooms = "api|workers|pipeline|deploy|tests|examples"
+    paths = re.findall(rf"(?<![\w/.-])(?:{rooms})/[\w./*-]*", FENCE.sub("", ALL[page]))
+    modules = re.findall(rf"python -m ((?:{rooms})[\w.]*)", ALL[page])
+    missing = [path for path in paths if not list(ROOT.glob(path.rstrip("./")))]
+    missing += [name for name in modules if importlib.util.find_spec(name) is None]
+    assert missing == []
+
+
 # ── API compatibility ────────────────────────────────────────────────────────────────────────────
 
 
@@ -103,8 +115,9 @@ def test_a_fenced_block_is_run_or_says_why_not(page: str) -> None:
     )
     for block in blocks(ALL[page]):
         assert block.language in LANGUAGES, f"line {block.number}: {block.language}"
-        if block.language == "sh" and block.title is not None:
-            assert block.title.startswith(NOT_TESTED), f"line {block.number}: {block.title}"
+        if block.language == "sh" and (block.title is not None or page in NAMES):
+            title = block.title or ""
+            assert title.startswith(NOT_TESTED), f"line {block.number}: {title}"
 
 
 def test_decisions_are_numbered_and_have_the_same_parts() -> None:
