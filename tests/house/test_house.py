@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,13 @@ from pipeline import ports
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("api", "workers", "pipeline", "deploy")
 LONGEST_FILE = 600
+# Not split yet.
+TOO_LONG = {
+    "tests/integration/api/test_api.py",
+    "tests/integration/lanes/test_lanes.py",
+    "tests/integration/replays/test_shadow.py",
+    "tests/integration/tenants/test_tenants.py",
+}
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
 # The stage boundary, the API's last resort, and three loops that have to go on whatever one round
 # raises: the sweeper's work, the projector, and the thread that publishes hints.
@@ -62,15 +70,25 @@ def places(path: Path, found: list[ast.AST]) -> list[str]:
 # ── files and their names ────────────────────────────────────────────────────────────────────────
 
 
-def test_no_file_is_longer_than_one_can_hold_in_mind() -> None:
-    counts = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in sources()}
+def test_no_file_is_too_long() -> None:
+    files = sources(*ROOMS, "tests", "examples")
+    counts = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in files}
     long = {name: count for name, count in counts.items() if count > LONGEST_FILE}
-    assert not long, f"Longer than {LONGEST_FILE} lines: {long}. Split by what they are about."
+    assert long.keys() == TOO_LONG, (
+        f"Longer than {LONGEST_FILE} lines: {long}. Split by what they are about."
+    )
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     vague = [name_of(p) for p in sources() if {*p.relative_to(ROOT).parts[:-1], p.stem} & VAGUE]
     assert not vague, f"Rooms are nouns: {vague}."
+
+
+def test_every_package_of_the_product_stands_in_a_layer() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = [rule for rule in contracts["contracts"] if rule["type"] == "layers"]
+    assert layers
+    assert all(contract["exhaustive"] for contract in layers)
 
 
 def test_every_sql_file_is_used() -> None:
