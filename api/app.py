@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from api import errors, pages
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
-from api.backpressure import Gate
+from api.backpressure import FairDispatcher, Gate
 from api.dependencies import Api
 from api.description import describe
 from api.event_watch import EventWatch
@@ -66,11 +66,9 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stores = bootstrap.stores(settings)
         watch = EventWatch(stores.ledger.events)
-        notifications = bootstrap.build_end_notifications(settings, watch)
-        listening = asyncio.create_task(notifications.run())
         gate = Gate(LoadView(stores.ledger.engine), limits(settings))
         gate.open()
-        dispatcher = background_dispatcher(settings, woken=gate.woken)
+        dispatcher = FairDispatcher(background_dispatcher(settings), gate)
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker)
         turnstile = Turnstile(settings.searches_at_once)
@@ -87,8 +85,6 @@ def create_app(settings: Settings) -> FastAPI:
         await gate.close()
         with contextlib.suppress(*LEDGER_FAILURES):
             await figures.write_down()
-        listening.cancel()
-        await notifications.close()
         await watch.close()
         dispatcher.close()
         await stores.close()

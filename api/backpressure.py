@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -13,6 +14,7 @@ import structlog
 from pipeline import telemetry
 from pipeline.domain.backpressure import Limits, Load, admit
 from pipeline.domain.errors import Overloaded
+from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView
@@ -21,6 +23,30 @@ from pipeline.ledger.failures import LEDGER_FAILURES
 log = structlog.get_logger()
 
 LOOK_EVERY_S = 1.0
+
+
+class HintPublisher(Protocol):
+    """Publishes hints in the background; see workers.dispatch."""
+
+    def kick_among(self, wake: Wake, busy_lanes: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class FairDispatcher:
+    """Publishes a hint into the queue of projects that are about as busy as its own."""
+
+    def __init__(self, publisher: HintPublisher, gate: Gate) -> None:
+        self._publisher = publisher
+        self._gate = gate
+
+    def kick(self, wake: Wake, project_id: ProjectId) -> None:
+        """Publish the hint; see ports.Dispatcher."""
+        self._publisher.kick_among(wake, self._gate.woken(project_id))
+
+    def close(self) -> None:
+        """Publish the hints that wait, within two seconds."""
+        self._publisher.close()
 
 
 class Gate:

@@ -19,9 +19,8 @@ from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.domain.errors import InvalidInput
-from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
-from pipeline.ingest.runner import Services
+from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, LONG, connect
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
@@ -39,7 +38,7 @@ from pipeline.webhooks.store import Webhooks
 
 # How long a worker gathers what the index owes before it writes: seconds in which each collection
 # gets one request instead of one an event. Well below the time after which the sweeper helps.
-GATHER_S = 8.0
+MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
 # Beside MEMLANE_DATABASE_POOL, opened when they are needed.
 INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
 # How many new objects make a garbage collection: some 10 MB.
@@ -79,7 +78,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.cooldowns))
-    index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
+    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns)
 
@@ -91,8 +90,8 @@ def services(settings: Settings, built: Stores) -> Services:
         model=build_model(settings.llm, built.ledger.cooldowns),
         embedder=built.embedder,
         index=built.index,
-        projector=Projector(built.index, gather_s=GATHER_S),
-        turn_projector=Projector(built.turns, gather_s=GATHER_S) if built.turns else None,
+        projector=Projector(built.index, gather_s=MEMORIES_GATHER_S),
+        turn_projector=Projector(built.turns, gather_s=TURNS_GATHER_S) if built.turns else None,
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
         max_attempts=settings.max_attempts,
@@ -134,12 +133,6 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
     inbox = connect(url, pool_size=INBOX_CONNECTIONS, name=name, limits=INBOX)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
     return Ledger.of(engine, lanes, inbox=inbox, long=long)
-
-
-def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifications:
-    """Notifications of ended events, on one more connection of this process."""
-    url = _given(settings.database_url, "database_url")
-    return EndNotifications(connect(url, pool_size=1), receiver)
 
 
 def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:

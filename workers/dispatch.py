@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from queue import Full, Queue
 from typing import Any
 
@@ -14,7 +14,6 @@ from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
 from pipeline.domain.lanes import Wake
-from pipeline.domain.tenants import ProjectId
 from pipeline.settings import Settings
 from workers.app import make_app, task_name
 from workers.queues import QUEUES, queue_of
@@ -104,8 +103,12 @@ class BackgroundDispatcher:
         except Full:
             telemetry.kicks_failed.inc()
 
+    def kick_among(self, wake: Wake, busy_lanes: int) -> None:
+        """Publish the hint into the queue of projects with about as many busy lanes."""
+        self.kick(wake, queue_of(busy_lanes))
+
     def close(self, *, timeout_s: float = 2.0) -> None:
-        """Publish what is waiting, within the time given; what is left is the sweeper's."""
+        """Publish the hints that wait, within the time given; the sweeper repeats the others."""
         with contextlib.suppress(Full):
             self._waiting.put(None, timeout=timeout_s)
         self._thread.join(timeout_s)
@@ -125,25 +128,6 @@ class BackgroundDispatcher:
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
 
-class FairDispatcher:
-    """Wakes a lane among those of projects as busy as its own: `woken` counts that project's busy
-    lanes, this one included.
-    """
-
-    def __init__(
-        self, dispatcher: BackgroundDispatcher, *, woken: Callable[[ProjectId], int]
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._woken = woken
-        self.close = dispatcher.close
-
-    def kick(self, wake: Wake, project_id: ProjectId) -> None:
-        self._dispatcher.kick(wake, queue_of(self._woken(project_id)))
-
-
-def background_dispatcher(
-    settings: Settings, *, woken: Callable[[ProjectId], int]
-) -> FairDispatcher:
-    """For the API, which may know no more of the workers than this."""
-    publisher = CeleryDispatcher(make_app(settings))
-    return FairDispatcher(BackgroundDispatcher(publisher), woken=woken)
+def background_dispatcher(settings: Settings) -> BackgroundDispatcher:
+    """The dispatcher of the API, which uses nothing else of the workers."""
+    return BackgroundDispatcher(CeleryDispatcher(make_app(settings)))

@@ -20,7 +20,8 @@ import uvloop
 
 from pipeline import bootstrap
 from pipeline.domain.lanes import Activation, Hold, Wake
-from pipeline.ingest.runner import Services, run_stage
+from pipeline.ingest.runner import run_stage
+from pipeline.ingest.services import Services
 from pipeline.lanes.store import BEATS, Lanes, session_name
 from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.settings import Settings

@@ -17,7 +17,7 @@ Names = list[str]
 Hits = list[list[VectorHit]]
 
 
-class InMemoryVectors:
+class MemoryVectors:
     name = "memory"
 
     def __init__(self) -> None:

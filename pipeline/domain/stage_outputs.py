@@ -27,11 +27,16 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """Output of RETRIEVE. Per fact: its packed vector, and the memory with the same text."""
+    """Vectors, equal memories and neighbours of the facts.
+
+    `vectors`: one per fact, packed. `known`: the memory that holds exactly the fact's text.
+    `settled`: the decisions that need no model; None in outputs of releases that saved none.
+    """
 
     vectors: tuple[str, ...]
     known: tuple[UUID | None, ...]
     neighbours: tuple[Neighbour, ...] = ()
+    settled: tuple[Decision, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

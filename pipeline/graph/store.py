@@ -1,7 +1,7 @@
-"""Store of the graph: typed entities and bi-temporal relations, one graph per scope.
+"""The graph: typed entities and bi-temporal relations, one graph a scope.
 
-A relation that ends is closed, not deleted: `valid_to` is the time it stopped being true, and
-`expired_at` the time Memlane learned that.
+A relation that ends is closed, never deleted: `valid_to` says until when it was true in the world,
+`expired_at` since when we know.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.where import lanes_with
 
-# Maximum number of current relations in one model call.
+# More current relations than this are not shown to a model at once.
 OFFERED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class RelationView:
-    """A stored relation with the names and kinds of its entities."""
+    """A relation as it is read back: names and kinds instead of ids."""
 
     id: UUID
     source: str
@@ -43,21 +43,18 @@ class RelationView:
 
 
 class Graph:
-    """Reads of relations."""
-
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
     async def mentioned_in(
         self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None
     ) -> list[StoredRelation]:
-        """Current relations of a scope with an entity named in the texts, newest first.
-
-        `until`: leave out relations that began later.
+        """Current relations of the scope with an end named in the texts, newest first; of those
+        that began `until` then, where it is given.
         """
         values = {
             "lane_id": scope.lane_id,
-            "text": name_key(" ".join(texts)),
+            "said": name_key(" ".join(texts)),
             "until": until,
             "limit": OFFERED,
         }
@@ -69,20 +66,20 @@ class Graph:
         project_id: ProjectId,
         pinned: Mapping[str, str],
         query: str,
-        texts: Sequence[str],
+        found: Sequence[str],
         *,
         limit: int,
     ) -> list[RelationView]:
-        """Current relations of the lanes with these entity ids, newest first: those with an entity
-        named in the query, and those with both entities named in `texts`, the search results.
+        """Current relations of the lanes with these ids, newest first: those with an end named in
+        the query, and those with both ends named in the texts found.
         """
         if not pinned:
             return []
         values = {
             **pinned,
             "in_project": project_id,
-            "query": name_key(query),
-            "texts": name_key(" ".join(texts)),
+            "asked": name_key(query),
+            "told": name_key(" ".join(found)),
             "limit": limit,
         }
         return [RelationView(**row) for row in await self._direct.rows(_near(*pinned), values)]
@@ -91,17 +88,17 @@ class Graph:
 @cache
 def _near(*pinned: str) -> Select[Any]:
     source, destination = entities.alias("source"), entities.alias("destination")
-    in_lanes = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
-    both_in_texts = and_(*(names_any("texts", end) for end in (source, destination)))
-    near = or_(names_any("query", source, destination), both_in_texts)
+    mine = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
+    told = and_(*(names_any("told", end) for end in (source, destination)))
+    near = or_(names_any("asked", source, destination), told)
     limit = bindparam("limit", type_=Integer)
-    return _current(source, destination, and_(in_lanes, near)).limit(limit)
+    return _current(source, destination, and_(mine, near)).limit(limit)
 
 
 def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
-    """True if the text in the bind parameter `text` contains the name of one of the entities."""
-    value = bindparam(text, type_=Text)
-    return or_(*(func.strpos(value, end.c.name_key) > 0 for end in ends))
+    """Any of the ends is named in the text that the parameter of this name holds."""
+    said = bindparam(text, type_=Text)
+    return or_(*(func.strpos(said, end.c.name_key) > 0 for end in ends))
 
 
 def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Select[Any]:

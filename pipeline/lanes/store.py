@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -206,7 +206,7 @@ class Lanes:
             lane_id=wake.lane_id,
             fence=row.fence,
             owner=owner,
-            stage=wake.stage,
+            stage=StageName(row.stage),
             scope=Scope(
                 ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.run_id
             ),
@@ -228,13 +228,45 @@ class Lanes:
         ms: float,
         effects: Effects | None = None,
     ) -> Wake | None:
-        """Keep what the stage put out and changed, and hand the lane to the next stage: one commit.
+        """Save the stage's output and effects and queue the lane for the next stage: one commit.
 
         Without a next stage the lane stays with the activation, to be settled. Errors: LaneLost;
         MovedOn where the effects rest on memories that have changed since: nothing was written.
         """
+        run = _run_values(output, usage, ms)
+        await self._finish(activation, next_stage, run, effects, keeps=next_stage is None)
+        return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
+
+    async def finish_and_keep(
+        self,
+        activation: Activation,
+        next_stage: StageName,
+        *,
+        output: Any,
+        usage: Usage,
+        ms: float,
+        effects: Effects | None = None,
+    ) -> Activation:
+        """As `finish`, but the lane stays with its worker, which runs the next stage right away.
+
+        The commit also counts the first attempt of the next stage, so a crash in it is not hidden.
+        """
+        run = _run_values(output, usage, ms)
+        await self._finish(activation, next_stage, run, effects, keeps=True, attempts=1)
+        return replace(activation, stage=next_stage, attempts=1, counted=True, waits=0)
+
+    async def _finish(
+        self,
+        activation: Activation,
+        next_stage: StageName | None,
+        run: Mapping[str, Any],
+        effects: Effects | None,
+        *,
+        keeps: bool,
+        attempts: int = 0,
+    ) -> None:
+        """Save the run and its effects and move the lane: one fenced statement, one commit."""
         query = effects.query if effects else statement("finish_stage")
-        values = effects.values() if effects else {}
         try:
             row = await self._one(
                 query,
@@ -242,16 +274,12 @@ class Lanes:
                 batch_id=activation.batch_id,
                 stage=activation.stage,
                 next_stage=next_stage,
+                keeps=keeps,
+                attempts=attempts,
                 # A lane that stays keeps its lease; the heartbeat goes on renewing it.
-                grace=self.grace if next_stage else self._lease,
-                output=orjson.dumps(output).decode(),
-                ms=ms,
-                model=usage.model,
-                calls=usage.calls,
-                prompt_tokens=usage.prompt_tokens,
-                completion_tokens=usage.completion_tokens,
-                cost_usd=usage.cost_usd,
-                **values,
+                due_in=self._lease if keeps else self.grace,
+                **run,
+                **(effects.values() if effects else {}),
             )
         except IntegrityError:  # a person has just stored one of the texts
             raise MovedOn from None
@@ -259,7 +287,6 @@ class Lanes:
             raise LaneLost
         if not row.held:
             raise MovedOn
-        return Wake(activation.lane_id, activation.fence, next_stage) if next_stage else None
 
     async def settle(
         self, activation: Activation, batch: Batch, ending: Ending
@@ -280,7 +307,6 @@ class Lanes:
             failure_detail=ending.failure_detail,
             graph_status=ending.graph_status,
             note=ending.note,
-            notify=not batch.options.infer,
         )
         if row is None:
             raise LaneLost
@@ -372,6 +398,7 @@ class Lanes:
         row = await self._one(
             statement("hand_back"),
             **_held(activation),
+            stage=activation.stage,
             attempts=activation.earlier_attempts,
             grace=self.grace,
         )
@@ -458,6 +485,19 @@ def _held(activation: Activation) -> dict[str, Any]:
         "lane_id": activation.lane_id,
         "fence": activation.fence,
         "owner": activation.owner,
+    }
+
+
+def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
+    """The row of stage_runs."""
+    return {
+        "output": orjson.dumps(output).decode(),
+        "ms": ms,
+        "model": usage.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
     }
 
 

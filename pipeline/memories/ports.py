@@ -1,18 +1,16 @@
-"""Stores that the service of memories needs."""
+"""The stores of the ledger that memories uses."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.memories.delete_by_filter import DeleteByFilter
-from pipeline.memories.editing import MemoryEditing
+from pipeline.memories.delete_by_filter import Clearing
+from pipeline.memories.editing import Editing
 
 
 class MemoryStores(Protocol):
-    """The part of the ledger that edits and deletes memories."""
+    @property
+    def clearing(self) -> Clearing: ...
 
     @property
-    def clearing(self) -> DeleteByFilter: ...
-
-    @property
-    def editing(self) -> MemoryEditing: ...
+    def editing(self) -> Editing: ...

@@ -1,4 +1,4 @@
-"""Edits and deletions of memories by users. Reads go directly to the stores."""
+"""What people do with memories they have: edit and delete. Reads go straight to the ledger."""
 
 from __future__ import annotations
 
@@ -11,31 +11,27 @@ import structlog
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
-from pipeline.memories.delete_by_filter import DeleteRequest
-from pipeline.memories.editing import MemoryEdit
+from pipeline.memories.delete_by_filter import Asked
+from pipeline.memories.editing import Edit
 from pipeline.memories.ports import MemoryStores
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
 
-# Maximum number of vectors deleted within the request; the sweeper deletes the rest. Reads check
-# the ledger, so they never return a memory that is left in the index only.
+# So many vectors follow at once; the sweeper brings the rest, and no read believes them meanwhile.
 AT_ONCE = 500
 
 
 async def edit(
     project_id: ProjectId,
-    edits: Sequence[MemoryEdit],
+    edits: Sequence[Edit],
     *,
     ledger: MemoryStores,
     embedder: Embedder,
     index: VectorIndex,
 ) -> list[Memory]:
-    """Change memories, all or none. Returns their new states, in order.
-
-    Errors: those of `MemoryEditing.edit`; ModelUnavailable if a new text cannot be embedded.
-    """
+    """Change text, metadata or times, all or nothing; the old states go to the history."""
     texts = [edit.values["text"] for edit in edits if "text" in edit.values]
     vectors = iter(await embedder.embed(texts) if texts else ())
     with_vectors = [
@@ -49,21 +45,21 @@ async def edit(
 async def retire(
     project_id: ProjectId, memory_ids: Sequence[UUID], *, ledger: MemoryStores, index: VectorIndex
 ) -> None:
-    """Delete memories, all or none; their history stays. Errors: NotFound."""
+    """Delete these memories, all or none; their history stays."""
     await ledger.editing.retire(project_id, memory_ids)
     await _project(memory_ids, index)
 
 
 async def clear(
     project_id: ProjectId,
-    request: DeleteRequest,
+    asked: Asked,
     *,
     ledger: MemoryStores,
     index: VectorIndex,
     dispatcher: Dispatcher,
 ) -> UUID:
-    """Delete all memories that match. Returns the id of the event, which has succeeded."""
-    cleared = await ledger.clearing.clear(project_id, request)
+    """Delete all that matches. Returns the event that did it; by then it has succeeded."""
+    cleared = await ledger.clearing.clear(project_id, asked)
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
     for wake in cleared.wakes:
         dispatcher.kick(wake, project_id)
@@ -72,7 +68,7 @@ async def clear(
 
 
 async def _project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
-    """Update the vector index. If it is down, the sweeper does it later; reads use the ledger."""
+    """The ledger has it and every read asks the ledger: an index that is down may follow later."""
     try:
         await index.catch_up(memory_ids)
     except StoreUnavailable:

@@ -71,8 +71,8 @@ class ModelLane:
     batch: int | None = None
     due_s: float | None = None
 
-    def holds(self, held: Held) -> bool:
-        return self.state == "RUNNING" and self.fence == held.activation.fence
+    def holds(self, hold: Held) -> bool:
+        return self.state == "RUNNING" and self.fence == hold.activation.fence
 
     def queue(self, stage: StageName) -> None:
         self.state, self.stage, self.due_s = "QUEUED", stage, GRACE_S
@@ -193,42 +193,57 @@ class LaneMachine(RuleBasedStateMachine):
                 break
             event.batch, event.status = model.batch, Status.RUNNING
 
-    @rule(held=holds)
-    def renew(self, held: Held) -> None:
-        model = self.lanes[held.lane]
-        self.run(self.real.renew([held.activation.hold]))
-        if model.holds(held):
+    @rule(hold=holds)
+    def renew(self, hold: Held) -> None:
+        model = self.lanes[hold.lane]
+        self.run(self.real.renew([hold.activation.hold]))
+        if model.holds(hold):
             model.due_s = LEASE_S
 
-    @rule(target=hints, held=consumes(holds))
-    def finish(self, held: Held) -> Any:
+    @rule(target=hints, hold=consumes(holds))
+    def finish(self, hold: Held) -> Any:
         """The stage is done; after the last one the batch is settled."""
         stages = list(StageName)
-        if held.activation.stage is stages[-1]:
-            return self._settle(held, Ending(Status.SUCCEEDED))
-        model, stage = self.lanes[held.lane], stages[stages.index(held.activation.stage) + 1]
-        work = self.real.finish(held.activation, stage, output={}, usage=Usage(), ms=1.0)
-        wake = self._written(held, work)
+        if hold.activation.stage is stages[-1]:
+            return self._settle(hold, Ending(Status.SUCCEEDED))
+        model, stage = self.lanes[hold.lane], stages[stages.index(hold.activation.stage) + 1]
+        work = self.real.finish(hold.activation, stage, output={}, usage=Usage(), ms=1.0)
+        wake = self._written(hold, work)
         if wake is None:
             return multiple()
         model.queue(stage)
         model.fresh()
         assert wake == Wake(model.scope.lane_id, model.fence, stage)
-        return held.lane, wake
+        return hold.lane, wake
 
-    @rule(target=hints, held=consumes(holds))
-    def fail(self, held: Held) -> Any:
-        return self._settle(held, Ending(Status.FAILED, failure_code=FailureCode.INTERNAL))
+    @rule(target=holds, hold=consumes(holds))
+    def finish_and_keep(self, hold: Held) -> Any:
+        """The stage is done, and the worker goes on with the next one."""
+        stages = list(StageName)
+        if hold.activation.stage is stages[-1]:
+            return hold
+        model, stage = self.lanes[hold.lane], stages[stages.index(hold.activation.stage) + 1]
+        work = self.real.finish_and_keep(hold.activation, stage, output={}, usage=Usage(), ms=1.0)
+        activation = self._written(hold, work)
+        if activation is None:
+            return multiple()
+        model.stage, model.due_s, model.attempts, model.waits = stage, LEASE_S, 1, 0
+        assert (activation.stage, activation.attempts, activation.counted) == (stage, 1, True)
+        return replace(hold, activation=activation)
 
-    def _settle(self, held: Held, ending: Ending) -> Any:
-        model = self.lanes[held.lane]
-        done = self._written(held, self.real.settle(held.activation, held.batch, ending))
+    @rule(target=hints, hold=consumes(holds))
+    def fail(self, hold: Held) -> Any:
+        return self._settle(hold, Ending(Status.FAILED, failure_code=FailureCode.INTERNAL))
+
+    def _settle(self, hold: Held, ending: Ending) -> Any:
+        model = self.lanes[hold.lane]
+        done = self._written(hold, self.real.settle(hold.activation, hold.batch, ending))
         if done is None:
             return multiple()
         batch = model.of_batch()
         for event in batch:
             event.status = ending.status
-            self.order[held.lane].append(event.id)
+            self.order[hold.lane].append(event.id)
         model.settled += len(batch)
         model.batch, model.stage = None, StageName.EXTRACT
         model.width = min(model.width * 2, WIDTH)
@@ -238,12 +253,12 @@ class LaneMachine(RuleBasedStateMachine):
         wake, ages = done
         assert len(ages) == len(batch)
         assert (wake is not None) == more
-        return multiple() if wake is None else multiple((held.lane, wake))
+        return multiple() if wake is None else multiple((hold.lane, wake))
 
-    @rule(target=hints, held=consumes(holds))
-    def split(self, held: Held) -> Any:
-        model = self.lanes[held.lane]
-        wake = self._written(held, self.real.split(held.activation, held.batch))
+    @rule(target=hints, hold=consumes(holds))
+    def split(self, hold: Held) -> Any:
+        model = self.lanes[hold.lane]
+        wake = self._written(hold, self.real.split(hold.activation, hold.batch))
         if wake is None:
             return multiple()
         batch = model.of_batch()
@@ -253,69 +268,77 @@ class LaneMachine(RuleBasedStateMachine):
         model.batch = None
         model.queue(StageName.EXTRACT)
         model.fresh()
-        return held.lane, wake
+        return hold.lane, wake
 
-    @rule(held=consumes(holds))
-    def wait(self, held: Held) -> None:
-        model = self.lanes[held.lane]
-        work = self.real.wait(held.activation, FailureCode.LLM_UNAVAILABLE, delay_s=WAIT_S)
-        if self._written(held, _then_true(work)) is None:
+    @rule(hold=consumes(holds))
+    def wait(self, hold: Held) -> None:
+        model = self.lanes[hold.lane]
+        work = self.real.wait(hold.activation, FailureCode.LLM_UNAVAILABLE, delay_s=WAIT_S)
+        if self._written(hold, _then_true(work)) is None:
             return
-        model.attempts = held.activation.earlier_attempts
+        model.attempts = hold.activation.earlier_attempts
         model.waits += 1
         model.state, model.due_s = "WAITING", WAIT_S
 
-    @rule(target=hints, held=consumes(holds), finishes=st.booleans())
-    def stop(self, held: Held, finishes: bool) -> Any:
-        """A worker has to go: at once, or before it hears that its stage is finished."""
-        if finishes:
-            self.finish(held)
-        model = self.lanes[held.lane]
-        mine = model.fence == held.activation.fence and model.state in ("RUNNING", "QUEUED")
-        wake = self.run(self.real.hand_back(held.activation))
+    @rule(
+        target=hints,
+        hold=consumes(holds),
+        unseen=st.sampled_from(["nothing", "finish", "finish_and_keep"]),
+    )
+    def stop(self, hold: Held, unseen: str) -> Any:
+        """A worker stops. It may not know that its last statement has committed."""
+        if unseen == "finish":
+            self.finish(hold)
+        if unseen == "finish_and_keep":
+            self.finish_and_keep(hold)
+        model = self.lanes[hold.lane]
+        mine = model.fence == hold.activation.fence and model.state in ("RUNNING", "QUEUED")
+        wake = self.run(self.real.hand_back(hold.activation))
         assert (wake is not None) == mine
         if wake is None:
-            self._absolve(held)
+            self._absolve(hold)
             return multiple()
         model.fence += 1
-        model.attempts = min(model.attempts, held.activation.earlier_attempts)
+        same_stage = model.stage == hold.activation.stage
+        earlier = hold.activation.earlier_attempts if same_stage else 0
+        model.attempts = min(model.attempts, earlier)
         model.queue(model.stage)
         assert wake == Wake(model.scope.lane_id, model.fence, model.stage)
-        return held.lane, wake
+        return hold.lane, wake
 
-    @rule(target=holds, held=consumes(holds))
-    def charge(self, held: Held) -> Any:
+    @rule(target=holds, hold=consumes(holds))
+    def charge(self, hold: Held) -> Any:
         """A suspect has its turn."""
-        if held.activation.counted:
-            return held
-        model = self.lanes[held.lane]
-        activation = self._written(held, self.real.charge(held.activation))
+        if hold.activation.counted:
+            return hold
+        model = self.lanes[hold.lane]
+        activation = self._written(hold, self.real.charge(hold.activation))
         if activation is None:
-            return held
+            return hold
         model.attempts += 1
         assert (activation.attempts, activation.counted) == (model.attempts, True)
-        return replace(held, activation=activation)
+        return replace(hold, activation=activation)
 
-    @rule(held=consumes(holds))
-    def lose_the_lane(self, held: Held) -> None:
+    @rule(hold=consumes(holds))
+    def lose_the_lane(self, hold: Held) -> None:
         """A worker that lives finds that it does not hold the lane any more."""
-        if not self.lanes[held.lane].holds(held):
-            self.run(self.real.absolve(held.activation))
-            self._absolve(held)
+        if not self.lanes[hold.lane].holds(hold):
+            self.run(self.real.absolve(hold.activation))
+            self._absolve(hold)
 
-    def _absolve(self, held: Held) -> None:
-        model, lost = self.lanes[held.lane], held.activation
-        same = (model.batch, model.stage) == (held.number, lost.stage)
+    def _absolve(self, hold: Held) -> None:
+        model, lost = self.lanes[hold.lane], hold.activation
+        same = (model.batch, model.stage) == (hold.number, lost.stage)
         if lost.counted and same and model.fence > lost.fence and model.attempts:
             model.attempts -= 1
 
-    @rule(held=consumes(holds))
-    def die(self, held: Held) -> None:
+    @rule(hold=consumes(holds))
+    def die(self, hold: Held) -> None:
         """Never heard of again."""
 
-    def _written(self, held: Held, work: Coroutine[Any, Any, T]) -> T | None:
+    def _written(self, hold: Held, work: Coroutine[Any, Any, T]) -> T | None:
         """The write's result, or None where it must be refused and was."""
-        if self.lanes[held.lane].holds(held):
+        if self.lanes[hold.lane].holds(hold):
             return self.run(work)
         with pytest.raises(LaneLost):
             self.run(work)
@@ -369,9 +392,9 @@ class LaneMachine(RuleBasedStateMachine):
                 break
             self.pass_time(PASSES[-1] * 2)
             for hint in _each(self.sweep(patience_s=0.0)):
-                held = next(iter(_each(self.claim(hint))), None)
-                assert held is not None
-                self.finish(held)
+                hold = next(iter(_each(self.claim(hint))), None)
+                assert hold is not None
+                self.finish(hold)
         self.rows_are_the_models()
         self.events_settle_in_the_order_they_were_accepted()
         assert all(len(m.events) == m.settled for m in self.lanes), "events were left behind"
@@ -401,11 +424,11 @@ class LaneMachine(RuleBasedStateMachine):
             " FROM events WHERE project_id = :project GROUP BY lane_id"
         )
         async with self.ledger.engine.connect() as connection:
-            held = (await connection.execute(text(lanes), project)).all()
-            said = (await connection.execute(text(events), project)).all()
+            lane_rows = (await connection.execute(text(lanes), project)).all()
+            event_rows = (await connection.execute(text(events), project)).all()
         return (
-            {row[0]: tuple(row[1:]) for row in held},
-            {row[0]: list(zip(row[1], row[2], strict=True)) for row in said},
+            {row[0]: tuple(row[1:]) for row in lane_rows},
+            {row[0]: list(zip(row[1], row[2], strict=True)) for row in event_rows},
         )
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import select, text, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.adapters.vectors_memory import InMemoryVectors
+from pipeline.adapters.vectors_memory import MemoryVectors
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
@@ -21,7 +21,8 @@ from pipeline.domain.scope import Scope
 from pipeline.events.retention import Retention
 from pipeline.events.store import EventView
 from pipeline.ingest.accept import accept
-from pipeline.ingest.runner import Services, run_stage
+from pipeline.ingest.runner import run_stage
+from pipeline.ingest.services import Services
 from pipeline.lanes.effects import MemoryEffects
 from pipeline.lanes.store import Lanes, session_name
 from pipeline.ledger.engine import INBOX, connect
@@ -88,15 +89,15 @@ class Engine:
     ledger: Ledger
     project: Project
     services: Services
-    vectors: InMemoryVectors
+    vectors: MemoryVectors
     hints: Hints = field(default_factory=Hints)
     worker: UUID = WORKER
 
     @classmethod
     async def create(cls, ledger: Ledger, model: MemoryModel | None = None) -> Engine:
         project, _ = await ledger.projects.create("test")
-        vectors, embedder = InMemoryVectors(), HashEmbedder()
-        index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=4)
+        vectors, embedder = MemoryVectors(), HashEmbedder()
+        index = VectorIndex(vectors, ledger.memories, embedder, buckets=4)
         services = Services(
             ledger=ledger,
             model=model or RulesModel(),
@@ -142,9 +143,13 @@ class Engine:
         """Run the oldest hint; its successor goes to the end of the queue."""
         return await self.run(self.hints.waiting.popleft())
 
-    async def run(self, wake: Wake) -> Wake | None:
+    async def run(self, wake: Wake, *, one_stage: bool = True) -> Wake | None:
         following = await run_stage(
-            wake, owner=self.worker, services=self.services, leases=NoLeases()
+            wake,
+            owner=self.worker,
+            services=self.services,
+            leases=NoLeases(),
+            one_stage=one_stage,
         )
         if following:
             self.hints.waiting.append(following)
@@ -163,8 +168,9 @@ class Engine:
         return self.hints.waiting[0]
 
     async def drain(self) -> None:
+        """Run all hints as a worker does: quick stages follow in the same activation."""
         while self.hints.waiting:
-            await self.step()
+            await self.run(self.hints.waiting.popleft(), one_stage=False)
 
     async def sweep(self) -> int:
         """What the sweeper does: queue what is due, hand out its hints."""

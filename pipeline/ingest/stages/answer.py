@@ -5,7 +5,6 @@ It stands in its lane like an add, so that it knows all that was said there befo
 
 from __future__ import annotations
 
-from pipeline.domain.events import Question
 from pipeline.domain.filters import parse, require_scope
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Extracted, dump
@@ -17,9 +16,9 @@ from pipeline.ports import MemoryModel
 MOST = 500
 
 
-async def answer(
-    batch: Batch, question: Question, *, model: MemoryModel, memories: Memories
-) -> Finished:
+async def answer(batch: Batch, *, model: MemoryModel, memories: Memories) -> Finished:
+    question = batch.options.question
+    assert question is not None  # see steps.step_of
     tree = require_scope(parse(question.filters))
     newest, count = await memories.page(
         batch.scope.project_id, tree, expired=False, limit=MOST, offset=0

@@ -7,7 +7,7 @@ and what it still owes is read from the ledger.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pipeline.domain.errors import Outdated
 from pipeline.domain.events import StageName
@@ -26,7 +26,7 @@ from pipeline.domain.stage_outputs import (
 )
 from pipeline.domain.vectors import Vector, unpack
 from pipeline.ingest.stages import Finished
-from pipeline.ingest.stages.consolidate import foregone, in_order, new_memory_id
+from pipeline.ingest.stages.settled import settled
 from pipeline.lanes.effects import MemoryEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
@@ -73,9 +73,7 @@ async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
     facts = read(batch, Extracted).facts
     retrieved = read(batch, Retrieved)
     consolidated = read_if_any(batch, Consolidated)
-    decisions = (
-        consolidated.decisions if consolidated else in_order(foregone(batch, facts, retrieved))
-    )
+    decisions = consolidated.decisions if consolidated else tuple(settled(batch).values())
     reworded = await _reworded(facts, decisions, embedder)
     return [
         _write(batch, facts[d.fact], d, unpack(retrieved.vectors[d.fact]), reworded.get(d.fact))
@@ -103,7 +101,7 @@ def _write(
         fact_text=fact.text,
         reason=decision.reason,
         target=decision.memory_id,
-        new_id=new_memory_id(batch, fact, decision.fact),
+        new_id=_new_memory_id(batch, fact, decision.fact),
         vector=said if reworded is None else reworded,
         fact_vector=said,
         event=event,
@@ -112,3 +110,9 @@ def _write(
         said_at=event.messages[fact.source.message].said_at,
         categories=fact.categories,
     )
+
+
+def _new_memory_id(batch: Batch, fact: Fact, position: int) -> UUID:
+    """The id a fact's memory gets if it is added: the same on every retry, another on a replay."""
+    event = batch.events[fact.source.event]
+    return uuid5(event.id, f"memory:{event.seq}:{position}")

@@ -16,7 +16,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
 from pipeline.domain.vectors import Vector, pack
 from pipeline.ingest.stages import Finished
-from pipeline.ingest.stages.consolidate import foregone
+from pipeline.ingest.stages.settled import settle
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text.equality import text_hash
@@ -39,13 +39,14 @@ async def retrieve(
     if batch.options.infer and not around.empty:
         hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
         neighbours = await _current(batch, around.known, hits, memories)
-    retrieved = Retrieved(
+    unsettled = Retrieved(
         vectors=tuple(pack(vector) for vector in vectors),
         known=tuple(around.known.get(text_hash(text)) for text in texts),
         neighbours=neighbours,
     )
-    settled = len(foregone(batch, facts, retrieved)) == len(facts)
-    return Finished(dump(retrieved), StageName.APPLY if settled else StageName.CONSOLIDATE)
+    retrieved = settle(batch, facts, unsettled)
+    all_settled = len(retrieved.settled or ()) == len(facts)
+    return Finished(dump(retrieved), StageName.APPLY if all_settled else StageName.CONSOLIDATE)
 
 
 def _said(batch: Batch, fact: Fact) -> str:

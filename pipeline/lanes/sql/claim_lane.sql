@@ -30,11 +30,17 @@ WITH before AS (
         attempts = lanes.attempts
             + CASE WHEN lanes.attempts < CAST(:shared_attempts AS smallint) THEN 1 ELSE 0 END,
         batch_id = coalesce(
-            lanes.batch_id, (SELECT batch_id FROM head), CAST(:new_batch_id AS uuid))
+            lanes.batch_id, (SELECT batch_id FROM head), CAST(:new_batch_id AS uuid)),
+        -- A batch whose memories are stored comes back for its graph alone: see replay_graph.sql.
+        stage = CASE WHEN lanes.stage = 'extract' AND EXISTS (
+            SELECT FROM stage_runs r
+            WHERE r.batch_id = coalesce(lanes.batch_id, (SELECT batch_id FROM head))
+              AND r.stage = 'apply'
+        ) THEN 'relate' ELSE lanes.stage END
     FROM before
     WHERE lanes.id = before.id AND lanes.fence = before.fence AND lanes.state = before.state
       AND lanes.stage = before.stage
-    RETURNING lanes.fence, lanes.attempts
+    RETURNING lanes.fence, lanes.attempts, lanes.stage
 ), queue AS (
     -- The lane is given from outside (LATERAL), so that its index is read in order and no further
     -- than the width, however long the queue.
@@ -71,7 +77,7 @@ WITH before AS (
     WHERE e.status = 'RUNNING'
 )
 SELECT
-    h.fence, h.attempts, h.attempts > b.attempts AS counted, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
+    h.fence, h.attempts, h.stage, h.attempts > b.attempts AS counted, b.project_id, b.user_id, b.agent_id, b.app_id, b.run_id, b.accepted_seq,
     known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
@@ -82,10 +88,10 @@ SELECT
      ) FROM projects WHERE id = coalesce(
         (SELECT s.project_id FROM shadows s WHERE s.id = b.project_id), b.project_id)
     ) AS instructions,
-    CASE WHEN CAST(:stage AS text) = 'apply' THEN (
+    CASE WHEN known.batch_id IS NULL THEN 0 ELSE (
         SELECT count(*) FROM failed_runs f
         WHERE f.batch_id = known.batch_id AND f.stage = 'retrieve' AND f.code = CAST(:outdated AS text)
-    ) ELSE 0 END AS reconsidered,
+    ) END AS reconsidered,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,

@@ -20,11 +20,11 @@ WITH lane AS MATERIALIZED (
     FOR UPDATE OF m
 ), held AS (
     UPDATE lanes SET
-        state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
+        state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,
         stage = coalesce(CAST(:next_stage AS text), lanes.stage),
-        due_at = now() + CAST(:grace AS interval),
-        owner = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.owner END,
-        attempts = 0, waits = 0, wait_code = NULL
+        due_at = now() + CAST(:due_in AS interval),
+        owner = CASE WHEN CAST(:keeps AS boolean) THEN lanes.owner END,
+        attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
     FROM lane
     WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
     RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,

@@ -5,11 +5,11 @@
 -- are locked, so that one deleted right after finds what to end.
 WITH held AS (
     UPDATE lanes SET
-        state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
+        state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,
         stage = coalesce(CAST(:next_stage AS text), lanes.stage),
-        due_at = now() + CAST(:grace AS interval),
-        owner = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.owner END,
-        attempts = 0, waits = 0, wait_code = NULL
+        due_at = now() + CAST(:due_in AS interval),
+        owner = CASE WHEN CAST(:keeps AS boolean) THEN lanes.owner END,
+        attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
       AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)

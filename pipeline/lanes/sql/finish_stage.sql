@@ -1,13 +1,13 @@
--- Keep a stage's output and hand the lane to the next stage, in one commit: after a crash the work
--- is either all to do again or all done. Without a next stage the lane stays with its worker, which
--- settles it.
+-- Save a stage's output and move the lane to the next stage, in one commit: after a crash the work
+-- is either all to do again or all done. The lane is queued, or stays with its worker (`keeps`):
+-- which runs the next stage, whose first attempt is counted here, or settles the batch.
 WITH held AS (
     UPDATE lanes SET
-        state = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.state ELSE 'QUEUED' END,
+        state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,
         stage = coalesce(CAST(:next_stage AS text), lanes.stage),
-        due_at = now() + CAST(:grace AS interval),
-        owner = CASE WHEN CAST(:next_stage AS text) IS NULL THEN lanes.owner END,
-        attempts = 0, waits = 0, wait_code = NULL
+        due_at = now() + CAST(:due_in AS interval),
+        owner = CASE WHEN CAST(:keeps AS boolean) THEN lanes.owner END,
+        attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
       AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)

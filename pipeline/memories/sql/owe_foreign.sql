@@ -1,4 +1,4 @@
--- Mark memories with vectors of another model as stale, so that foreign.sql returns them.
+-- So that they are found as owed, see foreign.sql.
 UPDATE memories SET projected_version = 0
 WHERE projected_version <> 0
   AND state = 'ACTIVE'

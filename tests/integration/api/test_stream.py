@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from api.event_watch import EventWatch
 from api.http.sse import HEARTBEAT, live
@@ -21,6 +20,7 @@ from pipeline.events.store import Events, Progress
 from tests.integration.api.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.plans import recorded
 
 
 @pytest.fixture
@@ -122,20 +122,18 @@ async def test_a_wait_is_told_with_its_reason_and_its_end(
     assert frame[1]["status"] == "SUCCEEDED"
 
 
-async def test_an_event_without_progress_is_polled_less_often(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+async def test_an_event_that_stands_still_is_looked_at_less_often(
+    engine: Engine, watch: EventWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.event_watch.IDLE_AFTER_S", -1.0)
-    monkeypatch.setattr("api.event_watch.IDLE_POLL_S", 3600.0)
-    events = Counting(engine.ledger.engine)
-    watch = EventWatch(events)
-    idle, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
-    with watch.following(idle) as first:
+    monkeypatch.setattr("api.event_watch.STILL_AFTER_S", -1.0)
+    monkeypatch.setattr("api.event_watch.STILL_BEAT_S", 3600.0)
+    still, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
+    with watch.following(still) as first:
         await first.get()
-        with watch.following(moving) as second:
+        with recorded(engine.ledger.engine) as statements, watch.following(moving) as second:
             assert (await second.get()).status is Status.PENDING
-    assert events.polls == [[idle], [moving]]
-    await watch.close()
+    # The one query since then asked after the event that was new.
+    assert [str(still) in str(values) for _, values in statements] == [False] * len(statements)
 
 
 async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch) -> None:
@@ -150,39 +148,39 @@ async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch
 
 
 class Counting(Events):
-    """Events that keep the ids of each poll."""
+    """Events that keep what they were asked."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
-        super().__init__(engine)
-        self.polls: list[list[UUID]] = []
+    asked: list[int]
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        self.polls.append(list(ids))
+        self.asked.append(len(set(ids)))
         return await super().progress(ids)
 
 
 async def test_all_streams_share_one_look_a_beat(engine: Engine) -> None:
     events = Counting(engine.ledger.engine)
+    events.asked = []
     watch = EventWatch(events)
     ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(5)]
     streams = [Stream(engine, watch, event_id) for event_id in ids for _ in range(4)]
     first = await asyncio.gather(*(stream.next() for stream in streams))
     assert {frame["status"] for _, frame in first} == {"PENDING"}
-    assert max(map(len, events.polls)) == 5
-    assert len(events.polls) < len(streams)
+    assert max(events.asked) == 5
+    assert len(events.asked) < len(streams)
     await watch.close()
 
 
 async def test_nobody_is_asked_for_after_the_last_reader_has_gone(engine: Engine) -> None:
     events = Counting(engine.ledger.engine)
+    events.asked = []
     watch = EventWatch(events)
     stream = Stream(engine, watch, await engine.add("I like jazz."))
     await stream.next()
     await stream.chunks.aclose()  # type: ignore[attr-defined]
-    polling = watch._polling
-    assert polling is not None
+    beating = watch._beating
+    assert beating is not None
     async with asyncio.timeout(5):
-        await polling
+        await beating
 
 
 async def test_the_route_streams_to_the_end(service: Service) -> None:
@@ -249,7 +247,7 @@ async def test_a_client_that_goes_away_ends_its_stream(service: Service) -> None
         await started.wait()
         gone.set()
         await serving_it
-    assert service.api.watch._subscriptions == set()
+    assert service.api.watch._followers == set()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
-from pipeline.domain.events import AddOptions, Instructions, StageName
+from pipeline.domain.events import AddOptions, Instructions, StageName, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
 from pipeline.domain.graph import GraphChanges, StoredRelation
@@ -21,7 +21,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.memories import service as memories
-from pipeline.memories.editing import MemoryEdit
+from pipeline.memories.editing import Edit
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search.service import Found, Hit, Query, search
 from tests.support.engine import Engine
@@ -232,7 +232,7 @@ async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) 
     running = asyncio.create_task(projector.run())
 
     async def caught_up() -> bool:
-        return not await engine.ledger.memory_vectors.unprojected(owed_for_s=0, limit=1)
+        return not await engine.ledger.memories.unprojected(owed_for_s=0, limit=1)
 
     await wait_until(caught_up, within_s=10, what="the projector caught up")
     running.cancel()
@@ -380,7 +380,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     services = engine.services
     await memories.edit(
         engine.project.id,
-        [MemoryEdit(memory_id, {"text": text})],
+        [Edit(memory_id, {"text": text})],
         ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
@@ -416,3 +416,20 @@ async def test_only_a_stage_that_asks_a_language_model_needs_a_message(engine: E
         StageName.APPLY: True,
         StageName.RELATE: False,
     }
+
+
+async def test_quick_stages_follow_under_the_same_claim(engine: Engine) -> None:
+    verbatim = await engine.add("I live in Rome.", options=AddOptions(infer=False))
+    [hint] = engine.hints.waiting
+    assert await engine.run(hint, one_stage=False) is None
+    event = await engine.event(verbatim)
+    assert event.status is Status.SUCCEEDED
+    assert {run.stage for run in event.stages} == {"extract", "retrieve", "apply"}
+    assert await engine.texts() == ["I live in Rome."]
+    engine.hints.waiting.clear()
+    await engine.add("I live in Paris now.")
+    following = await engine.run(engine.hints.waiting[0], one_stage=False)
+    assert following is not None
+    assert following.stage is StageName.CONSOLIDATE
+    # One claim for extract and retrieve.
+    assert following.fence == hint.fence + 2

@@ -13,7 +13,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import LaneLost, ModelUnavailable
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.lanes import Wake
+from pipeline.domain.lanes import Activation, Wake
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ingest.runner import run_stage
 from pipeline.lanes.store import SHARED_ATTEMPTS, Ending
@@ -150,6 +150,40 @@ async def test_a_lost_lane_gives_nothing_back_of_a_stage_that_has_ended(engine: 
     await expire(engine)
     again, _ = await engine.claim(engine.hints.waiting[0])
     assert again.attempts == 2
+
+
+async def keep_going(engine: Engine) -> Activation:
+    """A worker finishes extract and keeps the lane for retrieve. Returns extract's activation."""
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    extracted: dict[str, object] = {"facts": [], "note": None, "answer": None}
+    await engine.ledger.lanes.finish_and_keep(
+        activation, StageName.RETRIEVE, output=extracted, usage=Usage(), ms=1
+    )
+    return activation
+
+
+async def test_a_crash_in_a_stage_that_follows_at_once_is_charged_to_that_stage(
+    engine: Engine,
+) -> None:
+    await engine.add("I like jazz.")
+    await keep_going(engine)
+    await expire(engine)
+    [hint] = engine.hints.waiting
+    again, _ = await engine.claim(hint)
+    assert (again.stage, again.attempts, again.counted) == (StageName.RETRIEVE, 2, True)
+
+
+async def test_a_lane_handed_back_after_an_unseen_commit_charges_the_next_stage_nothing(
+    engine: Engine,
+) -> None:
+    await engine.add("I like jazz.")
+    await engine.claim(engine.hints.waiting.popleft())
+    await expire(engine)  # one attempt of extract has ended with its worker
+    extract = await keep_going(engine)
+    hint = await engine.ledger.lanes.hand_back(extract)
+    assert hint is not None
+    again, _ = await engine.claim(hint)
+    assert (again.stage, again.attempts) == (StageName.RETRIEVE, 1)
 
 
 LOSE_THE_CLAIM = (

@@ -1,0 +1,43 @@
+"""Dependencies of the stages: stores, models, limits, and the leases of their lanes."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from pipeline.domain.lanes import Activation
+from pipeline.ingest.ports import IngestStores
+from pipeline.models.override import ONLY_CONFIGURED, Workshop
+from pipeline.ports import Embedder, MemoryModel
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.projector import Projector
+
+
+class Leases(Protocol):
+    """Renews the leases of the lanes this process works on.
+
+    When the process has to stop, the work inside `hold` is cancelled. Inside `alone` runs one
+    suspect of this process at a time; the more `crashes` a suspect has caused, the later its turn.
+    """
+
+    def hold(self, activation: Activation) -> AbstractContextManager[None]: ...
+
+    def alone(self, crashes: int) -> AbstractAsyncContextManager[None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Stores, models and limits of the stages; bootstrap builds them once per process."""
+
+    ledger: IngestStores
+    model: MemoryModel
+    embedder: Embedder
+    index: VectorIndex
+    projector: Projector
+    turn_projector: Projector | None
+    graph: bool
+    neighbours: int
+    max_attempts: int
+    outage_budget_s: float
+    workshop: Workshop = ONLY_CONFIGURED

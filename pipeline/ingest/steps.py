@@ -1,0 +1,70 @@
+"""Steps: which code runs for an activation, and which stages follow without a message."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.lanes import Batch
+from pipeline.ingest.services import Services
+from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.answer import answer
+from pipeline.ingest.stages.apply import apply
+from pipeline.ingest.stages.consolidate import consolidate
+from pipeline.ingest.stages.extract import extract
+from pipeline.ingest.stages.relate import relate
+from pipeline.ingest.stages.retrieve import retrieve
+from pipeline.models.override import Chosen, choose
+
+# Stages of a few milliseconds: they run in the task of the stage before them, because a message
+# costs more CPU than they do.
+ASK_NO_MODEL = (StageName.RETRIEVE, StageName.APPLY)
+
+
+class Step(StrEnum):
+    """The code of a stage. A question is answered in the place of the extraction."""
+
+    ANSWER = "answer"
+    EXTRACT = "extract"
+    RETRIEVE = "retrieve"
+    CONSOLIDATE = "consolidate"
+    APPLY = "apply"
+    RELATE = "relate"
+
+
+def step_of(stage: StageName, options: AddOptions) -> Step:
+    """The step that a stage runs for events of these options."""
+    if stage is StageName.EXTRACT and options.question is not None:
+        return Step.ANSWER
+    return Step(stage)
+
+
+def follows_at_once(stage: StageName, options: AddOptions) -> bool:
+    """True for a stage that runs right after the one before it, without a message in between: it
+    asks no language model, or a caller waits for the event.
+    """
+    return stage in ASK_NO_MODEL or not options.infer
+
+
+async def perform(stage: StageName, batch: Batch, services: Services) -> Finished:
+    """Run the stage's step on the batch. It only reads; the caller commits what it returns."""
+    configured = Chosen(services.model, services.embedder, services.index)
+    chosen = choose(batch, configured, services.workshop, services.ledger)
+    model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
+    match step_of(stage, batch.options):
+        case Step.ANSWER:
+            return await answer(batch, model=model, memories=memories)
+        case Step.EXTRACT:
+            return await extract(batch, model=model)
+        case Step.RETRIEVE:
+            limit = services.neighbours
+            return await retrieve(
+                batch, embedder=embedder, index=chosen.index, memories=memories, limit=limit
+            )
+        case Step.CONSOLIDATE:
+            return await consolidate(batch, model=model)
+        case Step.APPLY:
+            return await apply(batch, embedder=embedder, memories=memories, graph=services.graph)
+        case Step.RELATE:
+            graph = services.ledger.graph
+            return await relate(batch, model=model, graph=graph, memories=memories)
