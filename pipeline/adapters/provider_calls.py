@@ -5,17 +5,17 @@ Shared by the adapters that call providers: through LiteLLM, and over plain HTTP
 
 from __future__ import annotations
 
+import asyncio
 import math
+import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from itertools import count
 from typing import TypeVar
 
 import structlog
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-from tenacity.stop import stop_before_delay
-from tenacity.wait import wait_base, wait_random_exponential
 
 from pipeline.domain.errors import ModelUnavailable
 
@@ -31,17 +31,26 @@ class Throttled(ModelUnavailable):
     """429: tried again in the call only where the provider names a short wait."""
 
 
+def jittered_s(attempt: int) -> float:
+    """Seconds to wait after this attempt: random, up to 0.5 s, then twice as long each time, 8 s at
+    most.
+    """
+    return random.uniform(0.0, min(8.0, 0.5 * 2 ** (attempt - 1)))  # noqa: S311  not a secret
+
+
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """What seconds can mend: connection errors, timeouts, 5xx, and 429 with a short Retry-After.
+    """Retries for what seconds can mend: connection errors, timeouts, 5xx, and 429 with a short
+    Retry-After.
 
-    No further try begins, or runs, past `total_s`; the first has the client's whole timeout.
+    No retry begins, or runs, past `total_s`; the first attempt has the client's whole timeout.
+    `wait_s`: seconds to wait after an attempt, which are counted from 1.
     """
 
     tries: int = 3
     total_s: float = 45.0
     retry_after_max_s: float = 10.0
-    wait: wait_base = field(default_factory=lambda: wait_random_exponential(multiplier=0.5, max=8))
+    wait_s: Callable[[int], float] = jittered_s
 
 
 DEFAULT_RETRY = RetryPolicy()
@@ -55,50 +64,31 @@ async def retried(
     Errors: those of the last try.
     """
     began = time.monotonic()
-
-    async def attempt() -> T:
-        left_s = policy.total_s - (time.monotonic() - began)
-        first = retrying.statistics["attempt_number"] == 1
-        return await once(timeout_s if first else min(timeout_s, left_s))
-
-    def log_retry(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        log.info(
-            "model_call_retried",
-            model=model,
-            attempt=state.attempt_number,
-            wait_s=round(state.upcoming_sleep, 3),
-            error=str(error),  # written by an adapter: a status and a class name, no content
-        )
-
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(policy.tries) | stop_before_delay(policy.total_s),
-        wait=_WaitAsTold(policy.wait),
-        retry=retry_if_exception(lambda error: _mends_in_seconds(error, policy)),
-        before_sleep=log_retry,
-        reraise=True,
-    )
-    return await retrying(attempt)
+    limit_s = timeout_s
+    for attempt in count(1):
+        try:
+            return await once(limit_s)
+        except ModelUnavailable as error:
+            wait_s = max(policy.wait_s(attempt), error.retry_after_s or 0.0)
+            left_s = policy.total_s - (time.monotonic() - began) - wait_s
+            if attempt >= policy.tries or left_s <= 0 or not _mends_in_seconds(error, policy):
+                raise
+            log.info(
+                "model_call_retried",
+                model=model,
+                attempt=attempt,
+                wait_s=round(wait_s, 3),
+                error=str(error),  # written by an adapter: a status and a class name, no content
+            )
+        await asyncio.sleep(wait_s)
+        limit_s = min(timeout_s, left_s)
+    raise AssertionError("unreachable")
 
 
-def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
-    if not isinstance(error, ModelUnavailable):
-        return False
+def _mends_in_seconds(error: ModelUnavailable, policy: RetryPolicy) -> bool:
     if error.retry_after_s is None:
         return not isinstance(error, Throttled)
     return error.retry_after_s <= policy.retry_after_max_s
-
-
-class _WaitAsTold(wait_base):
-    """The jittered wait, or the provider's Retry-After where that is longer."""
-
-    def __init__(self, jittered: wait_base) -> None:
-        self._jittered = jittered
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked_s = error.retry_after_s if isinstance(error, ModelUnavailable) else None
-        return max(self._jittered(retry_state), asked_s or 0.0)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -5,6 +5,7 @@ Without it a thousand parked lanes would each ask a provider that is already str
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from enum import StrEnum
 
@@ -21,6 +22,9 @@ FAILURES = 3
 # Whatever a provider asks for, it is probed again after an hour.
 LONGEST_S = 3_600.0
 PROBE_EVERY = timedelta(seconds=2)
+# Seconds a process remembers that a provider has no failures: a search reads no row for it. The
+# failures of another process are seen this much later.
+CLOSED_FOR_S = 1.0
 
 
 # Read before every call: built once, and sent without SQLAlchemy's share of 1 ms of CPU.
@@ -44,14 +48,18 @@ class Cooldowns:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
+        self._closed_until: dict[str, float] = {}
 
     async def enter(self, provider: str, project_id: ProjectId | None = None) -> Turn:
         """Ask before a call. PROBE is given to one caller every two seconds, over all processes.
 
         While only one project's calls fail, the provider is down for that project alone.
         """
+        if time.monotonic() < self._closed_until.get(provider, 0.0):
+            return Turn.FREE
         row = await self._direct.row(_FAILURES_OF, {"provider": provider})
         if row is None:
+            self._closed_until[provider] = time.monotonic() + CLOSED_FOR_S
             return Turn.FREE
         if row.failures < FAILURES:
             return Turn.SHAKY
@@ -77,6 +85,7 @@ class Cooldowns:
         """Record a failed call of this project; where the provider named a time, it is down for
         all until then.
         """
+        self._closed_until.pop(provider, None)
         only = None if retry_after_s else project_id
         asked = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tenacity import wait_none
 
 from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_hash import HashEmbedder
@@ -178,7 +177,7 @@ async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
 
 @pytest.fixture
 async def openai(clean: LLMServer) -> AsyncIterator[OpenAIEmbedder]:
-    policy = RetryPolicy(tries=2, wait=wait_none())
+    policy = RetryPolicy(tries=2, wait_s=lambda _: 0.0)
     embedder = OpenAIEmbedder("openai/e", api_base=clean.base_url, api_key="k", retry=policy)
     yield embedder
     await embedder.close()

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tenacity import wait_none
 
 from api.views import usage as usage_views
 from pipeline.accounting.costs import Paid, total
@@ -25,7 +24,7 @@ from pipeline.models.prompted import PromptedModel
 from tests.support.engine import LEASE_S, Engine
 from tests.support.llm_server import LLMServer, On
 
-AT_ONCE = RetryPolicy(tries=1, wait=wait_none())
+AT_ONCE = RetryPolicy(tries=1, wait_s=lambda _: 0.0)
 COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 
 
