@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.search import calibration
-from pipeline.search.fusion import Weights
+from pipeline.search.weights import Weights
 
 PREFIX = "MEMLANE_"
 

@@ -9,10 +9,10 @@ from typing import Any
 from api.views.memories import attributes, memory, only, scope_ids
 from pipeline.domain.passages import Turn
 from pipeline.graph.store import RelationView
+from pipeline.search.candidates import Score
 from pipeline.search.explain import MEANING, Explained
-from pipeline.search.fusion import Score
 from pipeline.search.prompt_context import assemble
-from pipeline.search.service import Found, Hit
+from pipeline.search.service import Hit, SearchResult
 
 # Characters of text in the results of a search.
 LONGEST_ANSWER = 4_000_000
@@ -45,7 +45,7 @@ def turn(found: Turn) -> dict[str, Any]:
 
 
 def hit(found: Hit) -> dict[str, Any]:
-    match found.found:
+    match found.passage:
         case Turn() as said:
             passage = {"type": "turn"} | turn(said)
         case stored:
@@ -56,7 +56,7 @@ def hit(found: Hit) -> dict[str, Any]:
 
 
 def search(
-    found: Found, *, max_tokens: int | None = None, fields: list[str] | None = None
+    found: SearchResult, *, max_tokens: int | None = None, fields: list[str] | None = None
 ) -> dict[str, Any]:
     hits = _within(found.hits)
     answer: dict[str, Any] = {
@@ -74,7 +74,7 @@ def search(
     if found.explained:
         answer["explanation"] = [explained(one) for one in found.explained]
     if max_tokens is not None:
-        told = assemble([hit.found for hit in found.hits], max_tokens=max_tokens)
+        told = assemble([hit.passage for hit in found.hits], max_tokens=max_tokens)
         answer |= {
             "context": told.text,
             "context_sources": [str(one.id) for one in told.sources],
@@ -85,7 +85,7 @@ def search(
 
 def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
     """The first hits whose texts, with the turns around them, fit an answer; at least one."""
-    sizes = ((len(hit.found.text) + sum(len(turn.text) for turn in hit.around)) for hit in hits)
+    sizes = ((len(hit.passage.text) + sum(len(turn.text) for turn in hit.around)) for hit in hits)
     fitting = sum(1 for size in accumulate(sizes) if size <= LONGEST_ANSWER)
     return hits[: max(fitting, 1)]
 

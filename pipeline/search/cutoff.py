@@ -1,74 +1,84 @@
-"""Which of the ranked candidates come back: those near enough, or by their words; the rest is cut.
+"""Cutoff: the ranked candidates that come back, those near enough or with a word of the query.
 
-    near     =   bare, or semantic ≥ threshold, or with `by_words` any word of the question
+    near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
     strict   =   of these, the better of the two classes that the relevance of the first ones makes
     best     =   the first top_k of what is left
 
-Where the classes part is found in the scores themselves, so no figure has to fit a store.
+The boundary of the classes is found in the scores themselves, so no figure has to fit a store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from pipeline.domain.passages import PassageKey
-from pipeline.search.fusion import Score
+from pipeline.search.candidates import Candidate
 
-Scores = Mapping[PassageKey, Score]
-
-# How many are looked at more closely for each result asked for, by a reranker or for a strict cut:
-# what deserves a place has to be among them. At most what one search may hold where a reranker is
-# paid for; its time grows with each one.
+# Candidates that a reranker or a strict cut compares for each result, and their least and greatest
+# number. At most what one search may hold where a reranker is paid for; its time grows with each.
 # Source: https://cohere.com/pricing (one search is a question with up to 100 documents)
 TIMES, AT_LEAST, AT_MOST = 4, 20, 100
 
 
-def looked_at(top_k: int) -> int:
+def compared_for(top_k: int) -> int:
+    """The number of candidates that a reranker or a strict cut compares for this many results."""
     return min(AT_MOST, max(AT_LEAST, TIMES * top_k))
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """`threshold` is compared with the semantic score, 0..1. `bare`: turns that have none yet; of
-    them nothing is known but their words, and these they have.
-    """
+class Cutoff:
+    """Conditions on a result. `threshold` is compared with the semantic score, 0..1."""
 
     top_k: int
     threshold: float = 0.0
     by_words: bool = False
     strict: bool = False
-    bare: Collection[PassageKey] = ()
 
-    def is_near(self, key: PassageKey, score: Score) -> bool:
-        near = key in self.bare or score.semantic >= self.threshold
-        return near or (self.by_words and score.lexical > 0)
+    def near(self, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+        """The candidates that pass the threshold, best first."""
+        threshold, by_words = self.threshold, self.by_words
+        for candidate in ranked:
+            score = candidate.score
+            if (
+                candidate.unembedded
+                or score.semantic >= threshold
+                or (by_words and score.lexical > 0)
+            ):
+                yield candidate
 
-    def near(self, order: Iterable[PassageKey], scores: Scores) -> list[PassageKey]:
-        return [key for key in order if self.is_near(key, scores[key])]
+    def passing(self, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
+        """All candidates that may come back, best first."""
+        if not self.strict:
+            return self.near(ranked)
+        return iter(standing_out(list(self.near(ranked)), compared_for(self.top_k)))
 
-    def kept(self, order: Iterable[PassageKey], scores: Scores) -> list[PassageKey]:
-        near = self.near(order, scores)
-        return standing_out(near, scores, looked_at(self.top_k)) if self.strict else near
-
-    def best(self, order: Iterable[PassageKey], scores: Scores) -> list[PassageKey]:
-        return self.kept(order, scores)[: self.top_k]
+    def best(self, ranked: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates that come back, best first."""
+        return list(islice(self.passing(ranked), self.top_k))
 
 
-def standing_out(keys: Sequence[PassageKey], scores: Scores, look: int) -> list[PassageKey]:
+def standing_out(candidates: Sequence[Candidate], compared: int) -> list[Candidate]:
     """The better class, in the order given; the best of them is always in it.
 
-    Relevance is what the reranker said where it was asked; what it was not shown is left out.
+    Relevance is the reranker's score where there is one; candidates without it are then left out.
+    `compared`: the number of the most relevant that make the classes.
     """
-    judged = {key: said for key in keys if (said := scores[key].reranked) is not None}
-    relevance = judged or {key: scores[key].fused for key in keys}
-    first = sorted(relevance.values(), reverse=True)[:look]
-    # Where there are fewer, the others are as good as memories that have nothing to do with it.
-    least = parting([*first, *[0.0] * (look - len(first))])
-    return [key for key in keys if key in relevance and relevance[key] >= least]
+    judged = [candidate for candidate in candidates if candidate.score.reranked is not None]
+    relevance = [_relevance(candidate) for candidate in judged or candidates]
+    first = sorted(relevance, reverse=True)[:compared]
+    # Missing ones count as memories that have nothing to do with the query.
+    least = boundary([*first, *[0.0] * (compared - len(first))])
+    pairs = zip(judged or candidates, relevance, strict=True)
+    return [candidate for candidate, value in pairs if value >= least]
 
 
-def parting(ranked: Sequence[float]) -> float:
+def _relevance(candidate: Candidate) -> float:
+    reranked = candidate.score.reranked
+    return candidate.score.fused if reranked is None else reranked
+
+
+def boundary(ranked: Sequence[float]) -> float:
     """The least of the better class, where the means of the two lie furthest apart for their sizes.
 
     Source: Otsu 1979, A Threshold Selection Method from Gray-Level Histograms. On two conversations

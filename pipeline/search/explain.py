@@ -1,21 +1,25 @@
-"""Why a memory came back, or what cut it: the same ranking, looked at from one memory."""
+"""Explanations: the reason why a memory came back, or the step that cut it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
 from pipeline.domain.passages import PassageKey
-from pipeline.domain.tenants import ProjectId
-from pipeline.search.cutoff import Selection
-from pipeline.search.fusion import Score
+from pipeline.search.candidates import Candidate, Score
+from pipeline.search.cutoff import Cutoff
 from pipeline.search.ports import SearchStores
 from pipeline.search.store import Where
 
+# Candidates explained where the request names no ids: the best that were cut.
+NEXT = 10
+
 
 class Verdict(StrEnum):
+    """Outcome of one memory or turn."""
+
     RETURNED = "returned"
     BEYOND_TOP_K = "beyond_top_k"
     BELOW_THRESHOLD = "below_threshold"
@@ -25,7 +29,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-# What each verdict means, for people.
+# Explanation of each verdict, for people.
 MEANING = {
     Verdict.RETURNED: "It is among the results.",
     Verdict.BEYOND_TOP_K: "It ranks below the last result; ask for more with top_k.",
@@ -49,71 +53,55 @@ class Explained:
     score: Score | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """All candidates, best first, and which of them may come back."""
-
-    where: Where
-    scores: Mapping[PassageKey, Score]
-    order: Sequence[PassageKey]
-    selection: Selection
-
-    def best(self) -> list[PassageKey]:
-        return self.selection.best(self.order, self.scores)
-
-    def verdicts(self) -> dict[PassageKey, Verdict]:
-        """The outcome of each candidate."""
-        kept = self.selection.kept(self.order, self.scores)
-        found = dict.fromkeys(self.order, Verdict.BELOW_THRESHOLD)
-        found |= dict.fromkeys(self.selection.near(self.order, self.scores), Verdict.FAR_BEHIND)
-        found |= dict.fromkeys(kept, Verdict.BEYOND_TOP_K)
-        return found | dict.fromkeys(self.best(), Verdict.RETURNED)
-
-
-# How many of those that were cut are told of where nobody names one.
-NEXT = 10
-
-
 async def explain(
-    project_id: ProjectId, ids: Sequence[UUID] | None, ranking: Ranking, ledger: SearchStores
+    ids: Sequence[UUID] | None,
+    ranked: Sequence[Candidate],
+    cutoff: Cutoff,
+    where: Where,
+    ledger: SearchStores,
 ) -> list[Explained]:
-    """What became of these memories or turns; without ids, of the best that did not come back."""
+    """Verdicts on these memories or turns; with None, on the best that did not come back."""
     if ids is None:
-        best = set(ranking.best())
-        cut = [key for key in ranking.order if key not in best]
-        ids = [key.public_id for key in cut[:NEXT]]
+        best = {candidate.key for candidate in cutoff.best(ranked)}
+        ids = [candidate.key.public_id for candidate in ranked if candidate.key not in best][:NEXT]
     if not ids:
         return []
-    ranks = {key.public_id: rank for rank, key in enumerate(ranking.order, start=1)}
-    verdicts = ranking.verdicts()
-    others = await _why_none(project_id, [one for one in ids if one not in ranks], ranking, ledger)
-    return [
-        _explained(one, ranking, verdicts, ranks[one])
-        if one in ranks
-        else Explained(one, others[one])
-        for one in ids
-    ]
+    verdicts = _verdicts(ranked, cutoff)
+    of_candidates = {
+        candidate.key.public_id: Explained(
+            candidate.key.public_id, verdicts[candidate.key], rank, candidate.score
+        )
+        for rank, candidate in enumerate(ranked, start=1)
+    }
+    others = await _others([id_ for id_ in ids if id_ not in of_candidates], where, ledger)
+    return [of_candidates.get(id_) or Explained(id_, others[id_]) for id_ in ids]
 
 
-def _explained(
-    one: UUID, ranking: Ranking, verdicts: Mapping[PassageKey, Verdict], rank: int
-) -> Explained:
-    key = ranking.order[rank - 1]
-    return Explained(one, verdicts[key], rank, ranking.scores[key])
+def _verdicts(ranked: Sequence[Candidate], cutoff: Cutoff) -> dict[PassageKey, Verdict]:
+    """The verdict on each candidate: each step overwrites those of the step before."""
+    verdicts = dict.fromkeys((candidate.key for candidate in ranked), Verdict.BELOW_THRESHOLD)
+    for verdict, passed in (
+        (Verdict.FAR_BEHIND, cutoff.near(ranked)),
+        (Verdict.BEYOND_TOP_K, cutoff.passing(ranked)),
+        (Verdict.RETURNED, cutoff.best(ranked)),
+    ):
+        verdicts |= dict.fromkeys((candidate.key for candidate in passed), verdict)
+    return verdicts
 
 
-async def _why_none(
-    project_id: ProjectId, ids: Sequence[UUID], ranking: Ranking, ledger: SearchStores
-) -> dict[UUID, Verdict]:
-    """Of ids that are no candidates."""
-    current = {memory.id for memory in await ledger.memories.active(project_id, ids)}
-    keys = [PassageKey(one) for one in current]
-    matching = {key.id for key in await ledger.passages.matching(ranking.where, keys)}
+async def _others(ids: Sequence[UUID], where: Where, ledger: SearchStores) -> dict[UUID, Verdict]:
+    """Verdicts on ids that are no candidates."""
+    if not ids:
+        return {}
+    memories = await ledger.memories.active(where.project_id, ids)
+    current = {memory.id for memory in memories}
+    keys = [PassageKey(id_) for id_ in current]
+    matching = {key.id for key in await ledger.passages.matching(where, keys)}
     return {
-        one: Verdict.UNKNOWN
-        if one not in current
+        id_: Verdict.UNKNOWN
+        if id_ not in current
         else Verdict.NOT_A_CANDIDATE
-        if one in matching
+        if id_ in matching
         else Verdict.FILTERED
-        for one in ids
+        for id_ in ids
     }

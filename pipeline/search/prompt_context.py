@@ -1,10 +1,10 @@
-"""What was found as text for a prompt: dated lines that fit a budget of tokens.
+"""Prompt context: search results as dated lines that fit a budget of tokens.
 
     [1] 2024-05-07 Maya: I bought a tent for the lake.
     [2] 2024-05-09 Maya's sister plays the violin.
 
-The best that fit are taken, and told in the order in which they were said: a model reads a sequence
-of dated lines better than a ranking.
+The best that fit are taken, and written oldest first: a model reads a sequence of dated lines
+better than a ranking.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ SHORTEST_LINE = 5
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`sources`: what stands in each line, in their order; `tokens` is an estimate."""
+    """`sources`: the passage of each line, in order; `tokens` is an estimate."""
 
     text: str
     sources: Sequence[Memory | Turn]
     tokens: int
 
 
-def assemble(found: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
+def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
     """The best passages that fit, best first in, oldest first out. One too long is left out."""
     taken: list[Memory | Turn] = []
     left = max_tokens
-    for passage in found:
+    for passage in passages:
         if left < SHORTEST_LINE:
             break
         line = _line(len(taken) + 1, passage)
-        # What is too long by its length alone is not counted letter by letter.
         if len(line) <= CHARACTERS_PER_TOKEN * left and (cost := tokens(line) + 1) <= left:
             taken.append(passage)
             left -= cost
@@ -55,12 +54,12 @@ def tokens(text: str) -> int:
     return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
 
 
-def told(passage: Memory | Turn) -> str:
-    """Its text on one line, after the name of who said it where that is known."""
+def labelled(passage: Memory | Turn) -> str:
+    """The text on one line, after the name of its speaker where that is known."""
     text = " ".join(passage.text.split())
     speaker = passage.speaker if isinstance(passage, Turn) else None
     return f"{speaker}: {text}" if speaker and not text.startswith(f"{speaker}:") else text
 
 
 def _line(number: int, passage: Memory | Turn) -> str:
-    return f"[{number}] {passage.said_at:%Y-%m-%d} {told(passage)}"
+    return f"[{number}] {passage.said_at:%Y-%m-%d} {labelled(passage)}"

@@ -1,24 +1,25 @@
-"""A second look at the best: a reranker reads question and candidate together, fusion only counts.
+"""Rerank: a reranker reads query and candidate together, which the fusion does not.
 
-    fused order ──► the near ones, as many as it is shown ──► reranker ──► its order
-                └─► all others, as they were fused ──────────────────────► behind them
+    fused order ──► the near ones, as many as it compares ──► reranker ──► its order
+                └─► all others, in the fused order ──────────────────────► behind them
 
-Where there is no reranker, or it does not answer, the fused order stands, and the reason is told.
+Without a reranker, or where it does not answer, the fused order stands, with the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 
 import structlog
 
 from pipeline.domain.errors import StageError
-from pipeline.domain.passages import PassageKey
+from pipeline.domain.tenants import ProjectId
 from pipeline.ports import Reranker
-from pipeline.search.cutoff import looked_at
-from pipeline.search.explain import Ranking
-from pipeline.search.prompt_context import told
+from pipeline.search.candidates import Candidate
+from pipeline.search.cutoff import Cutoff, compared_for
+from pipeline.search.prompt_context import labelled
 from pipeline.search.store import Passages
 
 log = structlog.get_logger()
@@ -28,37 +29,36 @@ NOT_CONFIGURED = "NOT_CONFIGURED"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`reason`: why the fused order stands although the reranker's was asked for."""
+    """Candidates in their final order. `reason`: why a requested reranking did not happen."""
 
-    ranking: Ranking
+    ranked: Sequence[Candidate]
     reranked: bool = False
     reason: str | None = None
 
 
 async def rerank(
-    question: str, ranking: Ranking, *, reranker: Reranker | None, passages: Passages
+    text: str,
+    ranked: Sequence[Candidate],
+    cutoff: Cutoff,
+    *,
+    project_id: ProjectId,
+    reranker: Reranker | None,
+    passages: Passages,
 ) -> Outcome:
+    """Order the best candidates by the reranker's scores; equal scores keep the fused order."""
     if reranker is None:
-        return Outcome(ranking, reason=NOT_CONFIGURED)
-    shown = ranking.selection.near(ranking.order, ranking.scores)
-    read = await passages.read(
-        ranking.where.project_id, shown[: looked_at(ranking.selection.top_k)]
-    )
-    keys = [key for key in shown if key in read]
+        return Outcome(ranked, reason=NOT_CONFIGURED)
+    near = list(islice(cutoff.near(ranked), compared_for(cutoff.top_k)))
+    read = await passages.read(project_id, [candidate.key for candidate in near])
+    shown = [candidate for candidate in near if candidate.key in read]
     try:
-        said = await reranker.rerank(question, [told(read[key]) for key in keys])
+        scores = await reranker.rerank(text, [labelled(read[candidate.key]) for candidate in shown])
     except StageError as error:
         log.warning("search_not_reranked", model=reranker.name, code=error.code)
-        return Outcome(ranking, reason=error.code)
-    return Outcome(_reordered(ranking, keys, said), reranked=True)
-
-
-def _reordered(ranking: Ranking, keys: Sequence[PassageKey], said: Sequence[float]) -> Ranking:
-    """Equal scores keep the fused order."""
-    by_key = dict(zip(keys, said, strict=True))
-    first = sorted(keys, key=lambda key: -by_key[key])
-    scores = {
-        key: score._replace(reranked=by_key.get(key)) for key, score in ranking.scores.items()
-    }
-    order = [*first, *(key for key in ranking.order if key not in by_key)]
-    return replace(ranking, scores=scores, order=order)
+        return Outcome(ranked, reason=error.code)
+    by_key = {one.key: score for one, score in zip(shown, scores, strict=True)}
+    for candidate in shown:
+        candidate.score = candidate.score._replace(reranked=by_key[candidate.key])
+    first = sorted(shown, key=lambda candidate: -by_key[candidate.key])
+    others = [candidate for candidate in ranked if candidate.key not in by_key]
+    return Outcome([*first, *others], reranked=True)

@@ -1,12 +1,12 @@
 """Search: a query -> ranked facts and turns, and the relations around them.
 
     words  ──► by words (the ledger)  ─┐
-    vector ──► by meaning (the index) ─┴─► candidates ─► placed: who, when, beside what (the ledger)
-                                                            │
-    answer ◄── read (the ledger) ◄── the best ◄── fused ◄───┘
-                                       └─ reranked, on request
+    vector ──► nearest (the index)    ─┴─► candidates (the ledger) ─► located ─► signals ─► fused
+                                                                                              │
+    SearchResult ◄── hits (the ledger) ◄── cutoff ◄── reranked, on request ◄──────────────────┘
 
-Both indexes only propose; the ledger decides what exists, what it says and who may see it.
+Both indexes only propose; the ledger decides which passages exist, what they say and who may see
+them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-import numpy as np
 import structlog
 
 from pipeline.domain.errors import Overloaded, TransientError
@@ -32,33 +31,33 @@ from pipeline.graph.store import RelationView
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
+from pipeline.search.candidates import Candidate, Score
 from pipeline.search.concurrency import Turnstile
-from pipeline.search.cutoff import Selection
-from pipeline.search.dense import Asked, Meaning, Near, is_short, nearest, widened
-from pipeline.search.explain import Explained, Ranking, explain
-from pipeline.search.fusion import Score, Signals, Weights, fuse, ranked
+from pipeline.search.cutoff import Cutoff
+from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
+from pipeline.search.explain import Explained, explain
+from pipeline.search.fusion import fuse
 from pipeline.search.ports import SearchStores
 from pipeline.search.rerank import Outcome, rerank
-from pipeline.search.sessions import places
-from pipeline.search.store import Placed, Where
-from pipeline.text import dates, terms
-from pipeline.text.speakers import named
+from pipeline.search.sessions import locate
+from pipeline.search.signals import names_time, set_signals
+from pipeline.search.store import Where
+from pipeline.search.weights import Weights
+from pipeline.text import terms
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
 
-# Candidates a channel brings: enough that a good memory in either list is not cut before fusion.
+# Candidates of each channel: enough that a good memory in either list is not cut before fusion.
 # Source: the anchor recipe's joint pool; 100 a channel find 0.8 points less within 400 words.
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 LONGEST_S = 60.0
-# Somebody waits for a search: past this it goes by words alone.
+# A search whose embedder takes longer compares words alone.
 EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
 TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
-HALF_LIFE = timedelta(days=30)
 OPEN = Turnstile()
-ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,11 @@ class Query:
     """`threshold` is compared with the semantic score (0..1), which is the cosine on the embedder's
     `scale`; 0 lets everything through.
 
-    `keyword_search` lets pass what holds a word of the question, `filter_memories` cuts what is far
-    behind the best (see pipeline/search/cutoff), `rerank` asks the reranker.
+    `keyword_search` also returns passages with a word of the query, `filter_memories` cuts those
+    far behind the best (see pipeline/search/cutoff), `rerank` asks the reranker.
 
-    `now`: when the question is asked, for "last week"; None is this moment. `around`: how many
-    turns before and after each hit. `explain`: ids to say of what became of them; None
-    means the best that were cut.
+    `now`: the time of the query, for "last week"; None is this moment. `around`: the number of
+    turns before and after each hit. `explain`: ids to explain; None means the best that were cut.
     """
 
     text: str
@@ -93,20 +91,20 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """`around`: the turns before and after it, oldest first, as many as were asked for."""
+    """A result. `around`: the turns before and after it, oldest first."""
 
-    found: Memory | Turn
+    passage: Memory | Turn
     score: Score
     around: Sequence[Turn] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """`degraded`: the dense channel could not be asked, so only words were compared. `incomplete`:
-    the filter matches more than is compared exactly, and fewer than `top_k` of the nearest.
+class SearchResult:
+    """`degraded`: the dense channel did not answer, so only words were compared. `incomplete`: the
+    filter matches more than is compared exactly, and fewer than `top_k` of the nearest.
 
-    `pending`: how many events of the ids that the filter pins had not ended; None where it pins
-    none. `reranked`, and where that was asked for in vain, `not_reranked`: why.
+    `pending`: the number of unfinished events of the ids that the filter pins; None where it pins
+    none. `reranked`: the reranker ordered the hits; `not_reranked`: why it did not on request.
     """
 
     hits: Sequence[Hit]
@@ -130,23 +128,24 @@ async def search(
     reranker: Reranker | None = None,
     turnstile: Turnstile = OPEN,
     embedder_timeout_s: float = EMBEDDER_TIMEOUT_S,
-) -> Found:
-    """`index` is that of memories, `turns` that of turns; without it these are found by words.
+) -> SearchResult:
+    """Search a project's memories, and its turns, as the query asks.
 
-    A remote embedder that gives no vector within `embedder_timeout_s` leaves the search to words.
+    `index` holds memories, `turns` turns; without it turns are found by words alone. So is
+    everything where a remote embedder gives no vector within `embedder_timeout_s`.
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile: a model elsewhere computes nothing here. And the pending events are
-    # counted before anything is read: none pending means that nothing is missing below.
+    # Before the turnstile: a remote model uses no CPU here. And pending events are counted before
+    # anything is read: with none pending, nothing is missing below.
     vector, standing = await asyncio.gather(
-        _vector(project_id, query.text, embedder, embedder_timeout_s),
+        _embed(project_id, query.text, embedder, embedder_timeout_s),
         _standing(project_id, query, ledger),
     )
-    near = Near(ledger, embedder, index, turns)
+    stores = DenseStores(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, vector, standing, near, reranker)
+            return await _search(project_id, query, vector, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
@@ -162,89 +161,113 @@ async def _search(
     query: Query,
     vector: Vector,
     standing: Standing | None,
-    near: Near,
+    stores: DenseStores,
     reranker: Reranker | None,
-) -> Found:
-    ledger = near.ledger
-    fused, meaning = await _rank(project_id, query, vector, near)
-    outcome = Outcome(fused)
-    if query.rerank:
-        outcome = await rerank(query.text, fused, reranker=reranker, passages=ledger.passages)
-    ranking = outcome.ranking
-    hits = await _read(query, ranking, ledger)
-    related = standing is not None and standing.related
-    relations = await _relations(project_id, query, hits, ledger) if related else ()
-    explained = await explain(project_id, query.explain, ranking, ledger)
-    return Found(
-        hits,
-        relations,
-        degraded=meaning.degraded,
-        pending=standing.pending if standing else None,
-        explained=explained,
-        reranked=outcome.reranked,
-        not_reranked=outcome.reason,
-        incomplete=meaning.incomplete,
-    )
-
-
-async def _relations(
-    project_id: ProjectId, query: Query, hits: Sequence[Hit], ledger: SearchStores
-) -> Sequence[RelationView]:
-    """The relations around the query and what it found."""
-    texts = [hit.found.text for hit in hits]
-    ids = pinned(query.filter)
-    return await ledger.graph.near(project_id, ids, query.text, texts, limit=RELATIONS)
-
-
-async def _rank(
-    project_id: ProjectId, query: Query, vector: Vector, near: Near
-) -> tuple[Ranking, Meaning]:
+) -> SearchResult:
+    ledger = stores.ledger
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
-    least = query.scale.cosine(query.threshold)
-    asked = Asked(project_id, query.filter, where, vector, least, query.top_k)
-    limit = max(WIDEN * query.top_k, AT_LEAST)
-    words, meaning = await asyncio.gather(
-        near.ledger.passages.by_words(where, terms.asked(query.text), limit=limit),
-        nearest(asked, near, limit=limit),
-    )
-    candidates = await _candidates(query, where, words, meaning, near)
-    if is_short(meaning, candidates, asked):
-        meaning = await widened(meaning, asked, near, limit=limit)
-        candidates = await _candidates(query, where, words, meaning, near)
-    cosines = _cosines(candidates, meaning)
-    # Whether a question names a time does not depend on when it is asked.
-    dated = bool(dates.spans(query.text, ANY_TIME))
-    # The time of the question is read only where it matters.
-    now = (query.now or await near.ledger.now()) if dated or query.weights.recency else None
-    signals = _signals(query, candidates, words, cosines, now)
-    given = _given(query, signals, meaning, now, dated=dated)
-    scores = fuse(signals, query.weights, given)
-    selection = Selection(
+    ranked, dense = await _ranked(project_id, query, where, vector, stores)
+    cutoff = Cutoff(
         query.top_k,
-        threshold=0.0 if meaning.degraded else query.threshold,
+        threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        bare={one.key for one in candidates if one.key.is_turn and one.key not in cosines},
     )
-    return Ranking(where, scores, ranked(scores), selection), meaning
+    outcome = Outcome(ranked)
+    if query.rerank:
+        outcome = await rerank(
+            query.text,
+            ranked,
+            cutoff,
+            project_id=project_id,
+            reranker=reranker,
+            passages=ledger.passages,
+        )
+    hits = await _hits(project_id, cutoff.best(outcome.ranked), query.around, ledger)
+    relations: Sequence[RelationView] = ()
+    if standing is not None and standing.related:
+        texts = [hit.passage.text for hit in hits]
+        ids = pinned(query.filter)
+        relations = await ledger.graph.near(project_id, ids, query.text, texts, limit=RELATIONS)
+    return SearchResult(
+        hits,
+        relations,
+        degraded=dense.degraded,
+        pending=standing.pending if standing else None,
+        explained=await explain(query.explain, outcome.ranked, cutoff, where, ledger),
+        reranked=outcome.reranked,
+        not_reranked=outcome.reason,
+        incomplete=dense.incomplete,
+    )
 
 
-async def _read(query: Query, ranking: Ranking, ledger: SearchStores) -> list[Hit]:
-    best = ranking.best()
-    read = await ledger.passages.read(ranking.where.project_id, best)
-    around = await ledger.passages.around(ranking.where.project_id, best, turns=query.around)
-    return [Hit(read[key], ranking.scores[key], around.get(key, ())) for key in best if key in read]
+async def _ranked(
+    project_id: ProjectId, query: Query, where: Where, vector: Vector, stores: DenseStores
+) -> tuple[list[Candidate], DenseHits]:
+    """Candidates of both channels, best first, and the result of the dense one."""
+    least = query.scale.cosine(query.threshold)
+    dense_query = DenseQuery(project_id, query.filter, where, vector, least, query.top_k)
+    limit = max(WIDEN * query.top_k, AT_LEAST)
+    words, dense = await asyncio.gather(
+        stores.ledger.passages.by_words(where, terms.asked(query.text), limit=limit),
+        nearest(dense_query, stores, limit=limit),
+    )
+    candidates = await _candidates(query, where, words, dense, stores)
+    if is_short(dense, candidates, dense_query):
+        dense = await widened(dense, dense_query, stores, limit=limit)
+        candidates = await _candidates(query, where, words, dense, stores)
+    needs_time = query.weights.recency or names_time(query.text)
+    now = (query.now or await stores.ledger.now()) if needs_time else None
+    locate(candidates)
+    can_earn = set_signals(
+        candidates,
+        query.text,
+        words=words,
+        cosines=dense.cosines,
+        vector=dense.vector,
+        scale=query.scale,
+        now=now,
+    )
+    return fuse(candidates, query.weights, can_earn), dense
 
 
-def _recency(at: datetime, now: datetime) -> float:
-    """1 for what is new, half of it for each month of age."""
-    return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))
+async def _candidates(
+    query: Query,
+    where: Where,
+    words: Mapping[PassageKey, float],
+    dense: DenseHits,
+    stores: DenseStores,
+) -> list[Candidate]:
+    """The passages that either channel proposed and the ledger holds."""
+    cosines = dense.cosines
+    missing = [key for key in words if key not in cosines and stores.has_vector(key)]
+    return await stores.ledger.passages.candidates(
+        where,
+        list({**words, **cosines}),
+        embedded=[] if dense.degraded else missing,
+        embedder=stores.embedder.name,
+        related_to=query.text if query.weights.graph else None,
+    )
 
 
-async def _vector(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
-    """Empty where the model does not answer; a remote one has `limit_s`."""
+async def _hits(
+    project_id: ProjectId, best: Sequence[Candidate], around: int, ledger: SearchStores
+) -> list[Hit]:
+    """The best candidates with their texts; those deleted since are left out."""
+    keys = [candidate.key for candidate in best]
+    passages = await ledger.passages.read(project_id, keys)
+    turns = await ledger.passages.around(project_id, keys, turns=around)
+    return [
+        Hit(passages[candidate.key], candidate.score, turns.get(candidate.key, ()))
+        for candidate in best
+        if candidate.key in passages
+    ]
+
+
+async def _embed(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
+    """The vector of the text, empty where the model does not answer; a remote one has `limit_s`."""
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id):
@@ -256,85 +279,3 @@ async def _vector(project_id: ProjectId, text: str, embedder: Embedder, limit_s:
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
         return NO_VECTOR
     return vector
-
-
-async def _candidates(
-    query: Query,
-    where: Where,
-    words: Mapping[PassageKey, float],
-    meaning: Meaning,
-    near: Near,
-) -> list[Placed]:
-    """What either channel found and the ledger holds."""
-    lacking = [key for key in words if key not in meaning.cosines and near.compares(key)]
-    keys = list(dict.fromkeys([*words, *meaning.cosines]))
-    related = query.text if query.weights.graph else None
-    return await near.ledger.passages.placed(
-        where,
-        keys,
-        embedded=[] if meaning.degraded else lacking,
-        embedder=near.embedder.name,
-        related_to=related,
-    )
-
-
-def _cosines(candidates: Sequence[Placed], meaning: Meaning) -> Mapping[PassageKey, float]:
-    """What the dense channel said, and what is compared here because only words found it."""
-    here = [one for one in candidates if one.embedding and one.key not in meaning.cosines]
-    if not here:
-        return meaning.cosines
-    stored = np.frombuffer(b"".join(one.embedding or b"" for one in here), np.float32)
-    compared = stored.reshape(len(here), -1) @ np.asarray(meaning.vector, np.float32)
-    keys = (one.key for one in here)
-    return {**meaning.cosines, **dict(zip(keys, compared.tolist(), strict=True))}
-
-
-def _signals(
-    query: Query,
-    candidates: Sequence[Placed],
-    words: Mapping[PassageKey, float],
-    cosines: Mapping[PassageKey, float],
-    now: datetime | None,
-) -> dict[PassageKey, Signals]:
-    times = dates.spans(query.text, now) if now else ()
-    speaker = named(query.text, {one.speaker for one in candidates if one.speaker})
-    where = places(candidates)
-    near = [cosines.get(one.key) for one in candidates]
-    calibrated = query.scale.scores([-1.0 if cosine is None else cosine for cosine in near])
-    return {
-        one.key: Signals(
-            semantic=_share(cosine or 0.0),
-            lexical=words.get(one.key, 0.0),
-            speaker=float(speaker is not None and one.speaker == speaker),
-            date=dates.closeness(times, one.at) if times else 0.0,
-            recency=_recency(one.at, now) if now else 0.0,
-            graph=float(one.related),
-            place=where[one.key],
-            calibrated=0.0 if cosine is None else score,
-        )
-        for one, cosine, score in zip(candidates, near, calibrated, strict=True)
-    }
-
-
-def _given(
-    query: Query,
-    signals: Mapping[PassageKey, Signals],
-    meaning: Meaning,
-    now: datetime | None,
-    *,
-    dated: bool,
-) -> set[str]:
-    """The terms that an answer to this question can earn."""
-    can_have = {
-        "dense": not meaning.degraded,
-        "lexical": bool(terms.asked(query.text)),
-        "speaker": any(one.speaker for one in signals.values()),
-        "date": dated,
-        "recency": now is not None,
-        "graph": any(one.graph for one in signals.values()),
-    }
-    return {term for term, can in can_have.items() if can}
-
-
-def _share(cosine: float) -> float:
-    return max(0.0, min(1.0, cosine))

@@ -1,36 +1,35 @@
-"""Where candidates lie in their conversations: the turns beside them, and their sessions."""
+"""Sessions: conversations cut at long silences, and each candidate's place in its own."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
+from operator import attrgetter
 from uuid import UUID
 
-from pipeline.domain.passages import PassageKey
-from pipeline.search.fusion import Place
-from pipeline.search.store import Placed
+from pipeline.search.candidates import Candidate, Place
 
-# A conversation that was silent for so long is over: who has no run ids has sessions all the same.
+# A silence of this length ends a session: clients that send no run ids have sessions all the same.
 # Source: the half hour of web analytics, doubled, for people who think before they answer.
 SILENCE = timedelta(hours=1)
+_BY_TIME = attrgetter("at", "key")
 
 
-def places(candidates: Sequence[Placed]) -> dict[PassageKey, Place]:
-    """Each candidate's place. A session is what was said in one lane without a long silence."""
-    by_lane: dict[UUID, list[Placed]] = defaultdict(list)
-    for one in candidates:
-        by_lane[one.lane_id].append(one)
-    found = {}
+def locate(candidates: Sequence[Candidate]) -> None:
+    """Set each candidate's place. A session is a stretch of one lane without a long silence."""
+    by_lane: dict[UUID, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        by_lane[candidate.lane_id].append(candidate)
     # Lanes by a number: fusion looks turns up by these keys, and an id is slower to hash.
     for number, lane in enumerate(by_lane.values()):
-        session, last = 0, None
-        for one in sorted(lane, key=lambda one: (one.at, one.key)):
-            session += last is not None and one.at - last > SILENCE
-            last = one.at
-            found[one.key] = Place(
-                (number, one.turn) if one.turn else one.key,
+        lane.sort(key=_BY_TIME)
+        session, last = 0, lane[0].at
+        for candidate in lane:
+            session += candidate.at - last > SILENCE
+            last, turn, before = candidate.at, candidate.turn, candidate.before
+            candidate.place = Place(
+                (number, *turn) if turn else candidate.key,
                 (number, session),
-                (number, one.before) if one.before else None,
+                (number, *before) if before else None,
             )
-    return found

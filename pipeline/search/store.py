@@ -1,12 +1,10 @@
-"""Passages: what search reads. Facts are memories, turns are messages as they were said.
+"""Passages: the rows that search reads. Facts are memories, turns are messages.
 
-Words are compared by BM25 over the scope of the question: how rare a term is and how long a text is
-are counted where the question looks, so a tenant's rare word is rare, whatever others talk about,
-and the cost grows with that scope alone.
+Words are compared by BM25 over the scope of the query: rarity and length are counted there, so a
+tenant's rare word is rare whatever others write, and the cost grows with that scope alone.
 Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
 
-A search is asked thousands of times with other values and the same words: its statements are built
-once for each shape of a question.
+Statements depend on the shape of a query, not on its values, so they are built once for each shape.
 """
 
 from __future__ import annotations
@@ -14,10 +12,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import _lru_cache_wrapper, lru_cache
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 from sqlalchemy import (
     CTE,
@@ -53,9 +49,10 @@ from pipeline.ledger.tables import entities, events, memories, messages, relatio
 from pipeline.ledger.where import IN_PROJECT, matching, shape, unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.search.bm25 import asking, ranking
+from pipeline.search.candidates import Candidate
 from pipeline.turns.store import among, as_turn, beside, forgotten, just_before, listed, said, uuids
 
-# Messages looked at for each turn around a hit that is asked for: some are no turns.
+# Messages read for each requested turn around a hit: some of them are no turns.
 REACH = 8
 # Statements kept of each kind: more shapes than any one client has. One of 20 conditions holds
 # 0.4 MB, so a larger one is compiled for each search: a client that varies its shape must not fill
@@ -63,26 +60,9 @@ REACH = 8
 SHAPES, LARGEST_KEPT = 256, 20
 
 
-class Placed(NamedTuple):
-    """A candidate as ranking sees it: who said it when, and after which turn.
-
-    `turn` and `before` are (seq, ordinal) in the lane. `embedding`, packed, only where it was asked
-    for.
-    """
-
-    key: PassageKey
-    lane_id: UUID
-    speaker: str | None
-    at: datetime
-    turn: tuple[int, int] | None
-    before: tuple[int, int] | None
-    embedding: bytes | None
-    related: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the words of a question's statements depend on; `tree` has names in place of values."""
+    """The part of a query that its statements depend on; `tree` has names in place of values."""
 
     tree: Filter
     facts: bool
@@ -90,21 +70,24 @@ class Shape:
     expired: bool
 
     def on(self, table: FromClause) -> ColumnElement[bool]:
-        found = matching(self.tree, table)
-        return found if self.expired else and_(found, unexpired(table))
+        """The condition on the rows of this table."""
+        matches = matching(self.tree, table)
+        return matches if self.expired else and_(matches, unexpired(table))
 
     @property
     def is_kept(self) -> bool:
+        """True where its statements are small enough to keep."""
         return size(self.tree) <= LARGEST_KEPT
 
     @property
     def on_facts(self) -> ColumnElement[bool]:
+        """The condition on current memories."""
         return and_(memories.c.state == "ACTIVE", self.on(memories))
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which passages a question looks through: facts, turns or both, of one project."""
+    """The passages that a query compares: facts, turns or both, of one project."""
 
     shape: Shape
     values: Mapping[str, Any]
@@ -113,40 +96,44 @@ class Where:
     def of(
         cls, project_id: ProjectId, tree: Filter, *, facts: bool, turns: bool, expired: bool
     ) -> Where:
+        """The passages of a project that match the filter."""
         shaped, values = shape(tree)
         return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
 
     @property
     def project_id(self) -> ProjectId:
+        """The project that is searched."""
         return ProjectId(self.values["in_project"])
 
     def with_vectors(self, *, turns: bool) -> Where | None:
-        """The same without turns where these have no vectors; None where nothing is left."""
+        """The passages that have vectors: no turns unless `turns`. None where none are left."""
         if turns or not self.shape.turns:
             return self
         return replace(self, shape=replace(self.shape, turns=False)) if self.shape.facts else None
 
 
 class Passages:
+    """Reads of a search: candidates by words, their places, vectors and texts."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
     async def by_words(
-        self, where: Where, asked: Sequence[str], *, limit: int
+        self, where: Where, query_terms: Sequence[str], *, limit: int
     ) -> dict[PassageKey, float]:
-        """Passages that hold any of the terms, best first, with how much of the question they hold.
+        """Passages with any of the terms, best first, with their lexical score, 0..1.
 
-        0..1: the BM25 score as a share of what a text of average length gets that holds each term
-        once. Terms that nothing in the scope holds do not count.
+        It is the BM25 score as a share of that of a text of average length with each term once.
+        Terms that no passage in the scope has do not count.
         """
-        if not asked:
+        if not query_terms:
             return {}
-        values = {**where.values, **asking(asked, limit=limit)}
+        values = {**where.values, **asking(query_terms, limit=limit)}
         rows = await self._rows(_ranked, where.shape, values)
-        return {PassageKey(of, ordinal): min(1.0, share) for of, ordinal, share in rows}
+        return {PassageKey(id_, ordinal): min(1.0, share) for id_, ordinal, share in rows}
 
     async def count(self, where: Where, *, embedder: str, stop: int) -> int:
-        """How many passages match and have a vector of this embedder; at most `stop`."""
+        """The number of passages that match and have a vector of this embedder; at most `stop`."""
         values = {**where.values, "embedder": embedder, "stop": stop}
         [(count,)] = await self._rows(_counted, where.shape, values)
         return int(count)
@@ -166,7 +153,7 @@ class Passages:
         rows = await self._rows(_matching, where.shape, values)
         return [PassageKey(id_, ordinal) for id_, ordinal in rows]
 
-    async def placed(
+    async def candidates(
         self,
         where: Where,
         keys: Sequence[PassageKey],
@@ -174,10 +161,10 @@ class Passages:
         embedded: Sequence[PassageKey],
         embedder: str,
         related_to: str | None = None,
-    ) -> list[Placed]:
-        """Those of the keys that exist and match; those in `embedded` with their vectors, where
-        this embedder made them. `related_to`: also whether a fact came with a relation that has an
-        end named in this text.
+    ) -> list[Candidate]:
+        """The passages with these keys that exist and match; those in `embedded` with their
+        vectors, if this embedder made them. `related_to`: also mark facts whose event stated a
+        relation with an end named in this text.
         """
         if not keys:
             return []
@@ -190,22 +177,22 @@ class Passages:
             "embedder": embedder,
             "related_to": name_key(related_to or ""),
         }
-        build = _placed_related if related_to is not None else _placed
-        return [_as_placed(row) for row in await self._rows(build, where.shape, values)]
+        build = _candidates_related if related_to is not None else _candidates
+        return [_as_candidate(row) for row in await self._rows(build, where.shape, values)]
 
     async def read(
         self, project_id: ProjectId, keys: Sequence[PassageKey]
     ) -> dict[PassageKey, Memory | Turn]:
         """The project's passages with these keys; deleted ones are left out."""
-        found: dict[PassageKey, Memory | Turn] = {}
+        passages: dict[PassageKey, Memory | Turn] = {}
         if facts := [key.id for key in keys if not key.is_turn]:
             for row in await self._direct.rows(_FACTS, {"in_project": project_id, "facts": facts}):
-                found[PassageKey(row.id)] = as_memory(row)
+                passages[PassageKey(row.id)] = as_memory(row)
         if any(key.is_turn for key in keys):
             values = {"in_project": project_id, **listed("turns", keys)}
             for row in await self._direct.rows(_TURNS, values):
-                found[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
-        return found
+                passages[PassageKey(row.event_id, row.ordinal)] = as_turn(row)
+        return passages
 
     async def around(
         self, project_id: ProjectId, keys: Sequence[PassageKey], *, turns: int
@@ -216,10 +203,10 @@ class Passages:
         facts = [key.id for key in keys if not key.is_turn]
         values = {"in_project": project_id, **listed("turns", keys), "facts": facts, "count": turns}
         values["reach"] = REACH * turns
-        found: dict[PassageKey, list[Turn]] = defaultdict(list)
+        around: dict[PassageKey, list[Turn]] = defaultdict(list)
         for row in await self._direct.rows(beside(), values):
-            found[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))
-        return found
+            around[PassageKey(row.of_id, row.of_ordinal)].append(as_turn(row))
+        return around
 
     async def _rows(
         self, build: _lru_cache_wrapper[ClauseElement], shape: Shape, values: Mapping[str, Any]
@@ -301,25 +288,25 @@ def _matching(shape: Shape) -> ClauseElement:
 
 
 @lru_cache(SHAPES)
-def _placed(shape: Shape) -> ClauseElement:
-    return _places(shape, related=False)
+def _candidates(shape: Shape) -> ClauseElement:
+    return _candidate_rows(shape, related=False)
 
 
 @lru_cache(SHAPES)
-def _placed_related(shape: Shape) -> ClauseElement:
-    return _places(shape, related=True)
+def _candidates_related(shape: Shape) -> ClauseElement:
+    return _candidate_rows(shape, related=True)
 
 
-def _places(shape: Shape, *, related: bool) -> ClauseElement:
+def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
     parts = []
     if shape.facts:
-        parts.append(_placed_facts(shape.on_facts, related=related))
+        parts.append(_fact_candidates(shape.on_facts, related=related))
     if shape.turns:
-        parts.append(_placed_turns(shape.on(said)))
+        parts.append(_turn_candidates(shape.on(said)))
     return union_all(*parts)
 
 
-def _placed_facts(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
+def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
     source = and_(
         messages.c.lane_id == memories.c.lane_id,
         messages.c.seq == events.c.seq,
@@ -365,7 +352,7 @@ def _related() -> ColumnElement[bool]:
     )
 
 
-def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
+def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
     before = just_before(said)
     its_vector = and_(
         turn_vectors.c.event_id == said.c.event_id,
@@ -395,16 +382,16 @@ def _placed_turns(where: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def _as_placed(row: Mapping[str, Any]) -> Placed:
+def _as_candidate(row: Mapping[str, Any]) -> Candidate:
     """Columns by key, which the driver looks up in C: there may be hundreds of rows."""
     turn, before = row["turn_seq"], row["before_seq"]
-    return Placed(
-        key=PassageKey(row["id"], row["ordinal"]),
-        lane_id=row["lane_id"],
-        speaker=row["speaker"],
-        at=row["at"],
-        turn=None if turn is None else (turn, row["turn_ordinal"]),
-        before=None if before is None else (before, row["before_ordinal"]),
-        embedding=row["embedding"],
-        related=row["related"],
+    return Candidate(
+        PassageKey(row["id"], row["ordinal"]),
+        row["lane_id"],
+        row["speaker"],
+        row["at"],
+        None if turn is None else (turn, row["turn_ordinal"]),
+        None if before is None else (before, row["before_ordinal"]),
+        row["embedding"],
+        row["related"],
     )

@@ -590,7 +590,9 @@ async def assert_vectors_fit(service: Service) -> None:
     for stored in await service.listed():
         [vector] = await embedder.embed([stored["memory"]])
         keys = [PassageKey(UUID(stored["id"]))]
-        [held] = await ledger.passages.placed(where, keys, embedded=keys, embedder=embedder.name)
+        [held] = await ledger.passages.candidates(
+            where, keys, embedded=keys, embedder=embedder.name
+        )
         assert held.embedding is not None
         assert from_bytes(held.embedding) == pytest.approx(vector, abs=1e-5), stored["memory"]
 

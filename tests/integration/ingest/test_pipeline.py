@@ -23,7 +23,7 @@ from pipeline.domain.usage import Answer
 from pipeline.memories import service as memories
 from pipeline.memories.editing import Edit
 from pipeline.ports import VectorHit, VectorRecord
-from pipeline.search.service import Found, Hit, Query, search
+from pipeline.search.service import Hit, Query, SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
 
@@ -208,7 +208,7 @@ async def test_news_of_a_large_scope_wait_where_its_index_is_gone(
 async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.drain()
-    [memory] = [hit.found for hit in await found(engine, "Berlin")]
+    [memory] = [hit.passage for hit in await found(engine, "Berlin")]
     insert = engine.vectors.insert
     edits = ["User lives in Bonn"]
 
@@ -272,7 +272,7 @@ async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) 
 async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.drain()
-    [memory] = [hit.found for hit in await found(engine, "Berlin")]
+    [memory] = [hit.passage for hit in await found(engine, "Berlin")]
     await engine.add("I moved to Oslo.")
     await engine.run_until(StageName.APPLY)
     touchable = engine.ledger.memories.touchable
@@ -310,7 +310,7 @@ async def test_a_wiped_index_is_rebuilt_from_the_ledger(engine: Engine) -> None:
 async def test_a_stale_vector_is_never_believed(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.drain()
-    [memory_id] = [hit.found.id for hit in await found(engine, "jazz")]
+    [memory_id] = [hit.passage.id for hit in await found(engine, "jazz")]
     await engine.ledger.editing.retire(engine.project.id, [memory_id])  # the index is not told
     assert await found(engine, "jazz") == []
 
@@ -320,7 +320,7 @@ async def test_search_finds_what_only_words_find_and_never_another_scope(engine:
     await engine.add("I drive a Volvo.", user_id="jon")
     await engine.drain()
     [hit] = await found(engine, "saab volvo")
-    assert "Saab" in hit.found.text
+    assert "Saab" in hit.passage.text
     assert hit.score.lexical > 0.99
 
 
@@ -391,7 +391,7 @@ async def found(engine: Engine, text: str) -> list[Hit]:
     return list((await search_all(engine, text)).hits)
 
 
-async def search_all(engine: Engine, text: str) -> Found:
+async def search_all(engine: Engine, text: str) -> SearchResult:
     services = engine.services
     query = Query(text, parse({"user_id": "maya"}), top_k=10, threshold=0.0)
     return await search(

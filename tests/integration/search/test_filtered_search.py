@@ -10,14 +10,14 @@ import pytest
 
 from pipeline.domain.filters import parse
 from pipeline.search import dense
-from pipeline.search.service import Found, Query, search
+from pipeline.search.service import Query, SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
 
 PAST = date(2020, 1, 1)
 
 
-async def ask(engine: Engine, tree: Mapping[str, Any], **options: Any) -> Found:
+async def ask(engine: Engine, tree: Mapping[str, Any], **options: Any) -> SearchResult:
     services = engine.services
     return await search(
         engine.project.id,
@@ -93,7 +93,7 @@ async def test_a_search_that_gave_up_says_that_it_is_incomplete(
 async def test_a_scope_that_is_seen_whole_is_not_looked_at_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def again(*_: object, **__: object) -> dense.Meaning:
+    async def again(*_: object, **__: object) -> dense.DenseHits:
         raise AssertionError("the index had left nothing out")
 
     monkeypatch.setattr("pipeline.search.service.widened", again)

@@ -15,7 +15,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.statements import Direct, _numbered
 from pipeline.ledger.tables import memories
 from pipeline.ledger.where import matching, shape
-from pipeline.search.store import LARGEST_KEPT, Where, _placed, _ranked
+from pipeline.search.store import LARGEST_KEPT, Where, _candidates, _ranked
 from tests.support.engine import Engine
 
 
@@ -186,12 +186,12 @@ async def furnished(engine: Engine) -> Engine:
 async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> None:
     """Each shape would stay in memory with a statement of its own."""
     passages = furnished.ledger.passages
-    caches = (_ranked, _placed, _numbered)
+    caches = (_ranked, _candidates, _numbered)
     before = [cache.cache_info().currsize for cache in caches]
     for keys in range(LARGEST_KEPT, LARGEST_KEPT + 3):
         tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(keys)}}})
         where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
         found = await passages.by_words(where, ["tea"], limit=10)
-        placed = await passages.placed(where, list(found), embedded=[], embedder="none")
+        placed = await passages.candidates(where, list(found), embedded=[], embedder="none")
         assert len(placed) == len(found)
     assert [cache.cache_info().currsize for cache in caches] == before

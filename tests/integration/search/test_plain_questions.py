@@ -14,7 +14,7 @@ from pipeline.domain.filters import parse
 from pipeline.domain.messages import Message, Role
 from pipeline.ingest.accept import accept
 from pipeline.search.calibration import scale
-from pipeline.search.service import Found, Query, search
+from pipeline.search.service import Query, SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.plain_questions import FACTS
@@ -42,7 +42,7 @@ async def remember(engine: Engine, *facts: str) -> None:
     await engine.drain()
 
 
-async def ask(engine: Engine, question: str, threshold: float) -> Found:
+async def ask(engine: Engine, question: str, threshold: float) -> SearchResult:
     return await search(
         engine.project.id,
         Query(question, parse(MAYA), top_k=10, threshold=threshold, scale=scale(MODEL.name)),
@@ -54,7 +54,7 @@ async def ask(engine: Engine, question: str, threshold: float) -> Found:
 
 async def score(engine: Engine, question: str, fact: str, threshold: float) -> float | None:
     hits = (await ask(engine, question, threshold)).hits
-    return next((hit.score.total for hit in hits if hit.found.text == fact), None)
+    return next((hit.score.total for hit in hits if hit.passage.text == fact), None)
 
 
 async def test_forty_plain_questions_find_their_facts_in_every_version(engine: Engine) -> None:
@@ -76,7 +76,7 @@ async def test_a_question_that_is_the_memory_scores_near_one(engine: Engine) -> 
     await remember(engine, *(fact for fact, _ in FACTS))
     for fact, _ in FACTS:
         [first, *_] = (await ask(engine, fact, V3)).hits
-        assert first.found.text == fact
+        assert first.passage.text == fact
         assert first.score.total >= 0.9
 
 

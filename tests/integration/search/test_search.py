@@ -23,14 +23,14 @@ from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ingest.accept import accept
-from pipeline.search.fusion import Weights
-from pipeline.search.service import Found, Query, search
+from pipeline.search.service import Query, SearchResult, search
+from pipeline.search.weights import Weights
 from tests.support.engine import Engine
 
 VERBATIM = AddOptions(infer=False)
 
 
-async def ask(engine: Engine, text: str, **options: Any) -> Found:
+async def ask(engine: Engine, text: str, **options: Any) -> SearchResult:
     where = options.pop("filter", {"user_id": "maya"})
     services = engine.services
     return await search(
@@ -44,7 +44,7 @@ async def ask(engine: Engine, text: str, **options: Any) -> Found:
 
 
 async def texts(engine: Engine, text: str, **options: Any) -> list[str]:
-    return [hit.found.text for hit in (await ask(engine, text, **options)).hits]
+    return [hit.passage.text for hit in (await ask(engine, text, **options)).hits]
 
 
 async def say(
@@ -72,8 +72,8 @@ async def say(
 async def test_a_turn_is_found_before_any_worker_has_seen_it(engine: Engine) -> None:
     await engine.add("I am allergic to peanuts.")
     [hit] = (await ask(engine, "peanuts", turns=True, threshold=0.1)).hits
-    assert isinstance(hit.found, Turn)
-    assert hit.found.pending
+    assert isinstance(hit.passage, Turn)
+    assert hit.passage.pending
     assert await texts(engine, "peanuts") == []
 
 
@@ -83,10 +83,10 @@ async def test_a_processed_turn_stands_beside_its_fact_and_is_no_longer_pending(
     await engine.add("I am allergic to peanuts.")
     await engine.drain()
     hits = (await ask(engine, "peanuts", turns=True)).hits
-    assert sorted(type(hit.found).__name__ for hit in hits) == ["Memory", "Turn"]
+    assert sorted(type(hit.passage).__name__ for hit in hits) == ["Memory", "Turn"]
     [turn] = (await ask(engine, "peanuts", facts=False, turns=True)).hits
-    assert isinstance(turn.found, Turn)
-    assert not turn.found.pending
+    assert isinstance(turn.passage, Turn)
+    assert not turn.passage.pending
 
 
 async def test_a_turn_stored_word_for_word_is_not_told_twice(engine: Engine) -> None:
@@ -94,8 +94,8 @@ async def test_a_turn_stored_word_for_word_is_not_told_twice(engine: Engine) -> 
     assert len(await texts(engine, "key", turns=True)) == 1
     await engine.drain()
     [hit] = (await ask(engine, "key", turns=True)).hits
-    assert not isinstance(hit.found, Turn)
-    await engine.ledger.editing.retire(engine.project.id, [hit.found.id])
+    assert not isinstance(hit.passage, Turn)
+    await engine.ledger.editing.retire(engine.project.id, [hit.passage.id])
     assert await texts(engine, "key", turns=True) == []
 
 
@@ -115,7 +115,7 @@ async def test_a_turns_id_is_the_same_whenever_it_is_found(engine: Engine) -> No
     [before] = (await ask(engine, "peanuts", turns=True)).hits
     await engine.run_until(StageName.RELATE)
     [after] = (await ask(engine, "peanuts", facts=False, turns=True)).hits
-    assert before.found.id == after.found.id
+    assert before.passage.id == after.passage.id
 
 
 async def test_filters_read_turns_as_they_read_facts(engine: Engine) -> None:
@@ -194,12 +194,12 @@ async def test_terms_that_are_off_by_default_count_once_they_weigh_something(
     await engine.add("I live in Berlin.")
     await engine.drain()
     hits = (await ask(engine, "tea", weights=Weights(recency=1.0))).hits
-    new = {hit.found.text: hit.score.shares["recency"] for hit in hits}
+    new = {hit.passage.text: hit.score.shares["recency"] for hit in hits}
     assert new["I like tea with lemon"] > 0.1
     assert new["I like tea with milk"] < 0.01
     named = (await ask(engine, "Who knows Berlin?", weights=Weights(graph=1.0))).hits
     assert [hit.score.shares["graph"] > 0 for hit in named] == [
-        "Berlin" in h.found.text for h in named
+        "Berlin" in h.passage.text for h in named
     ]
 
 
@@ -225,7 +225,7 @@ async def test_what_a_person_deleted_is_told_by_no_turn(engine: Engine) -> None:
     await engine.add("I like walking by the river.")
     await engine.drain()
     [memory] = [
-        hit.found for hit in (await ask(engine, "peanuts")).hits if "peanut" in hit.found.text
+        hit.passage for hit in (await ask(engine, "peanuts")).hits if "peanut" in hit.passage.text
     ]
     assert len(await texts(engine, "peanuts river", facts=False, turns=True)) == 2
     await engine.ledger.editing.retire(engine.project.id, [memory.id])
@@ -247,7 +247,7 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
     for what in ("tea", "coffee", "cocoa"):
         await say(engine, f"I like {what}", options=AddOptions(infer=False, metadata={"is": what}))
     await engine.drain()
-    ids = {h.found.text: h.found.id for h in (await ask(engine, "like")).hits}
+    ids = {h.passage.text: h.passage.id for h in (await ask(engine, "like")).hits}
     everybody = {"user_id": "maya"}
 
     async def verdict(what: str, **options: Any) -> str:
@@ -284,7 +284,7 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
         embedder_timeout_s=0.01,
     )
     assert found.degraded
-    assert [hit.found.text for hit in found.hits] == ["User drives a Saab"]
+    assert [hit.passage.text for hit in found.hits] == ["User drives a Saab"]
 
 
 async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> None:

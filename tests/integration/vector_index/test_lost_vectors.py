@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.filters import parse
-from pipeline.search.service import Found, Query, search
+from pipeline.search.service import Query, SearchResult, search
 from pipeline.vector_index.index import VectorIndex
 from tests.support.engine import Engine
 from tests.support.stored import QUESTION, store
@@ -16,7 +16,7 @@ from tests.support.stored import QUESTION, store
 MAYA, JON = {"user_id": "maya"}, {"user_id": "jon"}
 
 
-async def ask(engine: Engine, tree: object = MAYA) -> Found:
+async def ask(engine: Engine, tree: object = MAYA) -> SearchResult:
     return await search(
         engine.project.id,
         Query(QUESTION, parse(tree), top_k=10, threshold=0.0),

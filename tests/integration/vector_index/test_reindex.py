@@ -108,7 +108,7 @@ async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
         index=services.index,
     )
     assert not found.degraded
-    return [(hit.found.text, round(hit.score.semantic, 5)) for hit in found.hits]
+    return [(hit.passage.text, round(hit.score.semantic, 5)) for hit in found.hits]
 
 
 async def heard(engine: Engine, text: str) -> list[float]:

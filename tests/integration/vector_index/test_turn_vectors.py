@@ -29,7 +29,7 @@ from pipeline.memories import service as memories
 from pipeline.memories.delete_by_filter import Asked
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.replays.store import Wish
-from pipeline.search.service import Found, Query, search
+from pipeline.search.service import Query, SearchResult, search
 from pipeline.settings import Settings
 from pipeline.turns.vectors import MOST_CHARACTERS
 from pipeline.vector_index.index import VectorIndex
@@ -64,7 +64,9 @@ def engine(engine: Engine) -> Engine:
     return engine
 
 
-async def ask(engine: Engine, text: str = ASKED, *, off: bool = False, **options: Any) -> Found:
+async def ask(
+    engine: Engine, text: str = ASKED, *, off: bool = False, **options: Any
+) -> SearchResult:
     services = engine.services
     asked = {"top_k": 10, "threshold": 0.2, "turns": True} | options
     return await search(
@@ -78,7 +80,7 @@ async def ask(engine: Engine, text: str = ASKED, *, off: bool = False, **options
 
 
 async def texts(engine: Engine, text: str = ASKED, **options: Any) -> list[str]:
-    return [hit.found.text for hit in (await ask(engine, text, **options)).hits]
+    return [hit.passage.text for hit in (await ask(engine, text, **options)).hits]
 
 
 async def held(engine: Engine) -> set[UUID]:
@@ -109,7 +111,7 @@ async def test_a_turn_is_found_by_meaning_with_no_word_in_common(engine: Engine)
     assert await texts(engine) == []
     assert await engine.turns.catch_up() == 1
     [hit] = (await ask(engine)).hits
-    assert hit.found.text == SAID
+    assert hit.passage.text == SAID
     assert hit.score.semantic > 0.2
     assert hit.score.lexical == 0
     assert await engine.turns.catch_up() == 0
@@ -151,9 +153,9 @@ async def test_a_turn_that_only_words_find_is_weighed_by_its_meaning_too(engine:
     async def nothing(*_: object, **__: object) -> list[list[VectorHit]]:
         return []
 
-    near = {hit.found.text: hit.score.semantic for hit in (await ask(engine, "garden")).hits}
+    near = {hit.passage.text: hit.score.semantic for hit in (await ask(engine, "garden")).hits}
     engine.vectors.search = nothing  # type: ignore[method-assign]
-    assert {h.found.text: h.score.semantic for h in (await ask(engine, "garden")).hits} == (
+    assert {h.passage.text: h.score.semantic for h in (await ask(engine, "garden")).hits} == (
         pytest.approx(near)
     )
 
@@ -380,7 +382,7 @@ async def test_who_says_it_is_no_part_of_what_is_embedded(engine: Engine, infer:
     assert "I live in Oslo." in embedder.asked
     assert SIGNED.content not in embedder.asked
     [hit] = (await ask(engine, "Where is Oslo?", facts=not infer, threshold=0.0)).hits
-    assert hit.found.text == SIGNED.content
+    assert hit.passage.text == SIGNED.content
 
 
 async def test_nor_where_an_index_is_built_in_another_models_vectors(engine: Engine) -> None:

@@ -1,0 +1,118 @@
+"""Candidate: a passage on its way from a channel to the answer, and what each step adds to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from pipeline.domain.passages import PassageKey
+from pipeline.search.weights import OWN, Weights
+
+# A full answer alone scores 0.97, a fifth of it 0.5.
+STEEP = 3.5
+
+
+# Named tuples: a search makes hundreds of each, and a frozen dataclass takes four times as long.
+
+
+class Place(NamedTuple):
+    """Position in a conversation: the turn, the turn before it, and the session of both."""
+
+    turn: Hashable
+    session: Hashable
+    before: Hashable | None = None
+
+
+class Signals(NamedTuple):
+    """Evidence for one candidate, each 0..1.
+
+    `semantic` is the cosine. `calibrated` is the same on the scale of thresholds, see
+    pipeline.search.calibration; the fusion does not use it. None: it is the cosine.
+    """
+
+    semantic: float = 0.0
+    lexical: float = 0.0
+    speaker: float = 0.0
+    date: float = 0.0
+    recency: float = 0.0
+    graph: float = 0.0
+    calibrated: float | None = None
+
+
+class Score(NamedTuple):
+    """Result of the fusion. `fused` is the weighted sum that ranks, `full` its value for a full
+    answer; `beside` and `session` are the parts that the turns beside it and its session add.
+
+    `reranked`, 0..1, is the reranker's score, if there is one; it is no part of the total.
+    """
+
+    signals: Signals
+    weights: Weights
+    fused: float = 0.0
+    beside: float = 0.0
+    session: float = 0.0
+    full: float = 1.0
+    reranked: float | None = None
+
+    @property
+    def total(self) -> float:
+        """The score that clients see, 0..1; its order is that of `fused`."""
+        return -math.expm1(-STEEP * self.fused / self.full)
+
+    @property
+    def semantic(self) -> float:
+        """Similarity in meaning on the scale of thresholds, 0..1."""
+        signals = self.signals
+        return signals.semantic if signals.calibrated is None else signals.calibrated
+
+    @property
+    def lexical(self) -> float:
+        """Share of the query's words, 0..1."""
+        return self.signals.lexical
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of each term in the total; their sum is the total."""
+        own = {term: getattr(self.weights, term) * self._signal(term) for term in OWN}
+        parts = own | {"neighbours": self.beside, "session": self.session}
+        scale = self.total / self.fused if self.fused else 0.0
+        return {term: part * scale for term, part in parts.items()}
+
+    def _signal(self, term: str) -> float:
+        signal: float = getattr(self.signals, "semantic" if term == "dense" else term)
+        return signal
+
+
+NO_SIGNALS = Signals()
+NO_SCORE = Score(NO_SIGNALS, Weights())
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A passage that a channel proposed and the ledger holds.
+
+    The ledger gives the first eight values. `turn` and `before` are (seq, ordinal) in the lane: the
+    turn it comes from, and the turn before that one; None without a turn. `embedding` is packed and
+    read only where the index gave no cosine. `related`: a relation of a name in the query leads to
+    it.
+
+    `place` is set by sessions, `signals` by signals, `score` by fusion and rerank. `unembedded`: a
+    turn without a vector so far, which only its words can find.
+    """
+
+    key: PassageKey
+    lane_id: UUID
+    speaker: str | None
+    at: datetime
+    turn: tuple[int, int] | None = None
+    before: tuple[int, int] | None = None
+    embedding: bytes | None = None
+    related: bool = False
+    place: Place | None = None
+    unembedded: bool = False
+    signals: Signals = NO_SIGNALS
+    score: Score = NO_SCORE

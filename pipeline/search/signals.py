@@ -1,0 +1,90 @@
+"""Signals: the evidence for each candidate, by meaning, words, speaker, time and graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from pipeline.domain.passages import PassageKey
+from pipeline.domain.vectors import Vector
+from pipeline.search.calibration import Scale
+from pipeline.search.candidates import Candidate, Signals
+from pipeline.text import dates, terms
+from pipeline.text.speakers import named
+
+HALF_LIFE = timedelta(days=30)
+_ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
+
+
+def names_time(text: str) -> bool:
+    """True for a query that names a time; this does not depend on the query's own time."""
+    return bool(dates.spans(text, _ANY_TIME))
+
+
+def set_signals(
+    candidates: Sequence[Candidate],
+    text: str,
+    *,
+    words: Mapping[PassageKey, float],
+    cosines: Mapping[PassageKey, float],
+    vector: Vector,
+    scale: Scale,
+    now: datetime | None,
+) -> set[str]:
+    """Set each candidate's signals for the query `text`; return the terms an answer can earn.
+
+    `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
+    with an embedding, is compared with `vector` here. `now`: the time of the query, None where no
+    term depends on it.
+    """
+    cosines = _compared(candidates, cosines, vector)
+    near = [cosines.get(candidate.key) for candidate in candidates]
+    calibrated = scale.scores([-1.0 if cosine is None else cosine for cosine in near])
+    times = dates.spans(text, now) if now else ()
+    speaker = named(text, {candidate.speaker for candidate in candidates if candidate.speaker})
+    for candidate, cosine, on_scale in zip(candidates, near, calibrated, strict=True):
+        candidate.unembedded = cosine is None and candidate.key.is_turn
+        candidate.signals = Signals(
+            0.0 if cosine is None else max(0.0, min(1.0, cosine)),
+            words.get(candidate.key, 0.0),
+            1.0 if speaker is not None and candidate.speaker == speaker else 0.0,
+            dates.closeness(times, candidate.at) if times else 0.0,
+            _recency(candidate.at, now) if now else 0.0,
+            1.0 if candidate.related else 0.0,
+            0.0 if cosine is None else on_scale,
+        )
+    can_earn = {
+        "dense": vector.size > 0,
+        "lexical": bool(terms.asked(text)),
+        "speaker": speaker is not None,
+        "date": now is not None and names_time(text),
+        "recency": now is not None,
+        "graph": any(candidate.related for candidate in candidates),
+    }
+    return {term for term, can in can_earn.items() if can}
+
+
+def _compared(
+    candidates: Sequence[Candidate], cosines: Mapping[PassageKey, float], vector: Vector
+) -> Mapping[PassageKey, float]:
+    """The cosines, with those of the candidates that the index did not compare."""
+    missing = [
+        candidate
+        for candidate in candidates
+        if candidate.embedding and candidate.key not in cosines
+    ]
+    if not missing:
+        return cosines
+    packed = np.frombuffer(
+        b"".join(candidate.embedding or b"" for candidate in missing), np.float32
+    )
+    compared = packed.reshape(len(missing), -1) @ np.asarray(vector, np.float32)
+    keys = (candidate.key for candidate in missing)
+    return {**cosines, **dict(zip(keys, compared.tolist(), strict=True))}
+
+
+def _recency(at: datetime, now: datetime) -> float:
+    """1 for new passages, half of it for each month of age."""
+    return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))

@@ -1,0 +1,49 @@
+"""Weights of the terms of a search score; the formula is in pipeline/search/fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+
+# The number of a session's best candidates that count for it.
+SESSION_BEST = 3
+# The terms that a candidate earns by itself.
+OWN = ("dense", "lexical", "speaker", "date", "recency", "graph")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Factor of each term.
+
+    Source: the anchor recipe on LoCoMo, recall@10 without the term against 79.1 with all: dense
+    75.2, lexical 59.8, speaker 75.7, date 77.7, neighbours 75.8, session 75.9. Recency and graph
+    are off: neither earned anything there.
+    """
+
+    dense: float = 0.5
+    """Similarity in meaning."""
+    lexical: float = 0.5
+    """Share of the query's words in the text (BM25)."""
+    speaker: float = 0.3
+    """Written by the one person that the query names."""
+    date: float = 0.3
+    """Written at the time that the query names."""
+    before: float = 0.2
+    """Best score of the turn before it."""
+    after: float = 0.1
+    """Best score of the turn after it."""
+    session: float = 0.6
+    """Mean of the three best scores of its session."""
+    recency: float = 0.0
+    """Age; halves every 30 days."""
+    graph: float = 0.0
+    """A relation of a name in the query leads to it."""
+
+    def __post_init__(self) -> None:
+        if negative := [field.name for field in fields(self) if getattr(self, field.name) < 0]:
+            raise ValueError(f"A weight cannot be negative: {', '.join(negative)}.")
+
+    def full(self, terms: Collection[str]) -> float:
+        """The fused score of a candidate that has all of these signals and stands alone."""
+        own = sum(getattr(self, term) for term in OWN if term in terms)
+        return float(own * (1 + self.session / SESSION_BEST))
