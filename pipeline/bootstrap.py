@@ -78,7 +78,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.cooldowns))
-    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
+    index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns)
 

@@ -1,4 +1,4 @@
-"""Every store of the ledger, over the connections it uses."""
+"""The ledger: all its stores, each with its connection pool."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from pipeline.events.undo import Undo
 from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.store import Lanes
-from pipeline.memories.delete_by_filter import Clearing
-from pipeline.memories.editing import Editing
+from pipeline.memories.delete_by_filter import DeleteByFilter
+from pipeline.memories.editing import MemoryEditing
 from pipeline.memories.feedback import Feedback
-from pipeline.memories.history import Histories
+from pipeline.memories.history import MemoryHistory
 from pipeline.memories.store import Memories
+from pipeline.memories.vectors import MemoryVectors
 from pipeline.models.cooldowns import Cooldowns
 from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
@@ -40,6 +41,11 @@ from pipeline.webhooks.store import Webhooks
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
+    """All stores, and the pools they use.
+
+    `engine`: for short statements. `long`: for operations on many rows. `inbox_engine`: for adds.
+    """
+
     engine: AsyncEngine
     long: AsyncEngine
     inbox_engine: AsyncEngine
@@ -47,10 +53,11 @@ class Ledger:
     inbox: GroupCommit
     events: Events
     memories: Memories
+    memory_vectors: MemoryVectors
     turn_vectors: TurnVectors
-    histories: Histories
-    editing: Editing
-    clearing: Clearing
+    histories: MemoryHistory
+    editing: MemoryEditing
+    clearing: DeleteByFilter
     feedback: Feedback
     answers: Answers
     owners: Owners
@@ -81,54 +88,60 @@ class Ledger:
         inbox: AsyncEngine | None = None,
         long: AsyncEngine | None = None,
     ) -> Ledger:
-        """`inbox`: connections for adds alone, so that no read keeps one waiting. `long`: those of
-        operations whose statements take longer the more they change.
+        """Build all stores over these pools.
+
+        `inbox`: pool for adds only, so that no read delays an add. `long`: pool for operations
+        whose statements take longer the more rows they change. Default for both: `engine`.
         """
         inbox, long = inbox or engine, long or engine
         shadows = Shadows(long, grace=lanes.grace)
         return cls(
-            engine,
-            long,
-            inbox,
-            lanes,
-            GroupCommit(lanes.on(inbox)),
-            Events(engine),
-            Memories(engine),
-            TurnVectors(engine),
-            Histories(engine),
-            Editing(engine),
-            Clearing(long, grace=lanes.grace),
-            Feedback(engine),
-            Answers(engine),
-            Owners(engine),
-            Passages(engine),
-            Indexes(long),
-            Graph(engine),
-            Projects(engine),
-            ApiKeys(engine),
-            Members(engine),
-            Removal(long),
-            Recourse(long, grace=lanes.grace),
-            Undo(long),
-            shadows,
-            Switch(long, shadows),
-            Recordings(long),
-            Erasures(long),
-            Webhooks(engine),
-            Cooldowns(engine),
-            Costs(engine),
-            Books(engine),
+            engine=engine,
+            long=long,
+            inbox_engine=inbox,
+            lanes=lanes,
+            inbox=GroupCommit(lanes.on(inbox)),
+            events=Events(engine),
+            memories=Memories(engine),
+            memory_vectors=MemoryVectors(engine),
+            turn_vectors=TurnVectors(engine),
+            histories=MemoryHistory(engine),
+            editing=MemoryEditing(engine),
+            clearing=DeleteByFilter(long, grace=lanes.grace),
+            feedback=Feedback(engine),
+            answers=Answers(engine),
+            owners=Owners(engine),
+            passages=Passages(engine),
+            indexes=Indexes(long),
+            graph=Graph(engine),
+            projects=Projects(engine),
+            keys=ApiKeys(engine),
+            members=Members(engine),
+            removal=Removal(long),
+            recourse=Recourse(long, grace=lanes.grace),
+            undo=Undo(long),
+            shadows=shadows,
+            switch=Switch(long, shadows),
+            recordings=Recordings(long),
+            erasures=Erasures(long),
+            webhooks=Webhooks(engine),
+            cooldowns=Cooldowns(engine),
+            costs=Costs(engine),
+            books=Books(engine),
         )
 
     async def ping(self) -> None:
+        """Check that the database answers."""
         async with self.engine.connect() as connection:
             await connection.execute(text("SELECT 1"))
 
     async def now(self) -> datetime:
+        """The database's clock."""
         async with self.engine.connect() as connection:
             now: datetime = (await connection.execute(select(func.now()))).scalar_one()
             return now
 
     async def close(self) -> None:
+        """Close all pools."""
         for engine in {self.engine, self.long, self.inbox_engine}:
             await engine.dispose()

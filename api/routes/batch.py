@@ -8,7 +8,7 @@ from api.dependencies import Caller, Given
 from api.http.strict_json import StrictJson
 from api.schemas import BatchDeleteRequest, BatchUpdateRequest
 from pipeline.memories import service as memories
-from pipeline.memories.editing import Edit
+from pipeline.memories.editing import MemoryEdit
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
@@ -17,7 +17,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> dict[str, str]:
     """Change several memories, all or none of them."""
     stores = api.stores
-    edits = [Edit(one.memory_id, one.values()) for one in request.memories]
+    edits = [MemoryEdit(one.memory_id, one.values()) for one in request.memories]
     if edits:
         await memories.edit(
             project.id, edits, ledger=stores.ledger, embedder=stores.embedder, index=stores.index

@@ -19,8 +19,8 @@ from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ANY, ENTITY_IDS, parse, require_scope
 from pipeline.memories import service as memories
-from pipeline.memories.delete_by_filter import Asked
-from pipeline.memories.editing import Edit
+from pipeline.memories.delete_by_filter import DeleteRequest
+from pipeline.memories.editing import MemoryEdit
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
@@ -54,7 +54,7 @@ async def update(
     stores = api.stores
     [changed] = await memories.edit(
         project.id,
-        [Edit(uuid(memory_id), values)],
+        [MemoryEdit(uuid(memory_id), values)],
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
@@ -87,7 +87,7 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
     tree = require_scope(parse(whole_project(asked)))
     event_id = await memories.clear(
         project.id,
-        Asked(EventType.DELETE_ALL, tree, {"filters": asked}),
+        DeleteRequest(EventType.DELETE_ALL, tree, {"filters": asked}),
         ledger=api.stores.ledger,
         index=api.stores.index,
         dispatcher=api.dispatcher,

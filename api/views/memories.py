@@ -73,7 +73,7 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
         "memory_id": str(entry.memory_id),
         **scope_ids(entry.scope),
         "session_id": entry.scope.run_id,
-        "input": [entry.said] if entry.said else [],
+        "input": [entry.message] if entry.message else [],
         "old_memory": entry.old_text,
         "new_memory": entry.new_text or "",  # documented as a string, after a DELETE too
         "event": entry.event,

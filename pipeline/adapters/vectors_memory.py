@@ -17,7 +17,7 @@ Names = list[str]
 Hits = list[list[VectorHit]]
 
 
-class MemoryVectors:
+class InMemoryVectors:
     name = "memory"
 
     def __init__(self) -> None:

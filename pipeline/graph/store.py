@@ -1,7 +1,7 @@
-"""The graph: typed entities and bi-temporal relations, one graph a scope.
+"""Store of the graph: typed entities and bi-temporal relations, one graph per scope.
 
-A relation that ends is closed, never deleted: `valid_to` says until when it was true in the world,
-`expired_at` since when we know.
+A relation that ends is closed, not deleted: `valid_to` is the time it stopped being true, and
+`expired_at` the time Memlane learned that.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
 from pipeline.ledger.where import lanes_with
 
-# More current relations than this are not shown to a model at once.
+# Maximum number of current relations in one model call.
 OFFERED = 50
 
 
 @dataclass(frozen=True, slots=True)
 class RelationView:
-    """A relation as it is read back: names and kinds instead of ids."""
+    """A stored relation with the names and kinds of its entities."""
 
     id: UUID
     source: str
@@ -43,18 +43,21 @@ class RelationView:
 
 
 class Graph:
+    """Reads of relations."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
     async def mentioned_in(
         self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None
     ) -> list[StoredRelation]:
-        """Current relations of the scope with an end named in the texts, newest first; of those
-        that began `until` then, where it is given.
+        """Current relations of a scope with an entity named in the texts, newest first.
+
+        `until`: leave out relations that began later.
         """
         values = {
             "lane_id": scope.lane_id,
-            "said": name_key(" ".join(texts)),
+            "text": name_key(" ".join(texts)),
             "until": until,
             "limit": OFFERED,
         }
@@ -66,20 +69,20 @@ class Graph:
         project_id: ProjectId,
         pinned: Mapping[str, str],
         query: str,
-        found: Sequence[str],
+        texts: Sequence[str],
         *,
         limit: int,
     ) -> list[RelationView]:
-        """Current relations of the lanes with these ids, newest first: those with an end named in
-        the query, and those with both ends named in the texts found.
+        """Current relations of the lanes with these entity ids, newest first: those with an entity
+        named in the query, and those with both entities named in `texts`, the search results.
         """
         if not pinned:
             return []
         values = {
             **pinned,
             "in_project": project_id,
-            "asked": name_key(query),
-            "told": name_key(" ".join(found)),
+            "query": name_key(query),
+            "texts": name_key(" ".join(texts)),
             "limit": limit,
         }
         return [RelationView(**row) for row in await self._direct.rows(_near(*pinned), values)]
@@ -88,17 +91,17 @@ class Graph:
 @cache
 def _near(*pinned: str) -> Select[Any]:
     source, destination = entities.alias("source"), entities.alias("destination")
-    mine = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
-    told = and_(*(names_any("told", end) for end in (source, destination)))
-    near = or_(names_any("asked", source, destination), told)
+    in_lanes = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
+    both_in_texts = and_(*(names_any("texts", end) for end in (source, destination)))
+    near = or_(names_any("query", source, destination), both_in_texts)
     limit = bindparam("limit", type_=Integer)
-    return _current(source, destination, and_(mine, near)).limit(limit)
+    return _current(source, destination, and_(in_lanes, near)).limit(limit)
 
 
 def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
-    """Any of the ends is named in the text that the parameter of this name holds."""
-    said = bindparam(text, type_=Text)
-    return or_(*(func.strpos(said, end.c.name_key) > 0 for end in ends))
+    """True if the text in the bind parameter `text` contains the name of one of the entities."""
+    value = bindparam(text, type_=Text)
+    return or_(*(func.strpos(value, end.c.name_key) > 0 for end in ends))
 
 
 def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Select[Any]:

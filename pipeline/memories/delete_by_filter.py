@@ -1,8 +1,8 @@
-"""Deleting all that matches a filter, as an event of its own that can be polled and undone.
+"""Delete all memories that match a filter, as an event that can be polled and undone.
 
-A filter of nothing but ids clears whole scopes: what waits in their lanes is cancelled in the same
-transaction, so that nothing said before comes back after. Any other filter takes the memories that
-match it now.
+A filter with only entity ids clears whole scopes: the same transaction cancels the events that wait
+in their lanes, so that older messages cannot bring memories back. Any other filter deletes the
+memories that match now.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from pipeline.memories.sql import statement
 from pipeline.tenants.projects import keep
 from pipeline.turns.vectors import owe_again
 
-# The receipt lists so many; the history of each memory names the event however many there are.
+# Maximum number of memories on the receipt. The history of every deleted memory names the event.
 LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """`options` are kept with the event."""
+class DeleteRequest:
+    """A filter whose matches are deleted. `options` are stored with the event."""
 
     kind: EventType
     tree: Filter
@@ -64,42 +64,47 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """`wakes`: lanes that were at work and have nothing left to do."""
+    """Result of a deletion. `wakes`: hints for lanes whose work was cancelled."""
 
     event_id: UUID
     memory_ids: Sequence[UUID]
     wakes: Sequence[Wake]
 
 
-class Clearing:
+class DeleteByFilter:
+    """Store that deletes by filter. `grace`: time after which the sweeper repeats a lost hint."""
+
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
         self._engine = engine
         self._grace = grace
 
-    async def clear(self, project_id: ProjectId, asked: Asked) -> Cleared:
-        """Retire what matches, in one transaction that ends with the event SUCCEEDED."""
-        event_id, scope = uuid4(), Scope(project_id, **pinned(asked.tree))
-        whole = of_ids_only(asked.tree)
-        theirs = lanes_matching(project_id, asked.tree) if whole else false()
+    async def clear(self, project_id: ProjectId, request: DeleteRequest) -> Cleared:
+        """Retire all matches, in one transaction that also writes the event as SUCCEEDED.
+
+        Lock order: the project, its lanes, then the memories.
+        """
+        event_id, scope = uuid4(), Scope(project_id, **pinned(request.tree))
+        whole_scopes = of_ids_only(request.tree)
+        matching = lanes_matching(project_id, request.tree) if whole_scopes else false()
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
-            lane_ids = await _lock_lanes(connection, scope, theirs)
-            wakes = await self._cancel(connection, lane_ids if whole else (), event_id)
-            # A scope that begins in this moment is not among the locked lanes, and stays as it is.
+            lane_ids = await _lock_lanes(connection, scope, matching)
+            wakes = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
+            # A scope created at the same time is not among the locked lanes and is not cleared.
             locked = among(memories.c.lane_id, lane_ids)
-            where = locked if whole else matches(project_id, asked.tree)
-            gone = await retire_all(
+            where = locked if whole_scopes else matches(project_id, request.tree)
+            deleted = await retire_all(
                 connection, where, reason="Deleted by request.", event_id=event_id
             )
-            if whole:
+            if whole_scopes:
                 await _forget_scopes(connection, lane_ids, event_id)
             else:
-                told = select(memory_history.c.memory_id).where(
+                retired = select(memory_history.c.memory_id).where(
                     memory_history.c.event_id == event_id
                 )
-                await end_unstated(connection, memories.c.id.in_(told), ended_by=event_id)
-            await _record(connection, event_id, scope, asked, deleted=len(gone))
-        return Cleared(event_id, gone, wakes)
+                await end_unstated(connection, memories.c.id.in_(retired), ended_by=event_id)
+            await _record(connection, event_id, scope, request, deleted=len(deleted))
+        return Cleared(event_id, deleted, wakes)
 
     async def _cancel(
         self, connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
@@ -114,9 +119,9 @@ class Clearing:
 
 
 async def _lock_lanes(
-    connection: AsyncConnection, scope: Scope, theirs: ColumnElement[bool]
+    connection: AsyncConnection, scope: Scope, matching: ColumnElement[bool]
 ) -> list[UUID]:
-    """Lock the lanes to be cleared and the event's own lane. Returns the ids of the former."""
+    """Lock the matching lanes and the event's own lane. Returns the ids of the matching ones."""
     own = {
         "id": scope.lane_id,
         "project_id": scope.project_id,
@@ -127,19 +132,19 @@ async def _lock_lanes(
         "state": "IDLE",
     }
     await connection.execute(postgresql.insert(lanes).values(own).on_conflict_do_nothing())
-    both = or_(theirs, lanes.c.id == scope.lane_id)
-    rows = await lock_lanes(connection, both, theirs.label("cleared"))
+    both = or_(matching, lanes.c.id == scope.lane_id)
+    rows = await lock_lanes(connection, both, matching.label("cleared"))
     return [row.id for row in rows if row.cleared]
 
 
 async def _forget_scopes(
     connection: AsyncConnection, lane_ids: Sequence[UUID], event_id: UUID
 ) -> None:
-    """Expire all their relations, and hide what was said there from models and searches."""
+    """Expire all relations of the lanes, and hide their messages from models and searches."""
     values = {"lane_ids": list(lane_ids), "event_id": event_id}
     await connection.execute(statement("hide_turns"), values)
-    said = select(events.c.id).where(among(events.c.lane_id, lane_ids))
-    await owe_again(connection, turn_vectors.c.event_id.in_(said))
+    hidden = select(events.c.id).where(among(events.c.lane_id, lane_ids))
+    await owe_again(connection, turn_vectors.c.event_id.in_(hidden))
     await connection.execute(
         update(relations)
         .where(relations.c.expired_at.is_(None), among(relations.c.lane_id, lane_ids))
@@ -148,9 +153,14 @@ async def _forget_scopes(
 
 
 async def _record(
-    connection: AsyncConnection, event_id: UUID, scope: Scope, asked: Asked, *, deleted: int
+    connection: AsyncConnection,
+    event_id: UUID,
+    scope: Scope,
+    request: DeleteRequest,
+    *,
+    deleted: int,
 ) -> None:
-    """The event at its lane's tail, ended, and its receipt."""
+    """Append the finished event to its lane, and write its receipt."""
     tail = lanes.c.accepted_seq + 1
     seq = await connection.scalar(
         update(lanes)
@@ -167,9 +177,9 @@ async def _record(
             project_id=scope.project_id,
             lane_id=scope.lane_id,
             seq=seq,
-            event_type=asked.kind,
+            event_type=request.kind,
             status=Status.SUCCEEDED,
-            options=asked.options,
+            options=request.options,
             tokens=0,
             note=_note(deleted),
             started_at=func.now(),

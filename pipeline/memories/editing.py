@@ -1,7 +1,7 @@
-"""What people do to memories: edit and retire. A call is one transaction: all of it, or nothing.
+"""Edits and deletions of memories by users. Each call is one transaction.
 
-What a person deletes is out of every read at once, with the relations that nothing else states;
-its history stays.
+A deleted memory disappears from all reads at once, together with the relations that no other
+memory states. Its history stays.
 """
 
 from __future__ import annotations
@@ -22,75 +22,86 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, relations
-from pipeline.memories.rows import as_memory, bump, holder_of, remember, retire_all, text_columns
+from pipeline.memories.rows import (
+    as_memory,
+    holder_of,
+    next_version,
+    retire_all,
+    text_columns,
+    write_history,
+)
 
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """`values` are the columns to change; `vector` goes with a new text."""
+class MemoryEdit:
+    """An edit of one memory. `values`: columns to change. `vector`: embedding of a new text."""
 
     memory_id: UUID
     values: Mapping[str, Any] = field(default_factory=dict)
     vector: Vector | None = field(default=None, compare=False)
 
 
-class Editing:
+class MemoryEditing:
+    """Store of edits by users."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def edit(
-        self, project_id: ProjectId, edits: Sequence[Edit], *, embedder: str
+        self, project_id: ProjectId, edits: Sequence[MemoryEdit], *, embedder: str
     ) -> list[Memory]:
-        """The memories as changed, in the order asked; their old states go to the history.
+        """Change memories and write their old states to the history. Returns them in order.
 
-        A text that another memory of the scope holds is stored all the same.
-        Errors: NotFound; InvalidInput for an immutable memory.
+        Two memories of a scope can get the same text this way.
+        Errors: NotFound; InvalidInput for an immutable memory; Conflict if another write stored the
+        text at the same time.
         """
         try:
             async with self._engine.begin() as connection:
-                held = await hold(connection, project_id, [edit.memory_id for edit in edits])
-                _refuse_immutable(held.values())
-                # All off their texts first: one of them may take the text that another one leaves.
-                await _let_go(connection, [e.memory_id for e in edits if "text" in e.values])
+                locked_ids = [edit.memory_id for edit in edits]
+                before = await lock_memories(connection, project_id, locked_ids)
+                _refuse_immutable(before.values())
+                # Release all texts first: one memory can get the text of another one.
+                await _release_texts(connection, [e.memory_id for e in edits if "text" in e.values])
                 return [
-                    await _change(connection, held[edit.memory_id], edit, embedder)
+                    await _change(connection, before[edit.memory_id], edit, embedder)
                     for edit in edits
                 ]
         except IntegrityError:
             raise Conflict(TEXT_TAKEN) from None
 
     async def retire(self, project_id: ProjectId, memory_ids: Sequence[UUID]) -> None:
-        """Take these memories out of every read. Errors: NotFound, and none is retired."""
+        """Retire memories, which takes them out of all reads. Errors: NotFound; none is retired."""
         async with self._engine.begin() as connection:
-            await hold(connection, project_id, memory_ids)
+            await lock_memories(connection, project_id, memory_ids)
             these = memories.c.id.in_(memory_ids)
             await retire_all(connection, these, reason="Deleted by request.")
             await end_unstated(connection, these)
 
 
-async def hold(
+async def lock_memories(
     connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
 ) -> dict[UUID, Memory]:
-    """These memories, locked for this transaction. Errors: NotFound where one is missing."""
+    """Lock and read memories, by id. Errors: NotFound if one is missing."""
     current = and_(
         memories.c.project_id == project_id,
         memories.c.id.in_(memory_ids),
         memories.c.state == "ACTIVE",
     )
     rows = await connection.execute(locked(memories, current, *memories.c))
-    held = {row.id: as_memory(row) for row in rows}
-    if missing := [str(one) for one in memory_ids if one not in held]:
+    by_id = {row.id: as_memory(row) for row in rows}
+    if missing := [str(memory_id) for memory_id in memory_ids if memory_id not in by_id]:
         which = f" Nothing was changed; unknown: {', '.join(missing)}."
         raise NotFound("Memory not found!" + (which if len(memory_ids) > 1 else ""))
-    return held
+    return by_id
 
 
 async def end_unstated(
-    connection: AsyncConnection, gone: ColumnElement[bool], *, ended_by: UUID | None = None
+    connection: AsyncConnection, retired: ColumnElement[bool], *, ended_by: UUID | None = None
 ) -> None:
-    """Expire the relations read from events of which the retired memories were the last."""
+    """Expire relations of the retired memories' events, if an event has no active memory left."""
     stating = memories.alias("stating")
     stated = (
         select(stating.c.id)
@@ -101,21 +112,22 @@ async def end_unstated(
         )
         .exists()
     )
-    told = select(memories.c.event_id).where(gone, memories.c.event_id.is_not(None))
+    event_ids = select(memories.c.event_id).where(retired, memories.c.event_id.is_not(None))
     await connection.execute(
         update(relations)
-        .where(relations.c.expired_at.is_(None), relations.c.event_id.in_(told), ~stated)
+        .where(relations.c.expired_at.is_(None), relations.c.event_id.in_(event_ids), ~stated)
         .values(expired_at=func.now(), ended_by=ended_by)
     )
 
 
-def _refuse_immutable(held: Iterable[Memory]) -> None:
-    for memory in held:
+def _refuse_immutable(edited: Iterable[Memory]) -> None:
+    for memory in edited:
         if memory.immutable:
             raise InvalidInput(f"Memory {memory.id} is immutable: delete it and add a new one.")
 
 
-async def _let_go(connection: AsyncConnection, memory_ids: Sequence[UUID]) -> None:
+async def _release_texts(connection: AsyncConnection, memory_ids: Sequence[UUID]) -> None:
+    """Replace the text hash, which is unique in a lane, by the memory's id."""
     await connection.execute(
         update(memories)
         .where(memories.c.id.in_(memory_ids))
@@ -123,14 +135,17 @@ async def _let_go(connection: AsyncConnection, memory_ids: Sequence[UUID]) -> No
     )
 
 
-async def _change(connection: AsyncConnection, before: Memory, edit: Edit, embedder: str) -> Memory:
+async def _change(
+    connection: AsyncConnection, before: Memory, edit: MemoryEdit, embedder: str
+) -> Memory:
+    """Apply one edit to its locked memory, and write the history."""
     changed = dict(edit.values)
     if "text" in changed:
         changed |= text_columns(changed["text"])
         if await holder_of(connection, before, changed["text_hash"]):
-            del changed["text_hash"]  # it keeps the one from _let_go: no two may be equal
+            del changed["text_hash"]  # keep the hash from _release_texts: it must be unique
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder}
-    after = as_memory(await bump(connection, before, changed))
-    await remember(connection, before, after, Outcome.UPDATE, "Edited by request.")
+    after = as_memory(await next_version(connection, before, changed))
+    await write_history(connection, before, after, Outcome.UPDATE, "Edited by request.")
     return after

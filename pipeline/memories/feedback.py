@@ -1,4 +1,4 @@
-"""What people think of single memories: one opinion a memory, the last one given."""
+"""Users' feedback on memories: one opinion per memory, the latest."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from pipeline.ledger.tables import feedback, memories
 
 
 class Feedback:
+    """Store of feedback."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def give(
         self, project_id: ProjectId, memory_id: UUID, opinion: str | None, reason: str | None
     ) -> None:
-        """Keep the opinion instead of an earlier one; None takes it back. Errors: NotFound."""
-        mine = select(memories.c.id).where(
+        """Store an opinion in place of an earlier one; None deletes it. Errors: NotFound."""
+        memory = select(memories.c.id).where(
             memories.c.project_id == project_id,
             memories.c.id == memory_id,
             memories.c.state == "ACTIVE",
         )
         async with self._engine.begin() as connection:
-            if await connection.scalar(mine) is None:
+            if await connection.scalar(memory) is None:
                 raise NotFound("Memory not found!")
             if opinion is None:
-                gone = delete(feedback).where(feedback.c.memory_id == memory_id)
-                await connection.execute(gone)
+                await connection.execute(delete(feedback).where(feedback.c.memory_id == memory_id))
                 return
-            given = {"feedback": opinion, "reason": reason, "created_at": func.now()}
+            values = {"feedback": opinion, "reason": reason, "created_at": func.now()}
             await connection.execute(
                 insert(feedback)
-                .values(memory_id=memory_id, project_id=project_id, **given)
-                .on_conflict_do_update(index_elements=["memory_id"], set_=given)
+                .values(memory_id=memory_id, project_id=project_id, **values)
+                .on_conflict_do_update(index_elements=["memory_id"], set_=values)
             )

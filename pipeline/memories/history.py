@@ -1,4 +1,4 @@
-"""Every state memories had, and who brought it about; kept after a DELETE too."""
+"""History of memories: every state and the cause of each change, also after a DELETE."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.tables import events, memories, memory_history, messages
 
-# Texts of one memory's history that are answered at once.
+# Maximum size of the texts in one answer with a memory's history.
 LARGEST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A state of a memory. `said` is the message it came from, where one did."""
+    """A state of a memory. `message`: the message it was extracted from, or None."""
 
     memory_id: UUID
     version: int
@@ -35,18 +35,20 @@ class HistoryEntry:
     categories: Sequence[str]
     reason: str | None
     event_id: UUID | None
-    said: dict[str, str] | None
+    message: dict[str, str] | None
     created_at: datetime
 
 
-class Histories:
+class MemoryHistory:
+    """Store of the states of memories."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def of(self, project_id: ProjectId, memory_id: UUID) -> list[HistoryEntry]:
-        """Every state the memory had, oldest first; none for an id never given.
+        """All states of a memory, oldest first; empty for an unknown id.
 
-        Of a history larger than LARGEST_BYTES the newest states.
+        If the history is larger than LARGEST_BYTES: only the newest states.
         """
         this = and_(_mine(project_id), memory_history.c.memory_id == memory_id)
         texts = (memory_history.c.old_text, memory_history.c.new_text)
@@ -54,30 +56,31 @@ class Histories:
         newer = func.sum(size).over(order_by=memory_history.c.version.desc())
         sizes = select(memory_history.c.version, newer.label("newer")).where(this).subquery()
         light = select(sizes.c.version).where(sizes.c.newer <= LARGEST_BYTES)
-        told = _told(this).where(memory_history.c.version.in_(light))
-        return await self._entries(told.order_by(memory_history.c.version))
+        query = _with_message(this).where(memory_history.c.version.in_(light))
+        return await self._entries(query.order_by(memory_history.c.version))
 
     async def feed(
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[HistoryEntry], int]:
-        """The changes of all the project's memories, newest first, texts cut, and how many: see
-        count_near.
+        """A page of changes in the project, newest first, with shortened texts, and their number.
+
+        The number is approximate for far pages: see `count_near`.
         """
         table = memory_history.c
         mine = select(table.memory_id, table.version).where(_mine(project_id))
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
-        # The page is cut from the index alone, before anything is joined to it.
+        # Select the page from the index alone, before the joins.
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
         this = tuple_(table.memory_id, table.version).in_(select(page))
         count = await count_near(self._engine, mine, limit=limit, offset=offset)
-        entries = await self._entries(_told(this).order_by(*order))
+        entries = await self._entries(_with_message(this).order_by(*order))
         return [_excerpt(entry) for entry in entries], count
 
     async def inputs(
         self, project_id: ProjectId, memory_ids: Sequence[UUID]
     ) -> dict[UUID, dict[str, str]]:
-        """The messages that these memories of the project were last read from."""
-        said = and_(
+        """The message from which each memory was last extracted, by the memory's id."""
+        source = and_(
             messages.c.lane_id == events.c.lane_id,
             messages.c.seq == events.c.seq,
             messages.c.ordinal == memories.c.message_ordinal,
@@ -85,7 +88,7 @@ class Histories:
         query = (
             select(memories.c.id, messages.c.role, messages.c.content)
             .join(events, events.c.id == memories.c.event_id)
-            .join(messages, said)
+            .join(messages, source)
             .where(memories.c.project_id == project_id, memories.c.id.in_(memory_ids))
         )
         async with self._engine.connect() as connection:
@@ -101,8 +104,8 @@ def _mine(project_id: ProjectId) -> ColumnElement[bool]:
     return memory_history.c.project_id == project_id
 
 
-def _told(where: ColumnElement[bool]) -> Select[Any]:
-    """States with their memory's ids and the message each was read from."""
+def _with_message(where: ColumnElement[bool]) -> Select[Any]:
+    """States with their memory's entity ids and the message each was extracted from."""
     message = and_(
         messages.c.lane_id == events.c.lane_id,
         messages.c.seq == events.c.seq,
@@ -119,12 +122,15 @@ def _told(where: ColumnElement[bool]) -> Select[Any]:
 
 
 def _excerpt(entry: HistoryEntry) -> HistoryEntry:
-    said = entry.said and entry.said | {"content": entry.said["content"][:SHOWN_CHARACTERS]}
+    message = entry.message and {
+        **entry.message,
+        "content": entry.message["content"][:SHOWN_CHARACTERS],
+    }
     return replace(
         entry,
         old_text=entry.old_text and entry.old_text[:SHOWN_CHARACTERS],
         new_text=entry.new_text and entry.new_text[:SHOWN_CHARACTERS],
-        said=said,
+        message=message,
     )
 
 
@@ -140,6 +146,6 @@ def _entry(row: Row[Any]) -> HistoryEntry:
         categories=row.categories,
         reason=row.reason,
         event_id=row.event_id,
-        said={"role": row.role, "content": row.content} if row.role else None,
+        message={"role": row.role, "content": row.content} if row.role else None,
         created_at=row.created_at,
     )

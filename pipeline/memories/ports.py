@@ -1,16 +1,18 @@
-"""The stores of the ledger that memories uses."""
+"""Stores that the service of memories needs."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from pipeline.memories.delete_by_filter import Clearing
-from pipeline.memories.editing import Editing
+from pipeline.memories.delete_by_filter import DeleteByFilter
+from pipeline.memories.editing import MemoryEditing
 
 
 class MemoryStores(Protocol):
-    @property
-    def clearing(self) -> Clearing: ...
+    """The part of the ledger that edits and deletes memories."""
 
     @property
-    def editing(self) -> Editing: ...
+    def clearing(self) -> DeleteByFilter: ...
+
+    @property
+    def editing(self) -> MemoryEditing: ...

@@ -1,7 +1,4 @@
-"""Rows of memories and their history: how a memory is read, locked and changed by a person.
-
-Every function works inside the caller's transaction.
-"""
+"""Functions on rows of `memories` and `memory_history`, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from pipeline.text.equality import text_hash
 
 
 async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
-    """Another current memory of the same scope with this text hash."""
+    """Id of another active memory of the same scope with this text hash, or None."""
     holder: UUID | None = await connection.scalar(
         select(memories.c.id).where(
             memories.c.lane_id == memory.lane_id,
@@ -38,7 +35,10 @@ async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) 
     return holder
 
 
-async def bump(connection: AsyncConnection, before: Memory, values: Mapping[str, Any]) -> Row[Any]:
+async def next_version(
+    connection: AsyncConnection, before: Memory, values: Mapping[str, Any]
+) -> Row[Any]:
+    """Update a memory's columns and increment its version. Returns the new row."""
     query = (
         update(memories)
         .where(memories.c.id == before.id)
@@ -49,7 +49,7 @@ async def bump(connection: AsyncConnection, before: Memory, values: Mapping[str,
     return row
 
 
-async def remember(
+async def write_history(
     connection: AsyncConnection,
     before: Memory | None,
     after: Memory,
@@ -59,9 +59,9 @@ async def remember(
     event_id: UUID | None = None,
     undoes: UUID | None = None,
 ) -> None:
-    """Write a new state into the memory's history, and tell it to the project's webhooks.
+    """Write a new state to the memory's history, and queue it for the project's webhooks.
 
-    `event_id` is None where a person did it, or an undo.
+    `event_id`: None for a change by a user or an undo.
     """
     await connection.execute(
         insert(memory_history).values(
@@ -90,37 +90,37 @@ async def retire_all(
     reason: str,
     event_id: UUID | None = None,
 ) -> list[UUID]:
-    """Take every current memory that matches out of all reads; the history says why."""
-    doomed = locked(memories, and_(memories.c.state == "ACTIVE", where))
-    gone = (
+    """Retire all matching active memories, with the reason in their history. Returns their ids."""
+    matching = locked(memories, and_(memories.c.state == "ACTIVE", where))
+    retired = (
         update(memories)
-        .where(memories.c.id.in_(doomed))
+        .where(memories.c.id.in_(matching))
         .values(state="RETIRED", version=memories.c.version + 1, updated_at=func.now())
         .returning(memories)
-        .cte("gone")
+        .cte("retired")
     )
     state = {
-        "memory_id": gone.c.id,
-        "version": gone.c.version,
-        "project_id": gone.c.project_id,
+        "memory_id": retired.c.id,
+        "version": retired.c.version,
+        "project_id": retired.c.project_id,
         "event": literal(Outcome.DELETE.value),
-        "old_text": gone.c.text,
-        "metadata": gone.c.metadata,
-        "expiration_date": gone.c.expiration_date,
+        "old_text": retired.c.text,
+        "metadata": retired.c.metadata,
+        "expiration_date": retired.c.expiration_date,
         "reason": literal(reason),
         "event_id": literal(event_id, Uuid),
-        "valid_from": gone.c.valid_from,
+        "valid_from": retired.c.valid_from,
     }
-    told = insert(memory_history).from_select(list(state), select(*state.values()))
-    found = (await connection.scalars(told.returning(memory_history.c.memory_id))).all()
-    await connection.execute(statement("announce"), {"memory_ids": found})
-    return list(found)
+    history = insert(memory_history).from_select(list(state), select(*state.values()))
+    ids = (await connection.scalars(history.returning(memory_history.c.memory_id))).all()
+    await connection.execute(statement("announce"), {"memory_ids": ids})
+    return list(ids)
 
 
 async def states_of(
     connection: AsyncConnection, memory_ids: Sequence[UUID]
 ) -> dict[UUID, list[PastState]]:
-    """Every state these memories had, oldest first."""
+    """All states of each memory, oldest first, by the memory's id."""
     table = memory_history.c
     query = (
         select(memory_history)
@@ -146,11 +146,12 @@ def _state(row: Row[Any]) -> PastState:
 
 
 def text_columns(text: str) -> dict[str, Any]:
-    """A text and what is derived from it: always written together."""
+    """The columns of a text and of values derived from it, which must be written together."""
     return {"text": text, "text_hash": text_hash(text), "terms": terms.terms(text)}
 
 
 def as_memory(row: Row[Any]) -> Memory:
+    """A row of `memories` as a value."""
     return Memory(
         id=row.id,
         lane_id=row.lane_id,

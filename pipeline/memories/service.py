@@ -1,4 +1,4 @@
-"""What people do with memories they have: edit and delete. Reads go straight to the ledger."""
+"""Edits and deletions of memories by users. Reads go directly to the stores."""
 
 from __future__ import annotations
 
@@ -11,27 +11,31 @@ import structlog
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
-from pipeline.memories.delete_by_filter import Asked
-from pipeline.memories.editing import Edit
+from pipeline.memories.delete_by_filter import DeleteRequest
+from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.ports import MemoryStores
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
 
-# So many vectors follow at once; the sweeper brings the rest, and no read believes them meanwhile.
+# Maximum number of vectors deleted within the request; the sweeper deletes the rest. Reads check
+# the ledger, so they never return a memory that is left in the index only.
 AT_ONCE = 500
 
 
 async def edit(
     project_id: ProjectId,
-    edits: Sequence[Edit],
+    edits: Sequence[MemoryEdit],
     *,
     ledger: MemoryStores,
     embedder: Embedder,
     index: VectorIndex,
 ) -> list[Memory]:
-    """Change text, metadata or times, all or nothing; the old states go to the history."""
+    """Change memories, all or none. Returns their new states, in order.
+
+    Errors: those of `MemoryEditing.edit`; ModelUnavailable if a new text cannot be embedded.
+    """
     texts = [edit.values["text"] for edit in edits if "text" in edit.values]
     vectors = iter(await embedder.embed(texts) if texts else ())
     with_vectors = [
@@ -45,21 +49,21 @@ async def edit(
 async def retire(
     project_id: ProjectId, memory_ids: Sequence[UUID], *, ledger: MemoryStores, index: VectorIndex
 ) -> None:
-    """Delete these memories, all or none; their history stays."""
+    """Delete memories, all or none; their history stays. Errors: NotFound."""
     await ledger.editing.retire(project_id, memory_ids)
     await _project(memory_ids, index)
 
 
 async def clear(
     project_id: ProjectId,
-    asked: Asked,
+    request: DeleteRequest,
     *,
     ledger: MemoryStores,
     index: VectorIndex,
     dispatcher: Dispatcher,
 ) -> UUID:
-    """Delete all that matches. Returns the event that did it; by then it has succeeded."""
-    cleared = await ledger.clearing.clear(project_id, asked)
+    """Delete all memories that match. Returns the id of the event, which has succeeded."""
+    cleared = await ledger.clearing.clear(project_id, request)
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
     for wake in cleared.wakes:
         dispatcher.kick(wake, project_id)
@@ -68,7 +72,7 @@ async def clear(
 
 
 async def _project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
-    """The ledger has it and every read asks the ledger: an index that is down may follow later."""
+    """Update the vector index. If it is down, the sweeper does it later; reads use the ledger."""
     try:
         await index.catch_up(memory_ids)
     except StoreUnavailable:

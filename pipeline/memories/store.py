@@ -1,29 +1,18 @@
-"""Memories and their history. A model's UPDATE or DELETE supersedes: every state stays readable.
+"""Reads of memories.
 
-`memories` is the current state, `memory_history` every state a memory ever had; both are written
-in one transaction, always.
+`memories` has the current state, `memory_history` every state of a memory; both are always written
+in one transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    Executable,
-    Integer,
-    Row,
-    Select,
-    and_,
-    bindparam,
-    exists,
-    func,
-    select,
-)
+from sqlalchemy import Row, Select, and_, func, select
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter
@@ -31,71 +20,48 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.domain.vectors import from_bytes
-from pipeline.ledger.tables import events, memories, memory_history, messages, shadows
+from pipeline.ledger.statements import Direct
+from pipeline.ledger.tables import memories, memory_history
 from pipeline.ledger.where import among, matches, unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.equality import text_hash
-from pipeline.text.speakers import unsigned
-from pipeline.vector_index.projections import Projected, Projection
-
-
-def as_projection(row: Row[Any]) -> Projection:
-    memory, vector = as_memory(row), from_bytes(row.embedding)
-    return Projection(
-        id=memory.id,
-        scope=memory.scope,
-        text=unsigned(memory.text, row.speaker),
-        version=memory.version,
-        kept=memory.state == "ACTIVE",
-        vector=vector,
-        embedder=row.embedder,
-    )
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """`known`: ids of the memories that hold exactly one of the texts, by text hash."""
+class SameTexts:
+    """`empty`: the scope has no memories. `known`: ids of the memories, by text hash."""
 
     empty: bool
     known: Mapping[bytes, UUID]
 
 
-# Who said what it was made from.
-_SPEAKER = (
-    select(messages.c.name)
-    .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
-    .where(events.c.id == memories.c.event_id, messages.c.ordinal == memories.c.message_ordinal)
-    .scalar_subquery()
-    .label("speaker")
-)
-# A shadow's memories stay in the vectors of its own model.
-_SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
+class Memories:
+    """Store of the current memories."""
 
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
 
-class Memories(Projected):
-    kind, table = "memories", "memories"
+    # Reads of the stages
 
-    # What the stages ask
-
-    async def around(self, scope: Scope, texts: Sequence[str]) -> Around:
-        """What a scope holds that new facts with these texts are to be compared with."""
+    async def around(self, scope: Scope, texts: Sequence[str]) -> SameTexts:
+        """The memories of a scope that have exactly one of the texts."""
         values = {"lane_id": scope.lane_id, "hashes": [text_hash(text) for text in texts]}
         rows = await self._direct.rows(statement("around"), values)
-        return Around(
+        return SameTexts(
             empty=rows[0].empty,
             known={row.text_hash: row.id for row in rows if row.id is not None},
         )
 
     async def held(self, scope: Scope, *, embedder: str, limit: int) -> list[tuple[UUID, bytes]]:
-        """Current memories of exactly this scope with their packed vectors of this embedder."""
+        """Ids and packed vectors of the scope's active memories that have one of this embedder."""
         values = {"lane_id": scope.lane_id, "embedder": embedder, "limit": limit}
         rows = await self._direct.rows(statement("held"), values)
         return [(row.id, row.embedding) for row in rows]
 
     async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
-        """Those of the ids that are current memories of the project, in no particular order."""
+        """The active memories of the project among these ids, in no particular order."""
         if not ids:
             return []
         query = select(memories).where(
@@ -106,7 +72,7 @@ class Memories(Projected):
         return [as_memory(row) for row in await self._rows(query)]
 
     async def touchable(self, scope: Scope, writes: Sequence[Write]) -> list[Memory]:
-        """Every memory the writes may change or collide with, as it is now."""
+        """The active memories that the writes name, or whose text they repeat."""
         values = {
             "lane_id": scope.lane_id,
             "ids": [write.target for write in writes if write.target],
@@ -118,7 +84,7 @@ class Memories(Projected):
     async def last_changed_by(
         self, scope: Scope, ids: Sequence[UUID], event_ids: Sequence[UUID]
     ) -> set[UUID]:
-        """Those of the scope's memories whose newest version one of the events wrote."""
+        """Ids of those memories of the scope whose newest version one of the events wrote."""
         newest = and_(
             memory_history.c.memory_id == memories.c.id,
             memory_history.c.version == memories.c.version,
@@ -134,56 +100,10 @@ class Memories(Projected):
         )
         return {row.id for row in await self._rows(query)}
 
-    # What the vector index asks, see projections.Source
-
-    async def count(self) -> int:
-        [(count,)] = await self._rows(
-            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE")
-        )
-        return int(count)
-
-    async def unprojected(
-        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
-    ) -> list[Projection]:
-        query = select(memories, _SPEAKER).where(
-            memories.c.owed,
-            memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
-        )
-        chosen = query.limit(limit) if ids is None else query.where(among(memories.c.id, ids))
-        return await self._projections(chosen.order_by(memories.c.updated_at))
-
-    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
-        return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
-
-    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        query = select(memories, _SPEAKER).where(
-            memories.c.id > after, memories.c.state == "ACTIVE"
-        )
-        return await self._projections(query.order_by(memories.c.id).limit(limit))
-
-    async def owe_foreign(self, embedder: str) -> None:
-        async with self._single.connect() as connection:
-            await connection.execute(statement("owe_foreign"), {"embedder": embedder})
-
-    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
-        asked = {"index": index, "embedder": embedder, "limit": limit}
-        return await self._projections(statement("foreign"), asked)
-
-    async def owed(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        values = {**where, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(_owed(*where), values)
-        return [(row.id, row.embedding) for row in rows]
-
-    async def _projections(
-        self, query: Executable, values: Mapping[str, Any] | None = None
-    ) -> list[Projection]:
-        return [as_projection(row) for row in await self._rows(query, values)]
-
-    # What people ask
+    # Reads of users
 
     async def get(self, project_id: ProjectId, memory_id: UUID) -> Memory:
+        """One active memory. Errors: NotFound."""
         query = select(memories).where(
             memories.c.project_id == project_id, memories.c.id == memory_id
         )
@@ -195,7 +115,7 @@ class Memories(Projected):
     async def page(
         self, project_id: ProjectId, tree: Filter, *, expired: bool, limit: int, offset: int
     ) -> tuple[list[Memory], int]:
-        """Current memories of the project that match, newest first, and the number of all matches.
+        """A page of active memories that match, newest first, and the number of all matches.
 
         `expired`: include memories past their expiration date.
         """
@@ -213,28 +133,17 @@ class Memories(Projected):
         return [as_memory(row) for row in await self._rows(query)], count
 
     async def categories(self, project_id: ProjectId) -> list[str]:
-        """Every category that a current memory of the project is in, by name."""
-        held = func.unnest(memories.c.categories).label("held")
+        """Names of all categories of the project's active memories, sorted."""
+        category = func.unnest(memories.c.categories).label("category")
         query = (
-            select(held)
+            select(category)
             .where(memories.c.project_id == project_id, memories.c.state == "ACTIVE")
             .distinct()
-            .order_by(held)
+            .order_by(category)
         )
-        return [row.held for row in await self._rows(query)]
+        return [row.category for row in await self._rows(query)]
 
-
-@cache
-def _owed(*ids: str) -> Select[Any]:
-    table = memories.c
-    return (
-        select(table.id, table.embedding)
-        .where(
-            table.owed,
-            table.state == "ACTIVE",
-            table.embedder == bindparam("embedder"),
-            *(table[name] == bindparam(name) for name in ids),
-        )
-        .order_by(table.updated_at.desc())
-        .limit(bindparam("limit", type_=Integer))
-    )
+    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        async with self._single.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+            return rows

@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.vectors import to_bytes
 from pipeline.ledger.tables import rebuilt, vector_indexes
-from pipeline.memories.store import Memories
+from pipeline.memories.vectors import MemoryVectors
 from pipeline.reindex.sql import statement
 from pipeline.turns.vectors import TurnVectors
 from pipeline.vector_index.projections import Projection
@@ -136,7 +136,7 @@ async def _named(connection: AsyncConnection, state: str) -> str | None:
 
 
 async def _switch(connection: AsyncConnection) -> None:
-    for table in (Memories.table, TurnVectors.table):
+    for table in (MemoryVectors.table, TurnVectors.table):
         await connection.execute(statement("switch_vectors", table))
     await connection.execute(statement("switch_debts"))
     await connection.execute(statement("switch_turn_debts"))

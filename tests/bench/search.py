@@ -306,7 +306,7 @@ async def opened(settings: Settings) -> AsyncIterator[Stores]:
     built, embedder = bootstrap.stores(settings), RandomVectors()
     ledger = built.ledger
     vectors = Tables(ledger.engine) if settings.vectors == "pgvector" else built.vectors
-    index = VectorIndex(vectors, ledger.memories, embedder, buckets=settings.buckets)
+    index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
     yield Stores(ledger, vectors, embedder, index, index.of(ledger.turn_vectors))
     await built.close()
 

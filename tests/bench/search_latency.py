@@ -1,6 +1,6 @@
 """How long the dense half of a search takes: `python -m tests.bench.search_latency 1000 10000 …`
 
-Memories of 1,000 users with generated vectors, the question's vector at hand; asked through
+MemoryVectors of 1,000 users with generated vectors, the question's vector at hand; asked through
 VectorIndex, so with what the ledger still owes. Client and server share the machine's cores.
 """
 
@@ -32,7 +32,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.engine import connect
-from pipeline.memories.store import Memories
+from pipeline.memories.vectors import MemoryVectors
 from pipeline.migrate import migrate
 from pipeline.ports import Embedder, VectorRecord, VectorStore
 from pipeline.vector_index.index import VectorIndex
@@ -153,7 +153,7 @@ def cpu_s() -> float:
 
 
 async def measure(
-    store: VectorStore, memories: Memories, count: int, kinds: Sequence[str]
+    store: VectorStore, memories: MemoryVectors, count: int, kinds: Sequence[str]
 ) -> dict[str, Any]:
     index = VectorIndex(store, memories, NoEmbedder(), buckets=BUCKETS[store.name])
     report: dict[str, Any] = {"inserts_per_s": round(await fill(store, index, count))}
@@ -173,7 +173,7 @@ async def servers(folder: Path, names: Sequence[str]) -> AsyncIterator[Mapping[s
     with Postgres(folder / "postgres") as postgres:
         engine = connect(postgres.url, pool_size=16)
         await migrate(engine)
-        stores: dict[str, Any] = {"memories": Memories(engine)}
+        stores: dict[str, Any] = {"memories": MemoryVectors(engine)}
         if "pgvector" in names:
             stores["pgvector"] = Tables(engine)
         if "chroma" not in names:

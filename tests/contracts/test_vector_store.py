@@ -15,7 +15,7 @@ from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters import vectors_pgvector
 from pipeline.adapters.vectors_chroma import Chroma
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
@@ -52,7 +52,7 @@ async def on_postgres(url: str) -> AsyncIterator[Pgvector]:
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
     match request.param:
         case "memory":
-            yield MemoryVectors()
+            yield InMemoryVectors()
         case "chroma":
             async with connected(request.getfixturevalue("chroma").url) as client:
                 yield client

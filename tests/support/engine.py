@@ -13,7 +13,7 @@ from sqlalchemy import select, text, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
@@ -89,15 +89,15 @@ class Engine:
     ledger: Ledger
     project: Project
     services: Services
-    vectors: MemoryVectors
+    vectors: InMemoryVectors
     hints: Hints = field(default_factory=Hints)
     worker: UUID = WORKER
 
     @classmethod
     async def create(cls, ledger: Ledger, model: MemoryModel | None = None) -> Engine:
         project, _ = await ledger.projects.create("test")
-        vectors, embedder = MemoryVectors(), HashEmbedder()
-        index = VectorIndex(vectors, ledger.memories, embedder, buckets=4)
+        vectors, embedder = InMemoryVectors(), HashEmbedder()
+        index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=4)
         services = Services(
             ledger=ledger,
             model=model or RulesModel(),

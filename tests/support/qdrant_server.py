@@ -13,7 +13,7 @@ from uuid import UUID
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import CollectionMissing
 from pipeline.domain.vectors import as_vector
 from pipeline.ports import VectorRecord
@@ -105,13 +105,13 @@ class Count(Body):
 
 
 class QdrantServer(httpx.AsyncBaseTransport):
-    """Kept by MemoryVectors. `down`: as if nobody listened."""
+    """Kept by InMemoryVectors. `down`: as if nobody listened."""
 
     def __init__(self, *, api_key: str | None = None) -> None:
         self.down = False
         self.indexed: dict[str, set[str]] = {}
         self._api_key = api_key
-        self._held = MemoryVectors()
+        self._held = InMemoryVectors()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.down:

@@ -1,5 +1,5 @@
--- Tell the project's webhooks what a person did to these memories, from the states they have just got.
--- Says the same as finish_apply does of what a model did.
+-- Queue webhook deliveries for changes of memories by a user, from their newest history rows.
+-- The body is the same as in finish_apply.sql, which does this for changes by a model.
 INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
 SELECT gen_random_uuid(), w.id, h.project_id, m.lane_id, 'memory_' || lower(h.event),
        jsonb_strip_nulls(jsonb_build_object('event_details', jsonb_build_object(

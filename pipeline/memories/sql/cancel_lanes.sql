@@ -1,6 +1,6 @@
--- End all that is open in these lanes, which are locked by now: what has had no effect is cancelled,
--- what has had it is done. A lane that was at work starts again with nothing to do, and the raised
--- fence refuses whoever works on it.
+-- End all open events of these lanes, which the caller has locked: CANCELLED without effects,
+-- SUCCEEDED if the batch was applied. Busy lanes are queued again, and the raised fence makes the
+-- current activation fail with LaneLost.
 WITH open AS (
     SELECT e.id, e.lane_id, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'

@@ -1,4 +1,4 @@
--- What a scope holds, as vectors: to be compared whole where it is not too much.
+-- Packed vectors of a scope's active memories, at most :limit, for an exact comparison.
 SELECT id, embedding
 FROM memories
 WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE' AND embedder = CAST(:embedder AS text)

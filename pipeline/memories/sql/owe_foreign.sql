@@ -1,4 +1,4 @@
--- So that they are found as owed, see foreign.sql.
+-- Mark memories with vectors of another model as stale, so that foreign.sql returns them.
 UPDATE memories SET projected_version = 0
 WHERE projected_version <> 0
   AND state = 'ACTIVE'

@@ -189,7 +189,7 @@ async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> N
         turns = TurnVectors(ledger.engine)
         assert len(await turns.unprojected(owed_for_s=60, limit=10)) == 10
         assert await turns.foreign("memlane", "local/hash", limit=10) == []
-        assert await ledger.memories.foreign("memlane", "fake/hash", limit=10) == []
+        assert await ledger.memory_vectors.foreign("memlane", "fake/hash", limit=10) == []
     assert await rows_read(ledger.engine, statements) < 50
 
 

@@ -1075,7 +1075,7 @@ async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None
     await service.add("I drive a Saab.")
     away = Chroma(NOBODY_LISTENS)
     embedder = service.engine.services.embedder
-    index = VectorIndex(away, service.engine.ledger.memories, embedder, buckets=4)
+    index = VectorIndex(away, service.engine.ledger.memory_vectors, embedder, buckets=4)
     service.app.state.api = replace(service.api, stores=replace(service.api.stores, index=index))
     assert (await service.client.post(ADD, json=LIVES)).json()["status"] == "PENDING"
     [stored] = await service.listed()

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import Conflict, StoreUnavailable
 from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
@@ -94,15 +94,15 @@ async def make_due(engine: Engine) -> None:
         await connection.execute(update(erasures).values(due_at=func.now()))
 
 
-class NoStore(MemoryVectors):
+class NoStore(InMemoryVectors):
     async def list_cols(self) -> list[str]:
         raise StoreUnavailable("It does not answer.")
 
 
-class Slow(MemoryVectors):
+class Slow(InMemoryVectors):
     """A store that a write reaches late."""
 
-    def __init__(self, store: MemoryVectors) -> None:
+    def __init__(self, store: InMemoryVectors) -> None:
         vars(self).update(vars(store))
         self.reached, self.go_on = asyncio.Event(), asyncio.Event()
 
@@ -325,7 +325,7 @@ async def test_an_erasure_waits_for_an_index_that_is_down_and_ends_once_it_is_ba
 ) -> None:
     await furnish(engine)
     event_id = await erasure.erase(engine.project.id, MAYA, erasures=engine.ledger.erasures)
-    down = VectorIndex(NoStore(), engine.ledger.memories, engine.services.embedder, buckets=4)
+    down = VectorIndex(NoStore(), engine.ledger.memory_vectors, engine.services.embedder, buckets=4)
     with pytest.raises(StoreUnavailable):
         await erasure.finish(erasures=engine.ledger.erasures, index=down)
     assert (await engine.event(event_id)).status == "RUNNING"

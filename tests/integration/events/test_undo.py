@@ -19,7 +19,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.events.service import undo
 from pipeline.events.undo import Undone, _states
-from pipeline.memories.editing import Edit
+from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
 from tests.integration.api.test_api import Service, assert_vectors_fit, said, serving
 from tests.support.engine import Engine
@@ -197,7 +197,7 @@ async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, chang
         services = scripted.services
         await edit(
             scripted.project.id,
-            [Edit(memory_id, {"text": "Green tea."})],
+            [MemoryEdit(memory_id, {"text": "Green tea."})],
             ledger=scripted.ledger,
             embedder=services.embedder,
             index=services.index,
@@ -323,7 +323,7 @@ async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
     plan = await ledger.undo._plan(scripted.project.id, event_id)
     await edit(
         scripted.project.id,
-        [Edit(changed, {"metadata": {"n": 1}})],
+        [MemoryEdit(changed, {"metadata": {"n": 1}})],
         ledger=ledger,
         embedder=scripted.services.embedder,
         index=scripted.services.index,

@@ -21,7 +21,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.memories import service as memories
-from pipeline.memories.editing import Edit
+from pipeline.memories.editing import MemoryEdit
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search.service import Hit, Query, SearchResult, search
 from tests.support.engine import Engine
@@ -232,7 +232,7 @@ async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) 
     running = asyncio.create_task(projector.run())
 
     async def caught_up() -> bool:
-        return not await engine.ledger.memories.unprojected(owed_for_s=0, limit=1)
+        return not await engine.ledger.memory_vectors.unprojected(owed_for_s=0, limit=1)
 
     await wait_until(caught_up, within_s=10, what="the projector caught up")
     running.cancel()
@@ -380,7 +380,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     services = engine.services
     await memories.edit(
         engine.project.id,
-        [Edit(memory_id, {"text": text})],
+        [MemoryEdit(memory_id, {"text": text})],
         ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,

@@ -28,7 +28,7 @@ from pipeline.lanes.store import BEATS, Ending, Lanes, session_name
 from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import lanes as lane_rows
 from pipeline.ledger.tables import projects
-from pipeline.memories.delete_by_filter import Asked
+from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
 from tests.support.stack import wait_until
@@ -608,7 +608,7 @@ async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) ->
     await bystander
     with pytest.raises(ProjectGone):
         await ledger.erasures.erase(gone.id, Whose("user", "maya"))
-    asked = Asked(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
+    asked = DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
     with pytest.raises(ProjectGone):
         await ledger.clearing.clear(gone.id, asked)
     assert not await rows_of(late)

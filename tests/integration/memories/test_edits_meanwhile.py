@@ -14,7 +14,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ledger.tables import memories, stage_runs
 from pipeline.memories import service as use_cases
-from pipeline.memories.editing import Edit
+from pipeline.memories.editing import MemoryEdit
 from tests.support.engine import Engine
 
 CORRECTED = "Maya's legal residence is Hamburg (corrected by support)"
@@ -49,7 +49,7 @@ async def stored(engine: Engine, said: str) -> UUID:
 async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     await use_cases.edit(
         engine.project.id,
-        [Edit(memory_id, {"text": text})],
+        [MemoryEdit(memory_id, {"text": text})],
         ledger=engine.ledger,
         embedder=engine.services.embedder,
         index=engine.services.index,

@@ -68,7 +68,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
     async with serving(engine.ledger) as built:
         services, stores = built.engine.services, built.api.stores
         index = VectorIndex(
-            built.engine.vectors, services.ledger.memories, services.embedder, buckets=1
+            built.engine.vectors, built.engine.ledger.memory_vectors, services.embedder, buckets=1
         )
         built.engine.services = replace(services, model=Tagged(), index=index)
         settings = built.api.settings.model_copy(update=REMOTE)
@@ -532,7 +532,7 @@ async def test_a_replay_is_not_half_discarded_while_the_index_is_down(service: S
         async def delete(self, name: str, ids: Sequence[UUID]) -> None:
             raise StoreUnavailable("refused")
 
-    away = VectorIndex(Down(), engine.ledger.memories, stores.embedder, buckets=4)
+    away = VectorIndex(Down(), engine.ledger.memory_vectors, stores.embedder, buckets=4)
     service.app.state.api = replace(service.api, stores=replace(stores, index=away))
     assert (await service.client.delete(f"{REPLAYS}{found['id']}/")).status_code == 503
     service.app.state.api = replace(service.api, stores=stores)

@@ -28,7 +28,7 @@ MODEL = MiniLM()
 
 async def remember(engine: Engine, *facts: str) -> None:
     """Store these, said days apart."""
-    index = VectorIndex(engine.vectors, engine.ledger.memories, MODEL, buckets=4)
+    index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, MODEL, buckets=4)
     engine.services = replace(engine.services, embedder=MODEL, index=index)
     for day, fact in enumerate(facts):
         await accept(

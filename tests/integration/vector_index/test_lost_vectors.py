@@ -29,7 +29,7 @@ async def ask(engine: Engine, tree: object = MAYA) -> SearchResult:
 def in_one_bucket(engine: Engine) -> None:
     """All owners share a collection."""
     services = engine.services
-    index = VectorIndex(engine.vectors, engine.ledger.memories, services.embedder, buckets=1)
+    index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, services.embedder, buckets=1)
     engine.services = replace(services, index=index)
 
 
@@ -79,7 +79,7 @@ async def test_a_collection_far_emptier_than_before_is_filled_again(engine: Engi
 
 async def test_a_collection_of_nobody_is_not_missed_for_ever(engine: Engine) -> None:
     index = engine.services.index
-    await engine.ledger.memories.collections.note(index.collection(engine.scope()))
+    await engine.ledger.memory_vectors.collections.note(index.collection(engine.scope()))
     assert (await ask(engine)).degraded
     await index.heal()
     assert not (await ask(engine)).degraded

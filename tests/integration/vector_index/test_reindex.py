@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Table, func, make_url, select, text
 
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import parse
@@ -42,7 +42,7 @@ class Another(HashEmbedder):
         return [vector[::-1].copy() for vector in await super().embed(texts)]
 
 
-class Fragile(MemoryVectors):
+class Fragile(InMemoryVectors):
     """Takes so many writes, and then none."""
 
     def __init__(self, writes: int) -> None:
@@ -73,7 +73,7 @@ def with_index(
 ) -> Engine:
     """A process with other settings, on the same ledger."""
     embedder = embedder or HashEmbedder()
-    index = VectorIndex(store, engine.ledger.memories, embedder, buckets=buckets)
+    index = VectorIndex(store, engine.ledger.memory_vectors, embedder, buckets=buckets)
     services = replace(engine.services, index=index, embedder=embedder, projector=Projector(index))
     return replace(engine, services=services)
 
@@ -186,7 +186,7 @@ async def test_mending_deletes_what_the_ledger_does_not_know(stocked: Engine) ->
 
 
 async def test_what_is_erased_during_a_build_is_not_in_the_new_index(stocked: Engine) -> None:
-    store = MemoryVectors()
+    store = InMemoryVectors()
     moved = with_index(stocked, store)
     insert = store.insert
 
@@ -208,7 +208,7 @@ async def test_what_is_erased_during_a_build_is_not_in_the_new_index(stocked: En
 
 @pytest.mark.parametrize("buckets", [1, 7])
 async def test_another_store_finds_the_same_after_the_switch(stocked: Engine, buckets: int) -> None:
-    moved = with_index(stocked, MemoryVectors(), buckets=buckets)
+    moved = with_index(stocked, InMemoryVectors(), buckets=buckets)
     before = await searched(stocked, "music"), await nearest(stocked, "jazz")
     assert await rebuild(moved) is True
     assert (await searched(stocked, "music"), await nearest(stocked, "jazz")) == before
@@ -257,7 +257,7 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
 
 
 async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
-    store = MemoryVectors()
+    store = InMemoryVectors()
     moved = with_index(stocked, store)
     await rebuild(moved)
     await stocked.add("I keep bees.")
@@ -276,7 +276,7 @@ async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
 
 
 async def test_a_process_from_before_the_switch_cannot_pay_a_debt(stocked: Engine) -> None:
-    moved = with_index(stocked, MemoryVectors())
+    moved = with_index(stocked, InMemoryVectors())
     await rebuild(moved)
     await adopt(moved)
     await stocked.add("I keep bees.")
@@ -331,7 +331,7 @@ async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_anew
 
 
 async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocked: Engine) -> None:
-    moved = with_index(stocked, MemoryVectors(), Another())
+    moved = with_index(stocked, InMemoryVectors(), Another())
     await rebuild(moved)
     await adopt(moved)
     await stocked.add("I keep bees.")
@@ -353,7 +353,7 @@ async def test_one_reindex_at_a_time(stocked: Engine) -> None:
 
 
 async def test_a_build_for_other_settings_gives_up_the_one_before(stocked: Engine) -> None:
-    first, second = MemoryVectors(), MemoryVectors()
+    first, second = InMemoryVectors(), InMemoryVectors()
     await rebuild(with_index(stocked, first, buckets=2))
     moved = with_index(stocked, second, buckets=3)
     await rebuild(moved)

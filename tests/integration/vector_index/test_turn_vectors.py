@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 
 from pipeline import bootstrap
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.vectors_memory import MemoryVectors
+from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, EventType
 from pipeline.domain.filters import parse
@@ -26,7 +26,7 @@ from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import turn_vectors
 from pipeline.memories import service as memories
-from pipeline.memories.delete_by_filter import Asked
+from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.replays.store import Wish
 from pipeline.search.service import Query, SearchResult, search
@@ -59,7 +59,7 @@ class Sense(HashEmbedder):
 @pytest.fixture
 def engine(engine: Engine) -> Engine:
     embedder = Sense()
-    index = VectorIndex(engine.vectors, engine.ledger.memories, embedder, buckets=4)
+    index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, embedder, buckets=4)
     engine.services = replace(engine.services, embedder=embedder, index=index)
     return engine
 
@@ -273,7 +273,7 @@ async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
     await engine.turns.catch_up()
     await memories.clear(
         engine.project.id,
-        Asked(EventType.DELETE_ALL, parse({"user_id": "maya"}), {}),
+        DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {}),
         ledger=engine.ledger,
         index=engine.services.index,
         dispatcher=engine.hints,
@@ -345,11 +345,11 @@ async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> Non
     await engine.turns.catch_up()
     project, index = engine.project, engine.services.index
 
-    class Down(MemoryVectors):
+    class Down(InMemoryVectors):
         async def list_cols(self) -> list[str]:
             raise StoreUnavailable("down")
 
-    away = VectorIndex(Down(), engine.ledger.memories, HashEmbedder(), buckets=4)
+    away = VectorIndex(Down(), engine.ledger.memory_vectors, HashEmbedder(), buckets=4)
     with pytest.raises(StoreUnavailable):
         await erasure.remove(project, removal=engine.ledger.removal, index=away)
     assert len(await held(engine)) == 1
@@ -387,5 +387,5 @@ async def test_who_says_it_is_no_part_of_what_is_embedded(engine: Engine, infer:
 
 async def test_nor_where_an_index_is_built_in_another_models_vectors(engine: Engine) -> None:
     await sign(engine, infer=False)
-    [projection] = await engine.ledger.memories.following(UUID(int=0), limit=10)
+    [projection] = await engine.ledger.memory_vectors.following(UUID(int=0), limit=10)
     assert projection.text == "I live in Oslo."

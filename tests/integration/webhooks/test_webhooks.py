@@ -24,7 +24,7 @@ from pipeline.erasure import service as erasure
 from pipeline.erasure.store import Whose
 from pipeline.ledger.tables.webhooks import webhook_deliveries
 from pipeline.memories import service as memories
-from pipeline.memories.editing import Edit
+from pipeline.memories.editing import MemoryEdit
 from pipeline.stores import Ledger
 from pipeline.webhooks.delivery import MOST_DEAD, Courier
 from pipeline.webhooks.service import create
@@ -107,7 +107,7 @@ async def test_what_people_do_to_memories_is_told_as_well(
     ledger, index, project_id = engine.ledger, engine.services.index, engine.project.id
     memory_id = (await engine.event(event_id)).receipt[0].memory_id
     assert memory_id is not None
-    edit = Edit(memory_id, {"text": "User lives in Basel"})
+    edit = MemoryEdit(memory_id, {"text": "User lives in Basel"})
     embedder = engine.services.embedder
     await memories.edit(project_id, [edit], ledger=ledger, embedder=embedder, index=index)
     await memories.retire(project_id, [memory_id], ledger=ledger, index=index)
@@ -197,7 +197,7 @@ async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_b
     await engine.drain()
     memory_id = (await engine.event(first)).receipt[0].memory_id
     assert memory_id is not None
-    edit = Edit(memory_id, {"text": "User lives in Lisbon"})
+    edit = MemoryEdit(memory_id, {"text": "User lives in Lisbon"})
     services = engine.services
     await memories.edit(
         engine.project.id,

@@ -1,0 +1,112 @@
+"""Vectors of memories: the rows of `memories` as the source of a vector index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Executable, Integer, Row, Select, and_, bindparam, exists, func, select
+
+from pipeline.domain.vectors import from_bytes
+from pipeline.ledger.tables import events, memories, messages, shadows
+from pipeline.ledger.where import among
+from pipeline.memories.rows import as_memory
+from pipeline.memories.sql import statement
+from pipeline.text.speakers import unsigned
+from pipeline.vector_index.projections import Projected, Projection
+
+# Name of the speaker of the message that a memory was extracted from.
+_SPEAKER = (
+    select(messages.c.name)
+    .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
+    .where(events.c.id == memories.c.event_id, messages.c.ordinal == memories.c.message_ordinal)
+    .scalar_subquery()
+    .label("speaker")
+)
+# Memories of replays keep the vectors of their own model and are not in the live index.
+_SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
+
+
+class MemoryVectors(Projected):
+    """Memories as a source of the vector index; see `pipeline.vector_index.projections`."""
+
+    kind, table = "memories", "memories"
+
+    async def count(self) -> int:
+        [(count,)] = await self._rows(
+            select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE")
+        )
+        return int(count)
+
+    async def unprojected(
+        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+    ) -> list[Projection]:
+        query = select(memories, _SPEAKER).where(
+            memories.c.owed,
+            memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
+        )
+        selected = query.limit(limit) if ids is None else query.where(among(memories.c.id, ids))
+        return await self._projections(selected.order_by(memories.c.updated_at))
+
+    async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
+
+    async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        query = select(memories, _SPEAKER).where(
+            memories.c.id > after, memories.c.state == "ACTIVE"
+        )
+        return await self._projections(query.order_by(memories.c.id).limit(limit))
+
+    async def owe_foreign(self, embedder: str) -> None:
+        async with self._single.connect() as connection:
+            await connection.execute(statement("owe_foreign"), {"embedder": embedder})
+
+    async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        values = {"index": index, "embedder": embedder, "limit": limit}
+        return await self._projections(statement("foreign"), values)
+
+    async def owed(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        values = {**where, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(_owed(*where), values)
+        return [(row.id, row.embedding) for row in rows]
+
+    async def _projections(
+        self, query: Executable, values: Mapping[str, Any] | None = None
+    ) -> list[Projection]:
+        return [as_projection(row) for row in await self._rows(query, values)]
+
+
+@cache
+def _owed(*ids: str) -> Select[Any]:
+    """Statement for the stale vectors of the scopes with these entity ids, newest first."""
+    table = memories.c
+    return (
+        select(table.id, table.embedding)
+        .where(
+            table.owed,
+            table.state == "ACTIVE",
+            table.embedder == bindparam("embedder"),
+            *(table[name] == bindparam(name) for name in ids),
+        )
+        .order_by(table.updated_at.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )
+
+
+def as_projection(row: Row[Any]) -> Projection:
+    """A row of `memories` with its `speaker` as the state the vector index should have."""
+    memory, vector = as_memory(row), from_bytes(row.embedding)
+    return Projection(
+        id=memory.id,
+        scope=memory.scope,
+        text=unsigned(memory.text, row.speaker),
+        version=memory.version,
+        kept=memory.state == "ACTIVE",
+        vector=vector,
+        embedder=row.embedder,
+    )
