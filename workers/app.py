@@ -41,7 +41,7 @@ def make_app(settings: Settings) -> Celery:
             # kombu notes in Redis what a worker has in hand, to deliver it again minutes after that
             # worker died: a third of what a hop costs. The ledger's leases know it within seconds.
             "ack_emulation": False,
-            # Without these a half-open socket is waited on for ever.
+            # Without these a read from a half-open socket never returns.
             "health_check_interval": 10,
             "socket_keepalive": True,
             "socket_timeout": 15,

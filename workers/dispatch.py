@@ -1,4 +1,4 @@
-"""The one door through which the API and the sweeper hand hints to the workers."""
+"""Publishing of hints, for the API, the workers and the sweeper."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class CeleryDispatcher:
         return True
 
     def backlog(self) -> int | None:
-        """How many hints wait in the broker, or None where it is out of reach."""
+        """Number of hints that wait in the broker, or None if it is out of reach."""
         backlogs = self.backlogs()
         return None if backlogs is None else sum(backlogs.values())
 
     def backlogs(self) -> Mapping[str, int] | None:
-        """How many hints wait in each queue, or None where the broker is out of reach."""
+        """Number of hints in each queue, or None if the broker is out of reach."""
         try:
             with self._app.connection_for_write() as connection:
                 channel = connection.default_channel
-                # Declared as Celery declares them: whoever is first makes them.
+                # Declared as Celery declares them: the first process creates them.
                 declared = [
                     channel.queue_declare(name, durable=True, auto_delete=False) for name in QUEUES
                 ]
@@ -70,9 +70,9 @@ class CeleryDispatcher:
         return {queue.queue: int(queue.message_count) for queue in declared}
 
     def forgot(self) -> bool:
-        """Whether the broker was wiped or replaced since somebody last asked.
+        """True if the broker was wiped or replaced since the last call.
 
-        Asking leaves a mark in it. Only Redis has a place for one: elsewhere the answer is False.
+        The call leaves a mark in it. Only Redis has a place for one: elsewhere the answer is False.
         """
         try:
             with self._app.connection_for_write() as connection:

@@ -25,7 +25,7 @@ class Connection(connection.Connection):
 
 
 class AMQP(amqp.AMQP):  # type: ignore[misc]
-    """What Celery makes its connections by."""
+    """Celery AMQP factory that uses our Connection."""
 
     Connection = Connection
 

@@ -1,7 +1,7 @@
 """Suspects, one at a time: lanes whose earlier attempts ended with their workers.
 
-Which of the lanes a dead worker had under way has killed it, no one can tell; so each of them is
-tried again with no other suspect beside it, and what it does then is its own doing.
+It is unknown which of a dead worker's lanes has killed it. So each is tried again with no other
+suspect beside it: a worker that dies then was killed by that lane.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 # How long this process must have lived before it tries a suspect, doubled with each worker that the
-# suspect has killed: a process that dies of something else dies before, and charges nobody. It also
-# brings the suspects that killed least to their turn first.
+# suspect has killed: a process that dies of something else dies earlier and charges no suspect. The
+# suspects that killed least get their turn first.
 FIRST_PROOF_S, LONGEST_PROOF_S = 1.0, 16.0
 
 
 def proof_s(crashes: int) -> float:
-    """Seconds that a process must have lived before it tries a suspect of so many crashes."""
+    """Seconds that a process must have lived before it tries a suspect with this many crashes."""
     doubled: float = FIRST_PROOF_S * 2 ** min(crashes, 16)
     return min(doubled, LONGEST_PROOF_S)
 

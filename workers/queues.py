@@ -1,12 +1,12 @@
-"""Which queue a hint stands in: with those of projects about as busy as its own.
+"""Queues of hints, by the number of busy lanes of a hint's project.
 
     mem.lane         projects with up to 10 lanes at work
     mem.lane.10      up to 100
     mem.lane.100     up to 1,000
     mem.lane.1000    more
 
-Workers take from the queues that hold something in turn, so nobody waits behind a project much
-busier than his own. Which queue a hint is in decides only when it is taken: a doubled hint in
+Workers take from the queues in turn, so no project waits behind a much busier one. The queue
+decides only when a hint is taken: a doubled hint in
 another one is as stale as any double.
 """
 
@@ -19,5 +19,5 @@ MOST_LANES = (10, 100, 1_000)
 
 
 def queue_of(busy_lanes: int) -> str:
-    """The queue for a hint of a project that has so many lanes at work, its own included."""
+    """The queue for a hint of a project with this many busy lanes, the hint's lane included."""
     return QUEUES[bisect.bisect_left(MOST_LANES, busy_lanes)]

@@ -1,4 +1,4 @@
-"""What one worker process has once: an event loop in a thread, services, and its leases.
+"""Runtime of a worker process: an event loop in a thread, services, and the leases of its lanes.
 
 Celery's one thread takes a hint, begins its stage in the loop and takes the next: a stage that
 waits for a model costs no thread, let alone a process. Measured beside a pool of 100 threads that
@@ -61,7 +61,7 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, what)
 
     def turned(self) -> bool:
-        """Whether the loop has got round to anything new since this was last asked."""
+        """True if the loop has run anything since the last call."""
         turned = self._turned.is_set()
         self._turned.clear()
         self._loop.call_soon_threadsafe(self._turned.set)
@@ -92,15 +92,15 @@ class Heartbeat:
 
     @contextmanager
     def hold(self, activation: Activation) -> Iterator[None]:
-        held, work = activation.hold, asyncio.current_task()
+        hold, work = activation.hold, asyncio.current_task()
         assert work is not None
-        self._held[held] = work
+        self._held[hold] = work
         if self._ending:  # it was being claimed as the others had to let go
             work.cancel()
         try:
             yield
         finally:
-            del self._held[held]
+            del self._held[hold]
 
     def let_go(self) -> None:
         """Cancel the work under way, and what may still begin: its lanes are handed back."""
@@ -109,8 +109,8 @@ class Heartbeat:
             work.cancel()
 
     async def beat(self) -> None:
-        """Renew all leases once an interval. A lane that was locked is tried again meanwhile, so
-        that it is renewed soon after the lock is gone.
+        """Renew all leases once an interval. A lane that was locked is tried again in between, so
+        that it is renewed soon after the lock is released.
         """
         clock = asyncio.get_running_loop().time
         while True:
@@ -121,11 +121,11 @@ class Heartbeat:
                 missing = await self._renew(missing & self._held.keys())
             await asyncio.sleep(next_beat - clock())
 
-    async def _renew(self, held: Collection[Hold]) -> set[Hold]:
-        """Renew these. Returns those that were not."""
-        if not held:
+    async def _renew(self, holds: Collection[Hold]) -> set[Hold]:
+        """Renew these leases. Returns those that were not renewed."""
+        if not holds:
             return set()
-        wanted = list(held)
+        wanted = list(holds)
         try:
             async with asyncio.timeout(self._interval_s):
                 return set(wanted) - await self._lanes.renew(wanted)
@@ -161,7 +161,7 @@ class Runtime:
 
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         """Begin a stage and return as soon as there is room for another, so that no hint is taken
-        to lie about. `then` is told the next hint, in the loop.
+        before it can run. `then` is called with the next hint, in the loop.
         """
         self.taken += 1
         self._loop.call_soon(self._begin, wake, then)

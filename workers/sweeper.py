@@ -1,7 +1,7 @@
 """The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
 
 Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is
-over) and lets go of what is kept for a time only; beside them its chores write what the index owes.
+over) and deletes what is kept for a time only; beside the ticks its chores write stale vectors.
 Any number may run: rows are taken with SKIP LOCKED, and every repair is idempotent.
 """
 
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 # One tick's share, a second of publishing; the rest is due at the next one.
 LANES_A_TICK = 1_000
-# So many hints in a queue explain why one of it is late; then it is given up only after a minute.
+# A queue this deep explains a late hint: it counts as lost only after PATIENCE_S.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # One part of a tick at most: more than a statement's limit and the broker's.
@@ -47,7 +47,7 @@ PING_S = 2.0
 
 @dataclass(slots=True)
 class Ramp:
-    """How many parked lanes the next tick resumes; 0 unless an outage has just ended."""
+    """Number of parked lanes that the next tick resumes; 0 unless an outage has just ended."""
 
     size: int = 0
 
@@ -72,7 +72,7 @@ class Sweeper:
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
         self._retention = retention
-        # Whether the broker may have lost hints it was told.
+        # True while the broker may have lost hints.
         self._doubt = False
         # When the broker answered again; hints from before that are still to be doubted.
         self._back_at: datetime | None = None
@@ -115,7 +115,7 @@ class Sweeper:
 
     async def requeue(self) -> None:
         """Queue what is due again. While the broker is away nothing is touched; once it is back, or
-        was wiped, every queued lane is told again, for its hint may have gone down with it.
+        was wiped, every queued lane gets a new hint: the old one may be lost.
         """
         backlogs = await asyncio.to_thread(self._dispatcher.backlogs)
         if backlogs is None:
@@ -137,12 +137,12 @@ class Sweeper:
         deep = {queue for queue, hints in backlogs.items() if hints >= DEEP}
         busy = await self._load.lanes()
         patient = [project_id for project_id, lanes in busy.items() if queue_of(lanes) in deep]
-        found = await self._lanes.sweep(limit=LANES_A_TICK, patient=patient, patience_s=PATIENCE_S)
-        if found:
-            await asyncio.to_thread(self._tell, found, busy)
+        swept = await self._lanes.sweep(limit=LANES_A_TICK, patient=patient, patience_s=PATIENCE_S)
+        if swept:
+            await asyncio.to_thread(self._publish, swept, busy)
 
-    def _tell(self, found: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
-        for lane in found:
+    def _publish(self, swept: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
+        for lane in swept:
             wake, queue = lane.wake, queue_of(busy.get(lane.project_id, 0))
             telemetry.swept.labels(lane.was).inc()
             log.info("lane_swept", lane_id=str(wake.lane_id), was=lane.was, stage=wake.stage)

@@ -1,4 +1,4 @@
-"""What the sweeper's process does beside its ticks: work of any length that must not delay them."""
+"""Jobs of the sweeper's process beside its ticks: work of any length that must not delay them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
         await erasure.finish(erasures=stores.ledger.erasures, index=stores.index)
 
     async def repair() -> None:
-        """What workers that died, or could not, owe the index of memories."""
+        """Write the stale vectors of memories that no worker has written."""
         await stores.index.refit()
         if repaired := await stores.index.catch_up(owed_for_s=OWED_FOR_S):
             telemetry.projections_repaired.inc(repaired)
             log.info("projections_repaired", count=repaired)
 
     async def embed() -> None:
-        """And the index of turns."""
+        """Embed and write the stale vectors of turns."""
         if stores.turns is not None:
             await stores.turns.refit(limit=TURNS_AT_ONCE)
             await stores.turns.catch_up(owed_for_s=TURNS_OWED_FOR_S, limit=TURNS_AT_ONCE)

@@ -5,9 +5,8 @@ milliseconds and follow the stage before them in its task; each is claimed and c
 
 The next hint stands in the queue this one came from: which one is decided where lanes wake.
 
-A message is what any release may have published. One that says more than this release knows, or
-something else, is dropped with a word in the log: the ledger knows what is due, and the sweeper
-tells it again in words of its own.
+A message may come from any release. One that this release cannot read is dropped with a log line:
+the ledger knows what is due, and the sweeper publishes a hint of its own.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) ->
 def _task(
     stage: StageName, runtime: Runtime, dispatcher: BackgroundDispatcher
 ) -> Callable[..., None]:
-    def run(task: Task, *said: Any, **more: Any) -> None:
-        if (wake := read_hint(stage, *said, **more)) is None:
+    def run(task: Task, *arguments: Any, **more: Any) -> None:
+        if (wake := read_hint(stage, *arguments, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
             return
         queue = task.request.delivery_info["routing_key"]
@@ -47,9 +46,9 @@ def _task(
     return run
 
 
-def read_hint(stage: StageName, *said: Any, **more: Any) -> Wake | None:
+def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Wake | None:
     """The hint of a message's arguments, `(lane id, fence)`; None where they say anything else."""
-    match said:
+    match arguments:
         case (str(lane_id), int(fence)) if not more:
             try:
                 return Wake(UUID(lane_id), fence, stage)

@@ -1,4 +1,4 @@
-"""A worker that does nothing any more ends itself: whatever supervises it starts another.
+"""Watchdog: a worker that makes no progress ends itself, and its supervisor starts another.
 
 A process that runs is not one that works: a consumer may have lost its broker without a word, a
 loop may hang in a call that never returns. So progress is watched, not answers to a ping.
@@ -25,7 +25,7 @@ SILENT = "loop_silent"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look at this process saw.
+    """One observation of this process.
 
     Since the last one its event loop `turned`, and it `moved`: took a hint, or was done with one.
     `full`: it has as many stages under way as it may. `backlog`: hints in the broker, None where it
@@ -52,7 +52,7 @@ class Suspicion:
         self._starving = 0
 
     def after(self, look: Look) -> str | None:
-        """What this process is stuck in, once that many looks in a row have found it so."""
+        """The kind of standstill, once enough observations in a row show it; else None."""
         self._silent = 0 if look.turned else self._silent + 1
         self._starving = self._starving + 1 if look.starves else 0
         if self._silent >= self._looks:
@@ -69,14 +69,14 @@ class Background(Protocol):
 
 
 def end_with(task: Background) -> None:
-    """A callback of a task without end: where it raises, the process ends, to be started anew."""
+    """Callback of an endless task: if the task raises, the process ends and is restarted."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("background_task_died", exc_info=error)
         os._exit(EXIT_CODE)
 
 
 class Watched(Protocol):
-    """What is asked of the worker's runtime."""
+    """The part of the worker's runtime that the watchdog reads."""
 
     @property
     def taken(self) -> int: ...

@@ -27,7 +27,7 @@ OPEN = (Status.PENDING, Status.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Where everything accepted is now. `accepted` is counted apart from the others."""
+    """Number of events in each state. `accepted` is counted apart from the others."""
 
     memories: int
     adds: int
@@ -62,7 +62,7 @@ class Books:
         return _accounts(counts, age_s or 0.0)
 
     async def owners(self, project_id: ProjectId) -> dict[str, int]:
-        """How many users, agents, apps and runs have memories, by kind."""
+        """Number of users, agents, apps and runs that have memories, by kind."""
         parts = [
             select(table.c.kind, table.c.owner, table.c.amount).where(
                 table.c.project_id == project_id, table.c.owner != ""

@@ -1,4 +1,4 @@
-"""What models were paid: tries that came to nothing, and the sums."""
+"""Cost of model calls: runs whose output was not used, and the sums."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Paid:
         return None if self.nano_usd is None else self.nano_usd / NANO
 
     def __add__(self, other: Paid) -> Paid:
-        known = [one.nano_usd for one in (self, other) if one.nano_usd is not None]
+        known = [cost.nano_usd for cost in (self, other) if cost.nano_usd is not None]
         return Paid(
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
@@ -53,7 +53,7 @@ def total(paid: Iterable[Paid]) -> Paid:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was paid in all, and the same by model and by day."""
+    """Total cost, and the same by model and by day."""
 
     models: Mapping[str, Paid]
     days: Mapping[date, Paid]

@@ -24,7 +24,7 @@ class Answers:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def of(self, project_id: ProjectId, event_id: UUID) -> dict[str, Any]:
-        """What the stage put out; empty as long as it has put nothing out."""
+        """The answer that the stage saved; empty until then."""
         query = (
             select(stage_runs.c.output["answer"])
             .join(events, events.c.batch_id == stage_runs.c.batch_id)

@@ -1,5 +1,4 @@
-"""What people may do to an event they sent: cancel it before it has an effect, replay it after it
-has ended without one.
+"""Cancel an event before it has an effect; replay one that has ended without.
 
     PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the lane's tail
     RUNNING ──cancel──►     (until apply has committed)
@@ -40,7 +39,7 @@ from pipeline.turns.vectors import owe_again, owe_anew
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What a replay changes: the messages, with their size, and any of the instructions."""
+    """Changes of a replay: the messages, with their size, and any of the instructions."""
 
     messages: Sequence[Message] = ()
     tokens: int | None = None

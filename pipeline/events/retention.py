@@ -1,6 +1,7 @@
-"""What is let go of with time. Events, messages, receipts, memories and history are never.
+"""Deletion of rows that are kept for a time only; never of events, messages, receipts, memories or
+history.
 
-Any number of processes may do it at once: each takes rows nobody else has, a share at a time.
+Any number of processes may do it at once: each locks a share of the rows that no other has.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ A_SHARE = 1_000
 
 
 class Retention:
-    """`outputs_for` None: what stages put out is kept for ever."""
+    """`outputs_for` None: stage outputs are kept without limit."""
 
     def __init__(
         self, engine: AsyncEngine, *, keys_for: timedelta, outputs_for: timedelta | None

@@ -1,4 +1,4 @@
-"""What people do with events they sent: cancel, replay, undo. Reads go straight to the ledger."""
+"""Use cases of events: cancel, replay, undo. Reads go straight to the ledger."""
 
 from __future__ import annotations
 

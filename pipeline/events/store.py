@@ -70,7 +70,7 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """What one run of a stage cost. With a batch of several events the cost is shared by them.
+    """Cost of one run of a stage. With a batch of several events the cost is shared by them.
 
     `code` says why it came to nothing, where it did.
     """
@@ -138,7 +138,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an event is. `stage` is set while it runs, the last two while it waits."""
+    """Progress of an event. `stage` is set while it runs, the last two while it waits."""
 
     status: Status
     stage: str | None = None
@@ -189,7 +189,7 @@ class Events:
         return Status(found)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        """How far each of these events is, in one look."""
+        """The progress of each of these events, from one statement."""
         active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
         waits = and_(active, lanes.c.state == "WAITING")
         query = (

@@ -78,7 +78,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an undo would do, worked out without a lock; each step says from which version."""
+    """Plan of an undo, computed without a lock; each step names the version it starts from."""
 
     event: Row[Any]
     steps: Sequence[UndoStep]
@@ -266,7 +266,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
 
 
 def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
-    """What is derived from a text that changes."""
+    """Columns derived from the text of a memory."""
     if text is None or vector is None:
         return {}
     return {
@@ -276,7 +276,7 @@ def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
 
 
 async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, int]:
-    """Expire what the event related, for good; bring back what it ended and nobody said again."""
+    """Expire the event's relations; restore those it ended, unless they were stated again."""
     mine = relations.c.event_id == event_id
     await connection.execute(update(relations).where(mine).values(ended_by=None))
     gone = await connection.execute(

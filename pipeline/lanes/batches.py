@@ -40,8 +40,8 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
 
 
 def omission_rows(omitted: Iterable[Omission]) -> list[dict[str, Any]]:
-    """What a message left out, as it is stored and shown."""
-    return [{"part": one.part, "type": one.kind, "reason": one.reason} for one in omitted]
+    """The omitted parts of a message, as stored and shown."""
+    return [{"part": part.part, "type": part.kind, "reason": part.reason} for part in omitted]
 
 
 def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | None) -> Event:

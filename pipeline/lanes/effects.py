@@ -1,4 +1,4 @@
-"""What a stage changes besides its output: worked out by the stage, written by its finish.
+"""Effects of a stage besides its output: computed by the stage, written with its finish.
 
 A stage only reads. Its effects, its output and the lane's next stage are one commit, so it happens
 once or not at all, and no transaction is ever open while a worker thinks.

@@ -1,6 +1,6 @@
 """Adds that arrive while a commit is under way share the next one.
 
-Nobody waits for company: an add that comes alone is written alone, at once. Under load one commit
+No add waits for others: one that comes alone is written alone, at once. Under load one commit
 carries many, so its cost is shared and callers of one lane do not queue for its row one by one.
 
 A lane is in one unfinished group at most: its later adds wait behind it, so they keep their order.
@@ -38,7 +38,7 @@ LOCKED_PAUSE_S, LOCKED_FOR_S = 0.25, 10.0
 class Waiting:
     add: Add
     since: float
-    kept: asyncio.Future[Accepted]
+    accepted: asyncio.Future[Accepted]
 
     @property
     def lane_id(self) -> UUID:
@@ -77,7 +77,7 @@ class GroupCommit:
         self._write_on()
         self._count += 1
         try:
-            return await waiting.kept
+            return await waiting.accepted
         finally:
             self._count -= 1
 
@@ -97,7 +97,7 @@ class GroupCommit:
         own: set[UUID] = set()
         while self._queue and len(group) < LARGEST_GROUP:
             waiting = self._queue.popleft()
-            if waiting.kept.done():  # its caller went away
+            if waiting.accepted.done():  # its caller went away
                 continue
             lane_id = waiting.lane_id
             if lane_id in self._behind and lane_id not in own:
@@ -115,7 +115,7 @@ class GroupCommit:
         self._write_on()
 
     async def _commit(self, group: Sequence[Waiting]) -> None:
-        """Write a group. Whatever happens, no caller is left waiting and no lane is left behind."""
+        """Write a group. Every caller gets a result or an error, and every lane is released."""
         result = await self._write_all(group)
         if is_locked(result) and len(group) > 1:
             group = await self._set_locked_aside(group)
@@ -144,9 +144,9 @@ class GroupCommit:
         [accepted] = await asyncio.gather(self.lanes.accept(adds), return_exceptions=True)
         if isinstance(accepted, BaseException):
             return accepted
-        for waiting, one in zip(group, accepted, strict=True):
-            if not waiting.kept.done():  # its caller went away; the add is kept all the same
-                waiting.kept.set_result(one)
+        for waiting, result in zip(group, accepted, strict=True):
+            if not waiting.accepted.done():  # its caller went away; the add is kept all the same
+                waiting.accepted.set_result(result)
         return None
 
     async def _set_locked_aside(self, group: Sequence[Waiting]) -> list[Waiting]:
@@ -172,7 +172,7 @@ class GroupCommit:
             await asyncio.sleep(LOCKED_PAUSE_S)
             while behind and len(group) < LARGEST_GROUP:
                 group.append(behind.popleft())
-            group = [waiting for waiting in group if not waiting.kept.done()]
+            group = [waiting for waiting in group if not waiting.accepted.done()]
             async with self._slots:
                 result = await self._write_all(group)
             if not is_locked(result):
@@ -196,8 +196,8 @@ def _fail(group: Iterable[Waiting], error: BaseException | None) -> None:
     if error is None:
         return
     for waiting in group:
-        if not waiting.kept.done():
-            waiting.kept.set_exception(error)
+        if not waiting.accepted.done():
+            waiting.accepted.set_exception(error)
 
 
 def _one_is_at_fault(error: BaseException | None) -> bool:

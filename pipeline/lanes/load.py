@@ -1,4 +1,4 @@
-"""How much waits, in one look at the lanes that are not idle."""
+"""The load: number of waiting events and busy lanes, from the lanes that are not idle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LoadView:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def lanes(self) -> Mapping[UUID, int]:
-        """How many lanes of each project are not idle, those of its replays included. A replay has
+        """Number of lanes of each project that are not idle, its replays included. A replay has
         the number of its project.
         """
         busy = func.sum(func.count()).over(partition_by=OWNER)
@@ -40,7 +40,7 @@ class LoadView:
             return {row[0]: int(row[1]) for row in await connection.execute(query)}
 
     async def look(self, *, scope_events: int) -> Load:
-        """The load now; `deep` holds the lanes with at least so many events."""
+        """The load now; `deep` holds the lanes with at least `scope_events` events."""
         depth = lanes.c.accepted_seq - lanes.c.settled_seq
         # The events of replays have a limit of their own: they refuse no add.
         in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
@@ -61,7 +61,7 @@ class LoadView:
         ended = select(func.count()).where(
             events.c.completed_at > since, events.c.status != "CANCELLED"
         )
-        # From the lanes: what is parked is not looked at event by event.
+        # Start from the lanes: the events of parked lanes are not read.
         waits = exists().where(
             events.c.lane_id == lanes.c.id,
             events.c.seq > lanes.c.settled_seq,

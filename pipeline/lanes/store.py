@@ -8,7 +8,7 @@
 
 Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
 younger activation holds the lane: a zombie can neither write nor hand on.
-What people do to single events, cancel and replay, moves lanes too: see recourse.py.
+Cancel and replay of single events move lanes too: see events/cancel_and_replay.py.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ BEATS = 3
 
 
 def session_name(owner: UUID, process: str) -> str:
-    """What a worker calls its connections: once none of that name is left, the worker is dead."""
+    """The name of a worker's connections: once none of that name is left, the worker is dead."""
     return f"memlane {owner} {process}"
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """What is accepted: one turn of one scope.
+    """One turn of one scope, to be accepted.
 
-    `said_at` None means now. `key` is the client's own: whatever it sends again under that key is
-    the same add.
+    `said_at` None means now. `key`: the client's idempotency key; a second add under it is the same
+    add.
     """
 
     event_id: UUID
@@ -76,7 +76,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What an add came to: its event, and whom to wake where it found its lane idle.
+    """Result of an add: its event, and the hint to publish if its lane was idle.
 
     Not `fresh`: its key was used before, for `event_id`, and nothing was added. Not `same`: that
     was another body. Not `known`: the project is gone, and nothing was added.
@@ -98,7 +98,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a batch ends. `note` says why nothing was stored, on the events that stored nothing."""
+    """Final state of a batch. `note`: the reason, for events that stored nothing."""
 
     status: Status
     failure_code: FailureCode | None = None
@@ -138,7 +138,7 @@ class Lanes:
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
         """Keep the adds durably, each at the tail of its scope's lane and under its key, in one
-        commit. A lane that is not idle needs no waking: whoever works on it goes on.
+        commit. A lane that is not idle needs no hint: its worker goes on with the queue.
         """
         said = [
             (place, ordinal, message)
@@ -174,7 +174,7 @@ class Lanes:
         return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
 
     async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
-        """Which of these lanes another transaction holds at the moment."""
+        """Those of these lanes that another transaction has locked at the moment."""
         rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
         return {row.id for row in rows}
 
@@ -293,7 +293,7 @@ class Lanes:
     ) -> tuple[Wake | None, list[float]]:
         """End the batch's events and free the lane.
 
-        Returns whom to wake where more is queued, and the ended events' ages in seconds.
+        Returns the hint for the next batch, if any, and the ended events' ages in seconds.
         """
         row = await self._one(
             statement("settle"),
@@ -313,7 +313,7 @@ class Lanes:
         return _anew(activation, row.state), list(row.ages_s or ())
 
     async def rest(self, activation: Activation) -> Wake | None:
-        """Free a lane whose claim was all cancelled. Returns whom to wake where more is queued."""
+        """Free a lane whose claim was all cancelled. Returns the hint if more is queued."""
         row = await self._one(
             statement("rest"),
             **_held(activation),
@@ -393,7 +393,7 @@ class Lanes:
     async def hand_back(self, activation: Activation) -> Wake | None:
         """Give the lane up unfinished; the attempt does not count.
 
-        Returns whom to wake; None where it is no longer held.
+        Returns the hint; None if the lane is lost.
         """
         row = await self._one(
             statement("hand_back"),
@@ -480,7 +480,7 @@ class Lanes:
 
 
 def _held(activation: Activation) -> dict[str, Any]:
-    """What a statement checks before it writes: the fence alone may repeat after a failover."""
+    """Values that fence a statement: the fence number alone may repeat after a failover."""
     return {
         "lane_id": activation.lane_id,
         "fence": activation.fence,
@@ -509,7 +509,7 @@ def _accepted(add: Add, row: Any | None) -> Accepted:
 
 
 def _anew(activation: Activation, state: str) -> Wake | None:
-    """Whom to wake for what is queued behind a batch."""
+    """The hint for the events queued behind a batch, if there are any."""
     queued = state == "QUEUED"
     return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
 

@@ -1,6 +1,6 @@
 -- Take an event back before it has had an effect; its lane is locked by now. A batch that loses one
 -- goes back to the queue as a whole, for its outputs refer to events by their place in it, and the
--- raised fence refuses whoever works on it. A lane just about to freeze its batch starts again too.
+-- raised fence refuses the worker that holds it. A lane that is about to fix its batch restarts too.
 WITH asked AS (
     SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'

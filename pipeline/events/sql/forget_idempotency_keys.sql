@@ -1,4 +1,4 @@
--- Idempotency keys nobody will send again. The events they stood for stay.
+-- Delete idempotency keys older than their retention time. Their events stay.
 WITH old AS MATERIALIZED (
     SELECT project_id, key FROM idempotency_keys
     WHERE created_at < now() - CAST(:age AS interval)

@@ -1,5 +1,5 @@
 -- Put ended events back at the tails of their lanes, in the order they had there; their lanes are
--- locked by now. What was said moves along, so that it stands after all that was said meanwhile.
+-- locked by now. The messages move along, behind all that were accepted since.
 WITH again AS (
     SELECT e.id, e.lane_id, e.seq,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq

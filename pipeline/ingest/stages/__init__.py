@@ -3,7 +3,7 @@
     extract ─► retrieve ─► consolidate ─► apply ─► relate
 
 A stage writes nothing itself: its output, its effects and the lane's next stage are one commit,
-made by whoever runs it. So it may run twice (a crash, a redelivery) and take effect once. It acts
+made by the runner. So it may run twice (a crash, a redelivery) and take effect once. It acts
 only on saved outputs of earlier stages, and names the stage to go on with: some have nothing to do.
 """
 

@@ -1,7 +1,7 @@
-"""apply: decisions -> what becomes of memories, their history and the receipts.
+"""apply: decisions -> changes of memories, their history and the receipts.
 
 One commit writes it all, with the lane's next stage. The vector index follows: it is a projection,
-and what it still owes is read from the ledger.
+and the ledger knows which of its rows are stale.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text.equality import text_hash
 
-# After so many rounds with the model the facts are added beside what a person goes on changing.
+# Rounds with the model before facts are added beside a memory that a person keeps changing.
 MOST_RECONSIDERED = 3
 
 
@@ -56,7 +56,7 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
 def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -> set[UUID]:
     """Memories that have another text now than the one decided about: a person has changed it."""
     retrieved = read(batch, Retrieved)
-    shown = {one.memory_id: one.text for one in retrieved.neighbours}
+    shown = {neighbour.memory_id: neighbour.text for neighbour in retrieved.neighbours}
     known = dict(zip(retrieved.known, read(batch, Extracted).facts, strict=True))
     targets = {write.target for write in writes}
 
@@ -84,14 +84,14 @@ async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
 async def _reworded(
     facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
 ) -> Mapping[int, Vector]:
-    """Vectors of the texts a model worded anew, by fact; all others have one since retrieve."""
+    """Vectors of the texts that the model reworded, by fact; retrieve embedded all others."""
     texts = {d.fact: d.text for d in decisions if d.text and d.text != facts[d.fact].text}
     vectors = await embedder.embed(list(texts.values())) if texts else []
     return dict(zip(texts, vectors, strict=True))
 
 
 def _write(
-    batch: Batch, fact: Fact, decision: Decision, said: Vector, reworded: Vector | None
+    batch: Batch, fact: Fact, decision: Decision, embedded: Vector, reworded: Vector | None
 ) -> Write:
     event = batch.events[fact.source.event]
     return Write(
@@ -102,8 +102,8 @@ def _write(
         reason=decision.reason,
         target=decision.memory_id,
         new_id=_new_memory_id(batch, fact, decision.fact),
-        vector=said if reworded is None else reworded,
-        fact_vector=said,
+        vector=embedded if reworded is None else reworded,
+        fact_vector=embedded,
         event=event,
         message_ordinal=fact.source.message,
         attributed_to=fact.attributed_to,

@@ -30,9 +30,9 @@ async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
 def verbatim(batch: Batch) -> tuple[Fact, ...]:
     """Every message that is not the system's, as it was said."""
     return tuple(
-        Fact(said.message.content.strip(), said.source, said.message.role)
-        for said in batch.messages
-        if said.message.role is not Role.SYSTEM and said.message.content.strip()
+        Fact(sourced.message.content.strip(), sourced.source, sourced.message.role)
+        for sourced in batch.messages
+        if sourced.message.role is not Role.SYSTEM and sourced.message.content.strip()
     )
 
 

@@ -1,7 +1,7 @@
 """relate: what changed -> entities and relations. The third question to the model.
 
-The memories are stored by now, so a graph that fails for good does not fail the event: it is told
-in `graph_status`, and can be related again alone.
+The memories are stored by now, so a graph that fails for good does not fail the event:
+`graph_status` reports it, and the graph alone can be replayed.
 """
 
 from __future__ import annotations

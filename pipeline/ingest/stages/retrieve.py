@@ -50,8 +50,8 @@ async def retrieve(
 
 
 def _said(batch: Batch, fact: Fact) -> str:
-    said = batch.events[fact.source.event].messages[fact.source.message]
-    return unsigned(fact.text, said.message.name)
+    source = batch.events[fact.source.event].messages[fact.source.message]
+    return unsigned(fact.text, source.message.name)
 
 
 async def _nearest(
@@ -63,10 +63,10 @@ async def _nearest(
     *,
     limit: int,
 ) -> Mapping[UUID, float]:
-    held = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
-    if len(held) > MOST_EXACT:
-        return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(held))
-    return nearest_of(compared(held, vectors), each=limit)
+    vectors_of_scope = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    if len(vectors_of_scope) > MOST_EXACT:
+        return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(vectors_of_scope))
+    return nearest_of(compared(vectors_of_scope, vectors), each=limit)
 
 
 async def _current(

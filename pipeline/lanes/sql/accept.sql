@@ -1,11 +1,11 @@
 -- One durable statement for any number of adds: their scopes' next numbers, the events and their
--- messages, all or nothing. `woken` is true for the add that found its lane idle: somebody must be
--- told. Lock order: pipeline/ledger/locks.py.
--- An add with an idempotency key is accepted only by whoever brings the key first, in this group or
+-- messages, all or nothing. `woken` is true for the add that found its lane idle: it needs a
+-- hint. Lock order: pipeline/ledger/locks.py.
+-- An add with an idempotency key is accepted only from the first caller that brings the key, in this group or
 -- in any process; to all others its row tells which event it was. The conflict's empty update is
 -- what makes a row readable that another commit wrote a moment ago.
 -- A project that is being deleted is waited for, and then accepts nothing: its adds have no row.
--- What is said is owed a vector, unless it is stored word for word and has that of its memory.
+-- Each message gets a stale vector row, unless it is stored verbatim: then its memory has the vector.
 WITH project AS MATERIALIZED (
     SELECT id FROM projects
     WHERE id = ANY (CAST(:project_ids AS uuid[]))
@@ -40,7 +40,7 @@ WITH project AS MATERIALIZED (
     GROUP BY lane_id, project_id, user_id, agent_id, app_id, run_id
     ORDER BY lane_id
     ON CONFLICT (id) DO UPDATE SET
-        -- An erasure took them off the lane; whoever comes back brings them again.
+        -- An erasure has removed the ids from the lane; a user who comes back brings them again.
         user_id = excluded.user_id, agent_id = excluded.agent_id,
         app_id = excluded.app_id, run_id = excluded.run_id,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,

@@ -6,9 +6,9 @@
 -- charge.sql.
 -- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
 -- equal options within the width and the token budget; always at least one event. The queue ends
--- where this statement's view of it does (`before`): what is accepted meanwhile is not skipped.
--- Events that wait with a batch of theirs already go as that batch, whole, whatever the width is by
--- now: what was put out for it speaks of them by their place.
+-- where this statement's snapshot does (`before`): an event accepted later is not skipped.
+-- Events that already have a batch_id keep that batch, even if the width limit has shrunk: the saved
+-- outputs refer to events by their place in it.
 WITH before AS (
     SELECT * FROM lanes
     WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)

@@ -1,7 +1,7 @@
--- What a batch does to memories, its receipts, its output and the lane's next stage: one commit, or
--- nothing. `seen` are the memories the changes were worked out from, as they were then: where a
--- person has changed one since, nothing is written and the changes are worked out anew.
--- What it does to memories is also told to the project's webhooks, if it has any.
+-- Write a batch's changes of memories, receipts, output and the lane's next stage: one commit, or
+-- nothing. `seen`: the versions of the memories that the changes were computed from (optimistic
+-- lock). If a person has changed one since, nothing is written and the stage runs again.
+-- The project's webhooks, if any, get a delivery for each change.
 -- Lock order: pipeline/ledger/locks.py.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes

@@ -1,8 +1,7 @@
 -- What a batch does to the graph, its output and the lane's next stage: one commit, or nothing.
 -- A relation is closed by the event that put another in its place; where none did, by the batch's
 -- last one: the model says what ended, not by which fact. Repeating a relation changes nothing.
--- What was read from a fact whose memory a person has deleted meanwhile is not placed; the memories
--- are locked, so that one deleted right after finds what to end.
+-- Relations of a fact whose memory a person has deleted since are not stored; the memories are locked, so that one deleted right after finds what to end.
 WITH held AS (
     UPDATE lanes SET
         state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,

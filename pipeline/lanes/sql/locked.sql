@@ -1,4 +1,4 @@
--- Which of these lanes somebody else holds. None is waited for, and none stays locked.
+-- Those of these lanes that another transaction has locked. Does not wait, and keeps no lock.
 WITH unlocked AS (
     SELECT id FROM lanes
     WHERE id = ANY (CAST(:lane_ids AS uuid[]))

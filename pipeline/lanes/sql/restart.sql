@@ -1,5 +1,5 @@
--- A batch goes back to its queue, to be frozen anew: half as wide where it could not be done, until the
--- event that breaks it stands alone. A suspect stays one (`attempts`). What this try cost stays on the receipts of its events.
+-- Return a batch to its queue. A batch that failed is tried half as wide, until the event that breaks
+-- it stands alone. A suspect stays one (`attempts`). The cost so far stays on the events' receipts.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', batch_id = NULL,

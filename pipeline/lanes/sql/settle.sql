@@ -1,6 +1,6 @@
 -- End a batch: its events get their last status, the lane its next batch or its rest.
--- accepted_seq is read under the row's lock, so an event accepted meanwhile is never left behind.
--- How they ended is told to the project's webhooks.
+-- accepted_seq is read under the row's lock, so an event accepted just now is not left behind.
+-- The project's webhooks get a delivery for each event.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),

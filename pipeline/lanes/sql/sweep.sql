@@ -1,9 +1,10 @@
--- Every lane whose time is up, whatever the reason: a worker died or hangs (RUNNING), a wait is over
+-- Queue every lane whose time is up, for any reason: a worker died or hangs (RUNNING), a wait is over
 -- (WAITING), a hint may be lost (QUEUED; with patience for those that stand in a long queue).
 -- Only a dead worker's fence is raised: a hint that is merely late stays good, and its double does
 -- no harm. Raising it then would void every hint of a backlog faster than workers reach them.
--- Of a worker that died no session is left, so its lanes need not wait for their leases to run out:
--- a late heartbeat is enough, where `sessions` are the workers' own and not a pooler's. A server that has just started has nobody's sessions yet.
+-- A dead worker has no session left, so its lanes need not wait for their leases to run out: a late
+-- heartbeat is enough, if `sessions` belong to the workers and not to a pooler. A server that has just
+-- started has no sessions yet.
 WITH present AS MATERIALIZED (
     SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity
     WHERE application_name LIKE 'memlane %'

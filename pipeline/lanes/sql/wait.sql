@@ -1,5 +1,5 @@
--- Park the lane until an outage or a rate limit is over. The attempt is given back: waiting for
--- somebody else is no fault of the event.
+-- Park the lane until an outage or a rate limit is over. The attempt does not count: the
+-- outage is not the event's fault.
 UPDATE lanes SET
     state = 'WAITING',
     due_at = now() + CAST(:delay AS interval),
