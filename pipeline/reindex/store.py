@@ -1,10 +1,10 @@
-"""Which vector index is served, and the one being built to take its place.
+"""Vector indexes: the one that is served, and the one being built to take its place.
 
     BUILDING ──► WHOLE ──► LIVE      one at most of each; a LIVE one is forgotten for the next
 
-`rebuilt` notes what the index under construction holds; `memories.projected_version` goes on saying
-what the live one holds. So both are known at once, a build that was killed goes on where it was,
-and what is written meanwhile is owed to both.
+`rebuilt` records the versions that the index under construction holds;
+`memories.projected_version` those of the live one. So a build that was killed goes on where it
+stopped, and rows changed during a build are stale in both.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Progress:
 
 
 class Indexes:
+    """States of the vector indexes."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
@@ -52,11 +54,12 @@ class Indexes:
     async def adopt(self, name: str) -> None:
         """Serve this index from now on: it is served, it is the first, or it is whole.
 
-        What changed since it was whole is owed to it, and follows. Errors: InvalidInput where it
-        was never built.
+        Rows changed since it was whole are stale in it, and written later.
+
+        Errors: InvalidInput where it was never built.
         """
         async with self._engine.begin() as connection:
-            # Nobody may note a write of the old index while the notes change their meaning.
+            # No write of the old index may be recorded while the versions change their meaning.
             await connection.execute(text("LOCK TABLE vector_indexes"))
             live = await _named(connection, "LIVE")
             if live == name:
@@ -87,7 +90,7 @@ class Indexes:
             yield
 
     async def known(self, name: str) -> bool:
-        """Whether this index is being built, is whole or is served."""
+        """True where this index is being built, is whole or is served."""
         query = select(vector_indexes.c.name).where(vector_indexes.c.name == name)
         async with self._single.connect() as connection:
             return await connection.scalar(query) is not None
@@ -108,6 +111,7 @@ class Indexes:
             )
 
     async def whole(self, name: str) -> None:
+        """Record that the build of this index is complete."""
         async with self._single.connect() as connection:
             await connection.execute(
                 update(vector_indexes).where(vector_indexes.c.name == name).values(state="WHOLE")
@@ -124,7 +128,7 @@ class Indexes:
             await connection.execute(statement("built"), values)
 
     async def done(self) -> int:
-        """How many the index under construction holds."""
+        """The number of vectors in the index under construction."""
         async with self._single.connect() as connection:
             return await connection.scalar(select(func.count()).select_from(rebuilt)) or 0
 

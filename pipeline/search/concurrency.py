@@ -1,4 +1,4 @@
-"""Lets so many searches compute at once; the others wait their turn, first come, first served.
+"""Concurrency: a limit on the searches that compute at once; others wait, first come, first served.
 
 Where the ledger shares the cores, more at once only make each other late. With 16 callers on two
 cores and two processes, two at once in each answer 410 a second with p95 45 ms, as many as come
@@ -12,20 +12,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-# Whoever takes longer, ten times what a search does, waits for others, an index that hangs or a
-# reranker. He computes nothing, so the next may.
+# A search that holds its slot for more than 50 ms, ten times its usual CPU time, is blocked on I/O,
+# not using the CPU: its slot is released.
 MOMENT_S = 0.05
 NO_LIMIT = 1_000_000
 
 
 class Turnstile:
-    """`most` at once; None lets everybody pass."""
+    """Lets `most` searches compute at once; None sets no limit."""
 
     def __init__(self, most: int | None = None) -> None:
         self._free = asyncio.Semaphore(most or NO_LIMIT)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
+        """Hold a slot, for 50 ms at most."""
         await self._free.acquire()
         passed = False
 

@@ -9,17 +9,13 @@ better than a ranking.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
+from pipeline.text.tokens import CHARACTERS_PER_TOKEN, tokens
 
-# An estimate on the safe side for any model: four letters a token, but a Chinese character each.
-CHARACTERS_PER_TOKEN = 4
-WIDE = re.compile("[\u2e80-\U0010ffff]+")
 # The date, a number and a word: nothing shorter can be taken.
 SHORTEST_LINE = 5
 
@@ -47,11 +43,6 @@ def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
     taken.sort(key=lambda passage: (passage.said_at, str(passage.id)))
     text = "\n".join(_line(number, passage) for number, passage in enumerate(taken, start=1))
     return Context(text, taken, tokens(text))
-
-
-def tokens(text: str) -> int:
-    wide = 0 if text.isascii() else sum(map(len, WIDE.findall(text)))
-    return wide + math.ceil((len(text) - wide) / CHARACTERS_PER_TOKEN)
 
 
 def labelled(passage: Memory | Turn) -> str:

@@ -1,4 +1,4 @@
-"""When a question asks about: dates and ranges read from its words, without a model.
+"""Dates: days and ranges that the words of a question name, read without a model.
 
     "in May 2023"          that month          "on 7 May"          that day, of any year
     "last March"           before the question "yesterday"         the day before it

@@ -1,4 +1,4 @@
-"""Whom a question names, among those who said something."""
+"""Speakers: the one person that a question names, among those who wrote something."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipeline.text.terms import fold
 
 # A shorter first name is too often a word: "Al", "Jo".
 SHORTEST = 3
-# A handle with digits in it is an id, and nobody asks for it by its first part.
+# A handle with digits in it is an id, which is never asked for by its first part.
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
@@ -24,8 +24,9 @@ def named(question: str, speakers: Iterable[str]) -> str | None:
 
 
 def unsigned(text: str, speaker: str | None) -> str:
-    """What is said, without a "Maya:" in front of it: who says it is known, and no part of what it
-    means. Source: LoCoMo, where it is worth 0.9 of recall@10 to the vectors of such texts.
+    """The text without its speaker's name in front ("Maya:"), which is no part of its meaning.
+
+    Source: LoCoMo, where it is worth 0.9 of recall@10 to the vectors of such texts.
     """
     if not speaker or not text.startswith(speaker):
         return text

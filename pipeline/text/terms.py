@@ -105,13 +105,13 @@ _FOLDED_STOP_WORDS = frozenset(fold(word) for word in STOP_WORDS)
 
 
 def stem(word: str) -> str:
-    """What an English word has in common with its other forms: bought and buying are buy."""
+    """The form that an English word shares with its other forms: bought and buying are buy."""
     stemmed: str = _ENGLISH.stemWord(IRREGULAR.get(word, word))
     return stemmed
 
 
 @lru_cache(maxsize=10_000)
 def root(term: str) -> str:
-    """What a German word keeps of itself inside a compound: all but its ending."""
+    """The part of a German word that stays the same inside a compound: all but its ending."""
     rooted: str = _GERMAN.stemWord(term)
     return rooted

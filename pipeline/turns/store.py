@@ -1,7 +1,7 @@
-"""Turns: messages as they were said, read under the column names of memories.
+"""Turns: messages, read under the column names of memories.
 
-What was cancelled or undone was never said; what a person deleted is not told again by the turn it
-came from.
+Messages of cancelled or undone events are no turns. A turn is left out once a person deletes a
+memory that came from it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
 from pipeline.ledger.where import IN_PROJECT
 
-# What was cancelled or undone was never said; what a person cleared is not told again.
+# Messages of cancelled, undone or cleared events are no turns.
 told = and_(
     events.c.status != "CANCELLED",
     events.c.undone_at.is_(None),

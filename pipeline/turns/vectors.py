@@ -1,7 +1,7 @@
-"""Vectors of turns: owed from the acceptance on, made and written behind the events.
+"""Vectors of turns: stale from the acceptance on, made and written behind the events.
 
-Whatever a turn says is in `messages`; here stands what the index is to hold of it. What is found by
-meaning is named by the index with an id of its own, which `keys` translates.
+The text of a turn is in `messages`, its vector here. The index names a vector by an id of its own,
+which `keys` translates.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TurnVectors(Projected):
     kind, table = "turns", "turn_vectors"
 
     async def keys(self, ids: Sequence[UUID]) -> dict[UUID, PassageKey]:
-        """Which turn each of these ids is, as far as there still is one."""
+        """The turn of each of these ids; ids without one are left out."""
         rows = await self._direct.rows(_KEYS, {"ids": list(ids)})
         return {key: PassageKey(event_id, ordinal) for key, event_id, ordinal in rows}
 
@@ -136,7 +136,7 @@ def _owed(*ids: str) -> Select[Any]:
 
 
 async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
-    """Whether these are to be found has changed: the index owes them a write."""
+    """Mark these stale: their presence in the index has changed."""
     table = turn_vectors.c
     rows = locked(turn_vectors, which).cte("held")
     query = update(turn_vectors).where(table.id == rows.c.id).values(version=table.version + 1)

@@ -1,20 +1,17 @@
-"""The index of memories, or turns, over a VectorStore: which collection holds whom, kept true how.
+"""Vector index: the vectors of memories, or of turns, in a VectorStore.
 
-A filtered search costs time linear in its collection, and a collection per user costs megabytes
-each, so owners are spread over a fixed number of collections by hash (measured with Chroma at
-100,000 memories: 26 ms in 64 buckets, 122-157 ms in one collection; 2.7 GB for 1,000 collections).
+Owners are spread over a fixed number of collections, see pipeline/vector_index/buckets.
 
-The index is a projection and follows behind: `projected_version` in the ledger says what it holds.
-What it does not hold yet is compared straight from the ledger, so a memory is found from the commit
-on that made it, and a search result is only a hint. No event waits for the vectors of its turns:
-they are made behind it, and until then a turn is found by its words.
+The index is written behind the ledger (write-behind): `projected_version` in the ledger is the
+version that it holds. Stale rows are compared straight from the ledger, so a memory is found from
+its commit on, and an index hit is only a hint. No event waits for the vectors of its turns: until
+they are made, a turn is found by its words.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +25,7 @@ from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavai
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
+from pipeline.vector_index.buckets import collection_name
 from pipeline.vector_index.names import KINDS, family, index_name
 from pipeline.vector_index.projections import Projection, Source
 
@@ -36,8 +34,8 @@ log = structlog.get_logger()
 
 # Ids in one call to the store.
 AT_ONCE = 500
-# And in one wave's: so many vectors are read, packed and sent in 3 ms each, in which nothing else
-# in the process moves; 1,400 of one busy scope took 75.
+# Ids in one write of the projector: reading, packing and sending them blocks the event loop for
+# 3 ms; 1,400 of one busy scope took 75.
 A_PIECE = 50
 # Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
 MOST_OWED = 2_000
@@ -61,24 +59,24 @@ class VectorIndex:
 
     @property
     def name(self) -> str:
-        """As the ledger knows it: see ledger.indexes."""
+        """The name of the index in the ledger."""
         return index_name(self._store.name, self._embedder.name, self._buckets)
 
     async def catch_up(
         self, ids: Sequence[UUID] | None = None, *, owed_for_s: float = 0.0, limit: int = 500
     ) -> int:
-        """Write what the index owes these, or any that were changed `owed_for_s` ago.
+        """Write the stale vectors of these, or any that are stale for `owed_for_s`.
 
-        Returns how many were written. Idempotent: an upsert of the ledger's newest state, or a
-        delete. Errors: StoreUnavailable, ModelUnavailable.
+        Returns the number written. Idempotent: an upsert of the ledger's newest state, or a delete.
+        Errors: StoreUnavailable, ModelUnavailable.
         """
         owed = await self.source.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
         await self.write(await self._embedded(owed))
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
-        """Write these, and note in the ledger what the served index holds now. What was erased
-        meanwhile is dropped again. Errors: StoreUnavailable.
+        """Write these and record their versions in the ledger. Rows erased since they were read are
+        dropped again. Errors: StoreUnavailable.
         """
         for name, some in self._by_collection(projections):
             await self._write(name, some)
@@ -86,9 +84,9 @@ class VectorIndex:
                 await self._drop(name, erased)
 
     async def drop_unknown(self, held: Mapping[str, int]) -> int:
-        """Delete records whose ids the ledger does not know; how many there were.
+        """Delete records whose ids the ledger does not know. Returns their number.
 
-        `held`: how many the ledger expects in each collection. Only those that hold more are read.
+        `held`: the number the ledger expects in each collection; only those with more are read.
         Errors: StoreUnavailable.
         """
         dropped = 0
@@ -104,7 +102,7 @@ class VectorIndex:
         return dropped
 
     def counted(self, projections: Iterable[Projection]) -> Counter[str]:
-        """How many of these belong into each collection."""
+        """The number of these in each collection."""
         return Counter(self._of(one.scope, one.embedder) for one in projections)
 
     async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
@@ -161,7 +159,7 @@ class VectorIndex:
         return [fitted.get(one.id, one) for one in projections]
 
     async def refit(self, *, limit: int = AT_ONCE) -> int:
-        """Embed anew what is owed in another model's vectors; how many there were."""
+        """Embed stale rows with another model's vectors again. Returns their number."""
         foreign = await self.source.foreign(self.name, self._embedder.name, limit=limit)
         if foreign:
             await self.source.fitted(await self.fitting(foreign), self._embedder.name)
@@ -170,7 +168,7 @@ class VectorIndex:
     async def _embedded(self, projections: Sequence[Projection]) -> list[Projection]:
         """The same with vectors for those that never had one, which the ledger keeps.
 
-        What the model refuses is none to be held.
+        Texts the model rejects get no vector.
         """
         bare = [one for one in projections if one.kept and not one.embedder]
         if not bare:
@@ -219,7 +217,7 @@ class VectorIndex:
         return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
 
     async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
-        """Which of these the store holds, memories and turns, by collection: of any model, in any
+        """The ids that the store holds, memories and turns, by collection: of any model, in any
         bucket.
 
         Errors: StoreUnavailable.
@@ -254,11 +252,10 @@ class VectorIndex:
     async def nearest_in_lane(
         self, scope: Scope, vectors: Sequence[Vector], *, limit: int, least: int = 0
     ) -> dict[UUID, float]:
-        """The nearest memories of exactly this scope, so many to each of the vectors, with their
-        cosine. `least`: how many the scope holds at the least.
+        """The `limit` nearest memories of exactly this scope to each vector, with their cosine.
 
-        Errors: StoreUnavailable, also where the index is gone: nothing found must never mean that
-        nobody looked.
+        `least`: the least number of memories in the scope. Errors: StoreUnavailable, also where the
+        index is gone: an empty result must mean an empty scope.
         """
         where = {"lane_id": str(scope.lane_id)}
         owed = await self._owed(where, vectors)
@@ -282,17 +279,18 @@ class VectorIndex:
         return self._of(scope, self._embedder.name)
 
     def _of(self, scope: Scope, embedder: str) -> str:
-        return self._name(scope.project_id, scope.owner, embedder)
+        return self._collection(scope.project_id, scope.owner, embedder)
 
-    def _name(self, project_id: UUID, owner: str, embedder: str) -> str:
-        bucket = zlib.crc32(f"{project_id}/{owner}".encode()) % self._buckets
-        return f"{family(self.source.kind, embedder, self._buckets)}-{bucket:04d}"
+    def _collection(self, project_id: UUID, owner: str, embedder: str) -> str:
+        return collection_name(
+            self.source.kind, embedder, self._buckets, project_id=project_id, owner=owner
+        )
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
         """One where the owner is known, else all of this index."""
         if "user_id" in where:
             project_id, owner = UUID(where["project_id"]), where["user_id"]
-            return [self._name(project_id, owner, self._embedder.name)]
+            return [self._collection(project_id, owner, self._embedder.name)]
         stored = await self._stored()
         if not (await self.source.collections.known(self._family)).keys() <= set(stored):
             raise StoreUnavailable(LOST)
@@ -309,7 +307,7 @@ class VectorIndex:
     async def _owed(
         self, where: Mapping[str, str], vectors: Sequence[Vector]
     ) -> list[dict[UUID, float]]:
-        """What the index does not hold yet, compared here with each of the vectors."""
+        """Cosines of the stale rows with each of the vectors, computed here."""
         owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
         return compared(owed, vectors)
 
@@ -342,7 +340,7 @@ class VectorIndex:
             await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:
-        """Create it; one that the ledger knows was lost, and all of it is owed again first."""
+        """Create it. One that the ledger knows was lost: its rows are marked stale first."""
         collections, embedder = self.source.collections, like.embedder
         if await collections.known(name) and await self._store.col_info(name) is None:
             log.warning("vectors_lost", collections=1)
@@ -362,7 +360,7 @@ class VectorIndex:
 def compared(
     packed: Sequence[tuple[Key, bytes]], vectors: Sequence[Vector]
 ) -> list[dict[Key, float]]:
-    """For each of the vectors, the cosines of all."""
+    """The cosines of all stored vectors, for each query vector."""
     if not packed or not vectors:
         return [{} for _ in vectors]
     keys = [key for key, _ in packed]
@@ -372,9 +370,7 @@ def compared(
 
 
 def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UUID, float]:
-    """The nearest so many of each, with their best cosine: where one has many near it, they take no
-    place of another's.
-    """
+    """The `each` nearest of every query vector, with their best cosine."""
     best: dict[UUID, float] = {}
     for near in cosines:
         for key in sorted(near, key=near.__getitem__, reverse=True)[:each]:

@@ -1,4 +1,4 @@
-"""What the vector index is a projection of: the tables of the ledger that owe it their vectors."""
+"""Tables whose rows are mirrored into the vector index."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pipeline.vector_index.sql import statement
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """What the vector index should hold of a memory or a turn: its vector, or nothing where it is
-    not `kept`. No `embedder`: it has no vector yet.
+    """The vector of a memory or a turn that the index should hold; none where it is not `kept`.
+    Without `embedder` it is not made yet.
     """
 
     id: UUID
@@ -35,45 +35,45 @@ class Projection:
 class Source(Protocol):
     """One kind of text with vectors, as the index sees it."""
 
-    # What the names of its collections begin with.
+    # The prefix of its collections.
     kind: ClassVar[str]
     collections: Collections
 
     async def count(self) -> int:
-        """How many an index built anew has to hold."""
+        """The number of vectors in a complete index."""
         ...
 
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
-        """What the index has owed a write for so long: all of these ids, or the oldest."""
+        """Rows that are stale for this long: all of these ids, or the oldest."""
         ...
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
-        """What the index under construction does not hold as it is, by id."""
+        """Rows that the index under construction lacks in this version, by id."""
         ...
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        """What the index has to hold of everybody, by id, after this one."""
+        """Rows of all owners that the index has to hold, by id, after this one."""
         ...
 
     async def owe_foreign(self, embedder: str) -> None:
-        """Let all that is not in this model's vectors be owed, and so be fitted."""
+        """Mark all vectors of other models stale, so that they are embedded again."""
         ...
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
-        """What is owed in another model's vectors; none where another index is served."""
+        """Stale rows with another model's vectors; none where another index is served."""
         ...
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
-        """Keep the vectors these have from this embedder."""
+        """Store the vectors that this embedder made for these."""
         ...
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
-        """Note that the index holds these versions. What has moved on stays owed, and all does
-        where another index is served by now.
+        """Record that the index holds these versions.
 
-        Returns those that were erased meanwhile: the index must not hold them.
+        Rows that changed since they were read stay stale, and all do where another index is served
+        by now. Returns ids erased since then: the index must not hold them.
         """
         ...
 
@@ -91,7 +91,7 @@ class Source(Protocol):
 
 
 class Projected:
-    """What all such tables have in common: id, lane_id, version, projected_version, embedding."""
+    """Statements on the common columns: id, lane_id, version, projected_version, embedding."""
 
     kind: ClassVar[str]
     table: ClassVar[str]

@@ -18,11 +18,11 @@ log = structlog.get_logger()
 
 
 class Projector:
-    """Writes behind the events what the index owes: in waves, for all that came up meanwhile.
+    """Writes stale vectors in batches (write-behind).
 
-    Nobody waits for it, so it waits `gather_s` for company first: the more there is for one
-    collection, the fewer requests. It writes in small pieces, between which stages have their turn.
-    What it loses with its process, or cannot write, is the sweeper's.
+    No request waits for it, so it gathers ids for `gather_s` first: the more of one collection, the
+    fewer requests. It writes in small pieces, so that stages can run in between. The sweeper writes
+    those it loses with its process or fails to write.
     """
 
     def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:
@@ -32,10 +32,12 @@ class Projector:
         self._woken = asyncio.Event()
 
     def owe(self, scope: Scope, ids: Iterable[UUID]) -> None:
+        """Have the vectors of these ids written soon."""
         self._owed[self._index.collection(scope)].update(ids)
         self._woken.set()
 
     async def run(self) -> None:
+        """Write until cancelled."""
         while True:
             await self._woken.wait()
             await asyncio.sleep(self._gather_s)

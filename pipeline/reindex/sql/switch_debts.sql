@@ -1,4 +1,4 @@
--- The rest is owed to the new index, whatever the old one held.
+-- The rest is stale in the new index, also where the old one held it.
 UPDATE memories SET projected_version = 0
 WHERE projected_version <> 0
   AND NOT EXISTS (

@@ -1,5 +1,5 @@
--- What the new index holds as it is becomes what memories, or turns, hold. Where no vector was made anew
--- and the old index owed nothing, there is nothing to write.
+-- Copy the versions and vectors of the new index to memories, or turns. Rows with no new vector that were
+-- not stale in the old index need no write.
 UPDATE {table} SET
     projected_version = r.version,
     embedding = coalesce(r.embedding, {table}.embedding),

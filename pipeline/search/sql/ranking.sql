@@ -1,5 +1,5 @@
 -- BM25 over the texts of `scope` (id, ordinal, terms), which the caller puts in front: how rare a term
--- is and how long a text is are counted there alone, so a tenant's rare word is rare, whatever others
+-- is and how long a text is are counted there alone, so a tenant's rare word is rare, no matter what others
 -- talk about, and the cost grows with that scope alone.
 -- A word of a text that holds one of the question's counts in part, and so does one that the
 -- question's word holds: the asked "Versicherung" and a text's "Haftpflichtversicherung", either way.

@@ -1,4 +1,4 @@
--- The same texts in another model's vectors. A text that has changed meanwhile has a newer one.
+-- The same texts in another model's vectors. A text that changed since it was read keeps its newer vector.
 -- Lock order: pipeline/ledger/locks.py.
 WITH held AS MATERIALIZED (
     SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE

@@ -1,8 +1,7 @@
--- The index, if it is the one that is served, holds these versions now. A memory that has moved on
--- meanwhile, be it to another version or, by a replay that was switched on, to another lane, is owed
--- again, even if its newest state was written already: this write may have come after that one (a
--- worker frozen between the two). One that was erased meanwhile comes back: the index has to be rid
--- of it.
+-- Record that the index holds these versions, if it is the one that is served. If the row's version or
+-- lane changed since it was read, mark it stale (projected_version = 0), even if its newest state was
+-- written already: this write may have come after that one (a worker frozen between the two). Returns
+-- the ids erased since then: the index must drop them.
 WITH done AS (
     SELECT * FROM unnest(
         CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])

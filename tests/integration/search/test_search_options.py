@@ -1,4 +1,4 @@
-"""What a search is told to choose, order and leave out, over HTTP, in all three versions."""
+"""Search options: choice, order and cuts, over HTTP, in all three versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who computes at once, who waits, and who no longer counts."""
+"""Concurrency: searches at once, their order, and slots released by blocked ones."""
 
 from __future__ import annotations
 

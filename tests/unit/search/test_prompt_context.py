@@ -1,4 +1,4 @@
-"""What was found as text for a prompt: dated, in order, within its budget."""
+"""Prompt context: dated lines, in order, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.search.prompt_context import assemble, tokens
+from pipeline.search.prompt_context import assemble
+from pipeline.text.tokens import tokens
 
 
 def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int = 1) -> Turn:

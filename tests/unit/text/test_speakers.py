@@ -1,4 +1,4 @@
-"""Whom a question names."""
+"""Speakers: the person that a question names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies near several vectors at once."""
+"""The nearest memories of several vectors at once."""
 
 from __future__ import annotations
 
