@@ -7,7 +7,7 @@ UV     ?= uv
 LOCK   := $(UV) pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url \
           --no-header --python-version 3.11 --quiet
 
-# Whether the environment's Python can import these modules; else what to do.
+# Check that the environment's Python can import these modules; print what to do if it cannot.
 needs = $(PY) -c 'import $(1)' 2>/dev/null || { \
           echo "The environment $(VENV) is broken or incomplete. Run \`make clean\`, then this again." >&2; \
           exit 1; }
@@ -31,7 +31,7 @@ help:  ## this list
 up: sound  ## start everything, print URL, API key and a first curl
 	@$(PY) -m deploy.stack up
 
-# Installs nothing: what runs must be stoppable whatever became of the lock since.
+# Installs nothing: a running stack can be stopped even if the lock files have changed since.
 down:  ## stop everything (what was remembered stays)
 	@if $(PY) -c 'import pydantic_settings' 2>/dev/null; \
 	  then $(PY) -m deploy.stack down; else $(PYTHON) -m deploy.stack.stop; fi
@@ -80,7 +80,7 @@ reference: $(DEV)  ## write the generated pages in docs/reference
 docs: reference  ## build the documentation as a site in site/
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
-lock:  ## resolve both lock files anew (needs uv)
+lock:  ## resolve both lock files again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv" >&2; exit 1; }
 	@$(LOCK) -o requirements.lock
 	@$(LOCK) --group dev -o requirements-dev.lock

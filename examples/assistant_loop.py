@@ -27,10 +27,10 @@ def turn(memory: Memlane, user_id: str, line: str) -> tuple[str, str]:
     """One turn of the chat; the answer, and the id of the event that stores the turn."""
     memories = memory.search(line, user_id=user_id)
     prompt = PROMPT.format(memories="\n".join(f"- {text}" for text in memories) or "nothing yet")
-    said = answer(prompt, line)
-    messages = [{"role": "user", "content": line}, {"role": "assistant", "content": said}]
+    reply = answer(prompt, line)
+    messages = [{"role": "user", "content": line}, {"role": "assistant", "content": reply}]
     # Returns within milliseconds: the facts are extracted while the user reads the answer.
-    return said, memory.add(messages, user_id=user_id)
+    return reply, memory.add(messages, user_id=user_id)
 
 
 def chat(memory: Memlane, user_id: str, lines: Iterable[str]) -> None:
@@ -47,8 +47,8 @@ def chat(memory: Memlane, user_id: str, lines: Iterable[str]) -> None:
                 for row in memory.memories(user_id=user_id):
                     print(f"  {row['memory']}")
             case _:
-                said, event_id = turn(memory, user_id, line)
-                print(said, flush=True)
+                reply, event_id = turn(memory, user_id, line)
+                print(reply, flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def handle_ticket(memory: Memlane, customer: str, ticket: str, *lines: str) -> s
 
 
 def briefing(memory: Memlane, customer: str, question: str) -> list[str]:
-    """What an agent should know before answering, from all of the customer's tickets."""
+    """Facts from all tickets of the customer that concern the question."""
     texts = memory.search(question, user_id=customer)
     print(f"About {customer}: {'; '.join(texts) or 'nothing known'}")
     return texts

@@ -66,7 +66,7 @@ async def database_url(postgres: Postgres, template: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def ledger(database_url: str) -> AsyncIterator[Ledger]:
-    """Whatever a test does to it, the books have to be exact at its end."""
+    """A ledger for one test; its books must be exact at the end."""
     built = build_ledger(database_url)
     yield built
     wrong = await drift(built.engine)

@@ -35,17 +35,17 @@ RESULTS = Path("bench-results")
 async def accepts(stack: Stack, label: str) -> dict[str, Any]:
     """Accept latency and rate by number of callers; the API's own CPU per accept."""
     api = psutil.Process(stack.pid("api"))
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for callers, requests in CALLERS:
         before_s = sum(api.cpu_times()[:2])
         run = await closed_loop(
             stack.port, stack.key, callers=callers, requests=requests, label=f"{label}-{callers}"
         )
         cpu_s = sum(api.cpu_times()[:2]) - before_s
-        found[f"{callers}_callers"] = run.summary() | {
+        figures[f"{callers}_callers"] = run.summary() | {
             "api_cpu_ms": round(1000 * cpu_s / requests, 3)
         }
-    return found
+    return figures
 
 
 @contextmanager

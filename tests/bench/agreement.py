@@ -1,4 +1,4 @@
-"""Many adds of one user at once: the same fact is known once, and the later of two holds."""
+"""Concurrent adds of one user: the same fact is stored once, and the later of two moves wins."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ async def agreement(data_dir: Path) -> dict[str, Any]:
 
 
 async def same_fact(client: Client, user: str) -> bool:
-    said = (client.add(user, "I am allergic to peanuts.") for _ in range(SAME))
-    events = await client.all_ended(await asyncio.gather(*said), within_s=60)
+    adds = (client.add(user, "I am allergic to peanuts.") for _ in range(SAME))
+    events = await client.all_ended(await asyncio.gather(*adds), within_s=60)
     rows = [row for event in events for row in event["results"]]
     [memory] = await client.memories(user)
     outcomes = Counter(row["event"] for row in rows)
@@ -46,5 +46,5 @@ async def later_holds(client: Client) -> int:
     users = [f"mover-{n}" for n in range(MOVERS)]
     ids = await asyncio.gather(*(move(user) for user in users))
     await client.all_ended([event_id for both in ids for event_id in both], within_s=120)
-    held = [[m["memory"] for m in await client.memories(user)] for user in users]
-    return sum(len(texts) == 1 and "Oslo" in texts[0] for texts in held)
+    texts_by_user = [[m["memory"] for m in await client.memories(user)] for user in users]
+    return sum(len(texts) == 1 and "Oslo" in texts[0] for texts in texts_by_user)

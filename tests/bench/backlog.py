@@ -1,4 +1,4 @@
-"""Fifty queued turns of one scope: how few model calls they take, how exact their receipts are."""
+"""Fifty queued turns of one scope: the number of model calls, and receipts of the right turn."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ async def queued(
     stack: Stack, client: Client, model: LLMServer, user: str, poisoned: int | None = None
 ) -> dict[str, Any]:
     """Queue the turns while the worker stands still, then let it go on."""
-    said = [f"I like tea number {n}." for n in range(TURNS)]
+    texts = [f"I like tea number {n}." for n in range(TURNS)]
     if poisoned is not None:
-        said[poisoned] = "I like poison."
-        model.on("any", "malformed", said="poison")
+        texts[poisoned] = "I like poison."
+        model.on("any", "malformed", containing="poison")
     model.calls.clear()
     model.billed.clear()
     stack.kill("worker-1", signal.SIGSTOP)
-    ids = [await client.add(user, text) for text in said]
+    ids = [await client.add(user, text) for text in texts]
     stack.kill("worker-1", signal.SIGCONT)
     events = await client.all_ended(ids, within_s=120)
     kinds = Counter(call.kind for call in model.calls)
@@ -61,17 +61,17 @@ async def queued(
         "batches": len({event["stages"][0]["finished_at"] for event in events}),
         "receipts_equal_the_bill": total(events)
         == {"calls": len(model.calls), **{name: model.billed[name] for name in COUNTED[1:]}},
-        "memories_from_their_own_message": await at_home(stack, user, events, said),
+        "memories_from_their_own_message": await at_home(stack, user, events, texts),
     }
 
 
 def total(events: list[dict[str, Any]]) -> dict[str, int]:
-    """What the receipts add up to."""
+    """Sum of the usage in the receipts."""
     return {name: sum(event["usage"][name] for event in events) for name in COUNTED}
 
 
-async def at_home(stack: Stack, user: str, events: list[dict[str, Any]], said: list[str]) -> int:
-    """How many receipts name one memory that came from this very event and says what it said."""
+async def at_home(stack: Stack, user: str, events: list[dict[str, Any]], texts: list[str]) -> int:
+    """Number of receipts with one memory that has the event's own text and id."""
     window = LedgerWindow(database_url(stack))
     stored = {str(row["id"]): row for row in await window.rows(STORED, user)}
     await window.close()
@@ -80,5 +80,5 @@ async def at_home(stack: Stack, user: str, events: list[dict[str, Any]], said: l
         and str(stored[event["results"][0]["id"]]["event_id"]) == event["id"]
         and stored[event["results"][0]["id"]]["message_ordinal"] == 0
         and stored[event["results"][0]["id"]]["text"].endswith(text.removeprefix("I like")[:-1])
-        for event, text in zip(events, said, strict=True)
+        for event, text in zip(events, texts, strict=True)
     )

@@ -1,7 +1,7 @@
-"""What the engine costs: CPU per event and hop, beside a no-op Celery hop of the same run.
+"""Cost of the engine: CPU per event and hop, beside a no-op Celery hop of the same run.
 
 Every user says the same sentence, so the embedder answers from its cache and the rules cost next to
-nothing: what is left is hops, statements and vector writes.
+nothing: the rest is hops, statements and vector writes.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ SELECT EXISTS (SELECT FROM memories WHERE owed)
 
 def cpu_s(stack: Stack) -> dict[str, float]:
     """CPU seconds so far of each process of the stack, with its children."""
-    found = {}
+    figures = {}
     for name, pid in stack.pids().items():
         if name == "supervisor":
             continue  # its children are the others
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
-        found[name] = sum(map(_spent_s, family))
-    return found
+        figures[name] = sum(map(_spent_s, family))
+    return figures
 
 
 def _spent_s(process: psutil.Process) -> float:
     try:
         return sum(process.cpu_times()[:2])
-    except psutil.NoSuchProcess:  # ended meanwhile, as the server's own helpers do
+    except psutil.NoSuchProcess:  # the server's helper processes may have ended
         return 0.0
 
 
 async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[str, Any]:
     """Accept with the workers paused, then let them drain: rate and CPU per event."""
-    await idle(stack)  # nobody else's events, and every model loaded
+    await idle(stack)  # no other events, and every model loaded
     await pause(stack, True)
     await closed_loop(
         stack.port,
@@ -92,7 +92,7 @@ async def idle(stack: Stack) -> None:
 
 
 async def caught_up(stack: Stack) -> None:
-    """Return once the index owes nothing."""
+    """Return once the index has no stale rows."""
     connection = await asyncpg.connect(database_url(stack))
 
     async def nothing_owed() -> bool:
@@ -156,7 +156,7 @@ def noop_hop_ms(broker_url: str) -> float:
 
 
 def noops_per_s(broker_url: str) -> float:
-    """How many tasks that do nothing one worker gets done in a second, of a queue that is full."""
+    """No-op tasks per second of one worker with a full queue."""
     app, lock = noop_app(broker_url), threading.Lock()
     done, began = 0, 0.0
 

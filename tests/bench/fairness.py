@@ -1,7 +1,7 @@
-"""What the many cost the few: light events beside a noisy scope, and beside a noisy tenant.
+"""Fairness: delays of light events beside a noisy scope and beside a noisy tenant.
 
 A delay is from accept to end, by the ledger's clock. Each is measured alone and beside the noise in
-one run, so that the ratio means something on any machine.
+one run, so that the ratio is comparable between machines.
 
     python -m tests.bench.fairness --scopes 5000 --model-ms 500
 """
@@ -27,7 +27,7 @@ from tests.support.chaos_ledger import LedgerWindow, database_url, holds
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack
 
-# Far below what one worker does, so that the light ones do not wait for one another.
+# Far below the rate of one worker, so light events do not wait for each other.
 LIGHT_EVERY_S = 0.1
 SETTINGS = {
     "MEMLANE_MAX_SCOPE_EVENTS": "100000",
@@ -46,7 +46,7 @@ OPEN = """
 
 
 async def noisy_scope(stack: Stack, *, events: int, scopes: int) -> dict[str, Any]:
-    """So many events queued in one scope, then one event of each of so many others."""
+    """Queue `events` in one scope, then one event in each of `scopes` others."""
     key = stack.key
     alone = await light(stack, key, label="light-alone", count=scopes)
     await queue_up(stack, key, label="noise", events=events, users=1)
@@ -55,7 +55,7 @@ async def noisy_scope(stack: Stack, *, events: int, scopes: int) -> dict[str, An
 
 
 async def noisy_tenant(stack: Stack, *, scopes: int, adds: int) -> dict[str, Any]:
-    """A tenant with so many queued scopes, then single adds of another one."""
+    """Queue one event in each of a tenant's `scopes`, then single adds of another tenant."""
     other = await second_key(stack)
     alone = await light(stack, other, label="few-alone", count=adds, at_a_time=1)
     await queue_up(stack, stack.key, label="crowd", events=scopes, users=scopes)
@@ -71,7 +71,7 @@ async def second_key(stack: Stack) -> str:
 
 
 async def queue_up(stack: Stack, key: str, *, label: str, events: int, users: int) -> None:
-    """Accepted while the workers stand still; then they are let go."""
+    """Accept the events while the workers are paused, then resume the workers."""
     await pause(stack, True)
     run = await closed_loop(stack.port, key, callers=8, requests=events, label=label, users=users)
     assert not run.failures, f"{run.failures} adds were refused"
@@ -83,7 +83,7 @@ async def light(
 ) -> list[float]:
     """One add each of `count` users, evenly paced; their delays in seconds, once all have ended.
 
-    Where only so many are to be `at_a_time`, the next one waits for those before it.
+    At most `at_a_time` events are open; the next add waits for the ones before it.
     """
     ledger = LedgerWindow(database_url(stack))
 
@@ -133,14 +133,14 @@ def at(ordered: list[float], p: float) -> float:
 async def fairness(
     *, events: int, scopes: int, settings: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    found = {}
+    figures = {}
     with fresh_stack(settings or {}) as stack:
         await light(stack, stack.key, label="warm", count=50)
-        found["noisy_scope"] = await noisy_scope(stack, events=events, scopes=200)
+        figures["noisy_scope"] = await noisy_scope(stack, events=events, scopes=200)
     with fresh_stack(settings or {}) as stack:
         await light(stack, stack.key, label="warm", count=50)
-        found["noisy_tenant"] = await noisy_tenant(stack, scopes=scopes, adds=60)
-    return found
+        figures["noisy_tenant"] = await noisy_tenant(stack, scopes=scopes, adds=60)
+    return figures
 
 
 @contextmanager
@@ -165,8 +165,8 @@ async def main() -> None:
             "MEMLANE_LLM__API_KEY": "sk-bench",
         }
         settings = model if given.model_ms else {}
-        found = await fairness(events=given.events, scopes=given.scopes, settings=settings)
-    print(json.dumps(found, indent=2))
+        figures = await fairness(events=given.events, scopes=given.scopes, settings=settings)
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

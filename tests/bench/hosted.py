@@ -1,4 +1,4 @@
-"""The path users take: over HTTP, with a hosted-style model and embedder, all processes counted.
+"""End to end over HTTP with a hosted-style model and embedder; the CPU of all processes counts.
 
     python -m tests.bench.hosted                      everything, with mem0's library beside it
     python -m tests.bench.hosted search-chroma …      some of it
@@ -272,7 +272,7 @@ def rss_mb(running: Stack) -> Figures:
 
 
 def median_of(runs: list[Figures]) -> Figures:
-    """The median of each figure over the runs, at whatever depth it stands."""
+    """The median of each figure over the runs, at any depth of nesting."""
     first = runs[0]
     return {
         name: median_of([run[name] for run in runs])

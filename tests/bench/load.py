@@ -1,4 +1,4 @@
-"""A closed-loop load generator for the accept path: raw sockets, so that it costs little itself."""
+"""A closed-loop load generator for the accept path: raw sockets, for a low cost of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Run:
-    """What one run saw: latencies in seconds, and how many answers were not 200."""
+    """Result of one run: latencies in seconds, and the number of answers other than 200."""
 
     latencies_s: list[float] = field(default_factory=list)
     failures: int = 0

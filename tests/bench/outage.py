@@ -1,6 +1,6 @@
-"""Six hours without a model: 2,000 events wait, the provider is left in peace, adds stay quick.
+"""Six hours without a model: 2,000 events wait, the provider gets few calls, adds stay fast.
 
-The hours are the ledger's: time is moved in the database, under a stack that goes on working.
+The hours are simulated: the times in the database are moved while the stack keeps running.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stand-in for a language model as a process of its own, at no cost to the caller."""
+"""The stand-in for a language model as a process of its own, so that its CPU is not counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RemoteModel:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What makes a stack use it."""
+        """Settings that make a stack use it."""
         return {
             "MEMLANE_LLM__MODEL": "openai/stand-in",
             "MEMLANE_LLM__API_BASE": self.base_url,

@@ -82,13 +82,21 @@ def _searches(benches: Figures) -> str:
     rows = [
         (label, *map(_latency, callers), *map(_rate, callers[1:]), _total(callers[0]))
         for name, label in SEARCHES.items()
-        if (found := benches.get(name))
-        for callers in [[found[key] for key in CALLERS]]
+        if (bench := benches.get(name))
+        for callers in [[bench[key] for key in CALLERS]]
     ]
     if peer := _peer(benches):
-        one, sixteen = peer["search_1_caller"], peer["search_16_callers"]
+        single, sixteen = peer["search_1_caller"], peer["search_16_callers"]
         rows.append(
-            (MEM0, _latency(one), _latency(sixteen), "", _rate(sixteen), "", f"{one['cpu_ms']}")
+            (
+                MEM0,
+                _latency(single),
+                _latency(sixteen),
+                "",
+                _rate(sixteen),
+                "",
+                f"{single['cpu_ms']}",
+            )
         )
     head = (
         "search, p50 / p95 in ms", "1 caller", "16 callers", "64 callers", "16 callers, a second",
@@ -126,9 +134,9 @@ def _accepts(benches: Figures) -> str:
 
 
 def _verbatim(benches: Figures) -> str:
-    if not (found := benches.get("verbatim-minilm")):
+    if not (bench := benches.get("verbatim-minilm")):
         return ""
-    row = ("`local/minilm`", _latency(found["1_caller"]), _latency(found["8_callers"]))
+    row = ("`local/minilm`", _latency(bench["1_caller"]), _latency(bench["8_callers"]))
     head = ("`infer=false`, answered when stored, p50 / p95 in ms", "1 caller", "8 callers")
     return _section("Verbatim adds", head, [row])
 

@@ -1,4 +1,4 @@
-"""How far workers scale while a model takes its time, and what a call of it costs by transport.
+"""Throughput by number of workers with a slow model, and the cost of a model call by transport.
 
 The stand-in for a model is a process of its own that answers after half a second, so the workers'
 cores are spent on the engine and on LiteLLM's client alone.
@@ -44,7 +44,7 @@ def stand_in(*, latency_ms: float) -> Iterator[str]:
 
 async def scaling() -> dict[str, Any]:
     """Drained adds per second of 1, 2 and 4 worker processes, each on a stack of its own."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with stand_in(latency_ms=LATENCY_MS) as base_url:
         for workers in WORKERS:
             settings = {
@@ -58,15 +58,15 @@ async def scaling() -> dict[str, Any]:
                 Stack(Path(folder) / "stack", settings) as stack,
             ):
                 await drain(stack, "warm", events=20 * workers, users=20 * workers)
-                found[f"{workers}_workers"] = {
+                figures[f"{workers}_workers"] = {
                     "distinct_users": await drain(stack, "wide", **WIDE),
                     "few_scopes": await drain(stack, "deep", **DEEP),
                 }
-    one = found["1_workers"]["distinct_users"]["events_per_s"]
+    single = figures["1_workers"]["distinct_users"]["events_per_s"]
     for workers in WORKERS:
-        run = found[f"{workers}_workers"]
-        run["speedup"] = round(run["distinct_users"]["events_per_s"] / one, 2)
-    return found
+        run = figures[f"{workers}_workers"]
+        run["speedup"] = round(run["distinct_users"]["events_per_s"] / single, 2)
+    return figures
 
 
 def transports() -> dict[str, float]:

@@ -1,10 +1,10 @@
-"""What a whole search costs at 1,000 to 100,000 memories: `python -m tests.bench.search`.
+"""Latency and CPU of a search at 1,000 to 100,000 memories: `python -m tests.bench.search`.
 
-Everything but the query's embedding, in processes beside the servers, as many searches at once in
-each as the local stack has its API processes compute: the memories are synthetic,
-with random vectors and words by Zipf's law, each with the turn it was said in, written straight
-into ledger and indexes. One user's search never walks pgvector's graph, so none is built. JSON on
-stdout and in bench-results/.
+All steps except the query's embedding, in processes beside the servers, with the same limit on
+concurrent searches as the API processes of the local stack. The memories are synthetic: random
+vectors, words by Zipf's law, one turn each, written directly to the ledger and the indexes. The
+search of one user never walks pgvector's graph, so no graph is built. JSON on stdout and in
+bench-results/.
 
     python -m tests.bench.search --vectors pgvector chroma --sizes 1000 10000 100000 1000000
     python -m tests.bench.search --vectors pgvector --sizes 10000 --users 1
@@ -59,7 +59,7 @@ SIZES = (1_000, 10_000, 100_000)
 BACKENDS = ("pgvector", "chroma")
 USERS = 1_000
 WORDS, TEXT_WORDS, QUERY_WORDS = 20_000, 12, 6
-SYLLABLES = [one + two for one in "bdfgklmnprtvz" for two in ("a", "i", "o", "un", "ar")]
+SYLLABLES = [first + two for first in "bdfgklmnprtvz" for two in ("a", "i", "o", "un", "ar")]
 CLIENTS = (1, 16)
 QUERIES, WARM = 1_000, 50
 PAGE = 2_000
@@ -78,11 +78,11 @@ class RandomVectors:
         return DIMENSIONS
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return [self.one() for _ in texts]
+        return [self.random() for _ in texts]
 
     async def close(self) -> None: ...
 
-    def one(self) -> Vector:
+    def random(self) -> Vector:
         return np.asarray(self.array(), np.float32)
 
     def array(self) -> np.ndarray:
@@ -122,7 +122,7 @@ async def fill(
     speech: Speech,
     vectors: RandomVectors,
 ) -> None:
-    """So many more memories, dealt out to the users in turn, each with the turn it was said in."""
+    """Insert `count` more memories with their turns, distributed over the users in rotation."""
     for start in range(0, count, PAGE):
         size = min(PAGE, count - start)
         rows = [_row(project, (start + at) % users, speech, vectors) for at in range(size)]
@@ -193,7 +193,7 @@ def _row(project: ProjectId, user: int, speech: Speech, vectors: RandomVectors) 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one process asks: so many clients, each the next as soon as it has its answer."""
+    """The load of one process: closed-loop clients and their number of queries."""
 
     settings: Settings
     project: ProjectId
@@ -203,26 +203,26 @@ class Asked:
     turns: bool
 
 
-def ask(asked: Asked) -> tuple[list[float], float, float]:
+def ask(job: Asked) -> tuple[list[float], float, float]:
     """Milliseconds of each search as its caller sees it, then seconds in all and CPU seconds."""
-    return uvloop.run(_ask(asked))
+    return uvloop.run(_ask(job))
 
 
-async def _ask(asked: Asked) -> tuple[list[float], float, float]:
+async def _ask(job: Asked) -> tuple[list[float], float, float]:
     speech = Speech(random.Random(os.getpid()))
     took: list[float] = []
-    left = iter(range(asked.queries + WARM))
-    turnstile = Turnstile(searches_at_once(asked.settings))
-    async with opened(asked.settings) as stores:
+    left = iter(range(job.queries + WARM))
+    turnstile = Turnstile(searches_at_once(job.settings))
+    async with opened(job.settings) as stores:
 
         async def client() -> None:
             for _ in left:
-                where = parse({"user_id": str(random.randrange(asked.users))})
+                where = parse({"user_id": str(random.randrange(job.users))})
                 text = speech.sentence(QUERY_WORDS)
-                query = search.Query(text, where, 10, 0.0, turns=asked.turns)
+                query = search.Query(text, where, 10, 0.0, turns=job.turns)
                 began = time.perf_counter()
                 await search.search(
-                    asked.project,
+                    job.project,
                     query,
                     ledger=stores.ledger,
                     embedder=stores.embedder,
@@ -234,16 +234,16 @@ async def _ask(asked: Asked) -> tuple[list[float], float, float]:
 
         bootstrap.spare_the_collector()
         began, cpu_began = time.perf_counter(), time.process_time()
-        await asyncio.gather(*(client() for _ in range(asked.clients)))
+        await asyncio.gather(*(client() for _ in range(job.clients)))
         return took[WARM:], time.perf_counter() - began, time.process_time() - cpu_began
 
 
-def measure(processes: Executor, asked: Asked) -> dict[str, float]:
+def measure(processes: Executor, job: Asked) -> dict[str, float]:
     """The clients dealt over the processes; `cpu_ms` of a search is theirs alone."""
-    count = min(asked.settings.api_processes, asked.clients)
-    share = replace(asked, clients=asked.clients // count, queries=asked.queries // count)
+    count = min(job.settings.api_processes, job.clients)
+    share = replace(job, clients=job.clients // count, queries=job.queries // count)
     done = list(processes.map(ask, [share] * count))
-    took = sorted(ms for one, _, _ in done for ms in one)
+    took = sorted(ms for times, _, _ in done for ms in times)
     return {
         "p50_ms": round(statistics.median(took), 1),
         "p95_ms": round(took[int(0.95 * len(took))], 1),
@@ -257,21 +257,26 @@ def measure(processes: Executor, asked: Asked) -> dict[str, float]:
 async def run(settings: Settings, sizes: Sequence[int], users: int) -> dict[str, Any]:
     speech, vectors = Speech(random.Random(7)), RandomVectors()
     report: dict[str, Any] = {}
-    held = 0
+    stored = 0
     spawned = ProcessPoolExecutor(settings.api_processes, mp_context=get_context("spawn"))
     async with opened(settings) as stores:
         await migrate(stores.ledger.engine)
         project, _ = await stores.ledger.projects.create("bench")
         scopes = (Scope(project.id, str(n)) for n in range(users))
         mine = [
-            {"id": one.lane_id, "project_id": project.id, "user_id": one.user_id, "state": "IDLE"}
-            for one in scopes
+            {
+                "id": scope.lane_id,
+                "project_id": project.id,
+                "user_id": scope.user_id,
+                "state": "IDLE",
+            }
+            for scope in scopes
         ]
         await _copy(stores, lanes, mine)
         with spawned as processes:
             for size in sizes:
-                await fill(stores, project.id, users, size - held, speech, vectors)
-                held = size
+                await fill(stores, project.id, users, size - stored, speech, vectors)
+                stored = size
                 await _vacuum(stores)
                 report[str(size)] = {
                     f"{clients}_clients{'_with_turns' if turns else ''}": measure(
@@ -317,15 +322,15 @@ async def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--processes", type=int, default=1, help="that share the clients")
-    asked = parser.parse_args()
-    report: dict[str, Any] = {"cores": os.cpu_count(), **vars(asked)}
-    for backend in asked.vectors:
+    options = parser.parse_args()
+    report: dict[str, Any] = {"cores": os.cpu_count(), **vars(options)}
+    for backend in options.vectors:
         print(backend, flush=True)
         with (
             tempfile.TemporaryDirectory() as folder,
-            servers(Path(folder), backend, asked.processes) as settings,
+            servers(Path(folder), backend, options.processes) as settings,
         ):
-            report[backend] = await run(settings, asked.sizes, asked.users)
+            report[backend] = await run(settings, options.sizes, options.users)
     results = Path("bench-results")
     results.mkdir(exist_ok=True)
     (results / "search.json").write_text(json.dumps(report, indent=2) + "\n")

@@ -1,7 +1,8 @@
-"""How long the dense half of a search takes: `python -m tests.bench.search_latency 1000 10000 …`
+"""Latency of the dense part of a search: `python -m tests.bench.search_latency 1000 10000 …`
 
-MemoryVectors of 1,000 users with generated vectors, the question's vector at hand; asked through
-VectorIndex, so with what the ledger still owes. Client and server share the machine's cores.
+Memories of 1,000 users with generated vectors; the question's vector is given. Queries go through
+VectorIndex, which includes the rows that the index does not have yet. Client and server share the
+machine's cores.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def vectors(count: int, seed: int) -> Iterator[np.ndarray]:
 
 
 async def fill(store: VectorStore, index: VectorIndex, count: int) -> float:
-    """Put in so many memories, evenly over the users; how many a second."""
+    """Insert `count` memories, spread evenly over the users; return the rate per second."""
     by_collection: dict[str, list[VectorRecord]] = defaultdict(list)
     number, began = 0, time.perf_counter()
 
@@ -119,7 +120,7 @@ async def fill(store: VectorStore, index: VectorIndex, count: int) -> float:
 
 
 async def ask(index: VectorIndex, *, clients: int, one_user: bool) -> dict[str, float]:
-    """Percentiles in ms over a closed loop of so many clients."""
+    """Percentiles in ms over a closed loop of `clients`."""
     drawn = np.concatenate(list(vectors(QUESTIONS, seed=clients))).tolist()
     questions = iter(enumerate(drawn))
     took_ms: list[float] = []
@@ -149,7 +150,7 @@ async def ask(index: VectorIndex, *, clients: int, one_user: bool) -> dict[str, 
 def cpu_s() -> float:
     """Of this process and the servers it started."""
     us = psutil.Process()
-    return sum(sum(one.cpu_times()[:2]) for one in (us, *us.children(recursive=True)))
+    return sum(sum(process.cpu_times()[:2]) for process in (us, *us.children(recursive=True)))
 
 
 async def measure(
@@ -161,8 +162,8 @@ async def measure(
         one_user = kind == "one_user"
         await ask(index, clients=4, one_user=one_user)  # warm
         for clients in CLIENTS:
-            found = await ask(index, clients=clients, one_user=one_user)
-            report[f"{kind}_{clients}_clients"] = found
+            figures = await ask(index, clients=clients, one_user=one_user)
+            report[f"{kind}_{clients}_clients"] = figures
     await store.reset()
     return report
 
@@ -190,9 +191,9 @@ async def main(sizes: Sequence[int], names: Sequence[str], kinds: Sequence[str])
         async with servers(Path(folder), names) as stores:
             for name in names:
                 for size in sizes:
-                    found = await measure(stores[name], stores["memories"], size, kinds)
-                    report[f"{name}_{size}"] = found
-                    print(f"{name}_{size}", json.dumps(found), flush=True)
+                    figures = await measure(stores[name], stores["memories"], size, kinds)
+                    report[f"{name}_{size}"] = figures
+                    print(f"{name}_{size}", json.dumps(figures), flush=True)
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "search_latency.json").write_text(json.dumps(report, indent=2) + "\n")
 

@@ -1,6 +1,6 @@
 """`python -m tests.bench.transports NAME BASE_URL`: CPU of a completion through LiteLLM, in ms.
 
-A process a transport, for LiteLLM keeps the clients it has once made.
+One process for each transport, because LiteLLM caches its clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The long proof: `make chaos`, figures as JSON on stdout and in bench-results/.
 
-A whole stack of its own is killed piece by piece while backends go on talking to it; then the
-checker counts what was lost, doubled or reordered. Exit code 1 where anything was.
+Processes of a separate stack are killed at random while clients keep sending; then the checker
+counts lost, duplicated and reordered events. Exit code 1 if there are any.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How much of it: more for a night, little for a commit."""
+"""Hypothesis profiles: few examples for a commit, many for a night."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that dies while a worker has no room for more: then nobody is listening to it."""
+"""A broker that restarts while a worker prefetches no more messages."""
 
 from __future__ import annotations
 

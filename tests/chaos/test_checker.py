@@ -1,4 +1,4 @@
-"""The checker sees what it is there to see: each harm, done by hand, is found and named."""
+"""The checker reports each kind of damage, when a test does that damage by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def log(engine: Engine) -> ClientLog:
     known = ClientLog()
     for turn in range(TURNS):
         event_id = await engine.add(said(0, turn), user_id=user_of(0))
-        known.scopes[0].kept.append((turn, event_id))
+        known.scopes[0].accepted.append((turn, event_id))
         if turn == 0:
             await engine.drain()
     await engine.drain()

@@ -1,4 +1,4 @@
-"""A process that freezes inside a transaction keeps a lane's row locked, and is not dead."""
+"""A frozen process inside a transaction keeps a lane's row locked without being dead."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def test_processes_frozen_while_they_undo_keep_nobody_from_being_accepted(
 
 
 async def test_the_adds_of_a_scope_keep_their_order_behind_a_lock(engine: Engine) -> None:
-    said = [f"I like dish number {n}." for n in range(6)]
+    texts = [f"I like dish number {n}." for n in range(6)]
     await engine.add("I live in Berlin.", user_id="one")
     async with asyncio.timeout(WITHIN_S):
         async with locked(engine, "one"):
-            adds = [asyncio.create_task(engine.add(text, user_id="one")) for text in said]
+            adds = [asyncio.create_task(engine.add(text, user_id="one")) for text in texts]
             await engine.add("I like jazz.", user_id="bystander")
             assert not any(add.done() for add in adds)
         ids = await asyncio.gather(*adds)

@@ -1,4 +1,4 @@
-"""One event kills each worker that works on it; those that were under way beside it all succeed."""
+"""One event kills every worker that runs it; the other events in progress all succeed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Deadly(LLMServer):
     async def _chat(self, body: Any, call: Call) -> Reply:
         if "POISON" in call.prompt:
             self.kill()
-            await asyncio.Event().wait()  # the worker is gone: nobody reads an answer
+            await asyncio.Event().wait()  # the worker is gone: no client reads the answer
         await asyncio.sleep(THINKS_S)
         return await super()._chat(body, call)
 
@@ -76,10 +76,10 @@ async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(tmp_pa
             async with stack.client() as client:
                 ids = [await client.add(f"user-{n}", "I live in Berlin.") for n in range(5)]
                 for _ in range(CRASHES):
-                    asked = len(model.calls)
+                    calls = len(model.calls)
 
-                    async def asks(asked: int = asked) -> bool:
-                        return len(model.calls) > asked
+                    async def asks(calls: int = calls) -> bool:
+                        return len(model.calls) > calls
 
                     with contextlib.suppress(AssertionError):  # all is done
                         await wait_until(asks, within_s=30, what="a worker at work")

@@ -1,4 +1,4 @@
-"""The proof in a minute: kills of every process, a zombie, a wiped broker; then the checker."""
+"""A chaos run of one minute: kill every process, freeze a worker, flush the broker; then check."""
 
 from __future__ import annotations
 

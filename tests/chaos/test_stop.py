@@ -1,4 +1,4 @@
-"""Workers that are told to stop, one or all in turn: no lane waits for a lease to run out."""
+"""Graceful stop of one or all workers: no lane waits for its lease to expire."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def client(stack: Stack, model: LLMServer) -> AsyncIterator[Client]:
 async def test_workers_that_stop_finish_their_stages_and_hand_on(
     stack: Stack, client: Client, model: LLMServer
 ) -> None:
-    """With leases of a minute, whatever were left behind would be seen."""
+    """With leases of a minute, a lane that was left behind would show."""
     model.on("any", "delay", ms=1_000)
     calls = model.count("extract")
     ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(2 * WORKERS * STAGES)]
@@ -65,7 +65,7 @@ async def test_workers_that_stop_finish_their_stages_and_hand_on(
     await asyncio.gather(*(replaced(stack, f"worker-{n + 1}") for n in range(WORKERS)))
     events = await client.all_ended(ids, within_s=30)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
-    assert model.count("extract") == calls + len(ids)  # nobody was asked twice
+    assert model.count("extract") == calls + len(ids)  # no model call was repeated
     assert swept(stack)["RUNNING"] == 0
 
 
@@ -135,7 +135,7 @@ async def test_messages_of_the_last_release_are_done_and_of_the_next_are_dropped
     events = await client.all_ended(ids, within_s=30)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
     assert told(stack, "hint_dropped") == 2
-    assert stack.pids() == before  # nobody fell over one
+    assert stack.pids() == before  # no process died
     await window.close()
 
 
@@ -144,8 +144,8 @@ def empty(broker: Celery) -> None:
         connection.default_channel.queue_purge("mem.lane")
 
 
-def publish(broker: Celery, name: str, *said: object) -> None:
-    broker.send_task(name, args=said, queue="mem.lane")
+def publish(broker: Celery, name: str, *arguments: object) -> None:
+    broker.send_task(name, args=arguments, queue="mem.lane")
 
 
 async def replaced(stack: Stack, worker: str) -> float:
@@ -169,7 +169,7 @@ async def replaced(stack: Stack, worker: str) -> float:
 
 
 def swept(stack: Stack) -> Counter[str]:
-    """How many lanes the sweeper took from each state, so far."""
+    """Number of lanes that the sweeper has taken, by state."""
     log = (stack.data_dir / "logs" / "sweeper.log").read_text()
     return Counter(re.findall(r'"was": "(\w+)"', log))
 

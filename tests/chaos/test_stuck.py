@@ -1,4 +1,4 @@
-"""Workers that run and do nothing: no exit tells the supervisor, so they have to end themselves."""
+"""Workers that run but make no progress: they exit, so that the supervisor restarts them."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ async def test_a_worker_that_hangs_is_replaced_and_its_events_are_done(
         assert event["status"] == "SUCCEEDED"
         assert stack.pid("worker-1") != hung
         log = (stack.data_dir / "logs" / "worker-1.log").read_text()
-        [said] = [line for line in log.splitlines() if '"worker_stuck"' in line]
-        assert f'"{reason}"' in said
+        [entry] = [line for line in log.splitlines() if '"worker_stuck"' in line]
+        assert f'"{reason}"' in entry

@@ -17,7 +17,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def environment(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What a client is told; its own settings and identity files go into a folder of the test."""
+    """Environment of a client; its settings and identity files go into a folder of the test."""
     return stack.environment | {
         "HOME": str(tmp_path_factory.mktemp("home")),
         "MEMLANE_URL": stack.url,

@@ -42,7 +42,7 @@ def user() -> str:
 
 
 @pytest.fixture
-def told(mem0: Run, user: str, stack: Stack) -> str:
+def memory_id(mem0: Run, user: str, stack: Stack) -> str:
     """The id of a memory that was added on the command line."""
     [queued] = mem0("add", "I live in Porto.", "--user-id", user, "--metadata", '{"trip": "x"}')
     assert queued["status"] == "PENDING"
@@ -54,22 +54,22 @@ def told(mem0: Run, user: str, stack: Stack) -> str:
 
 
 @pytest.mark.timeout(600)
-def test_newest_command_adds_lists_searches_and_gets(mem0: Run, user: str, told: str) -> None:
+def test_newest_command_adds_lists_searches_and_gets(mem0: Run, user: str, memory_id: str) -> None:
     listed = mem0("list", "--user-id", user)
-    assert [one["id"] for one in listed["data"]] == [told]
+    assert [memory["id"] for memory in listed["data"]] == [memory_id]
     by_category = mem0("list", "--user-id", user, "--category", "personal")
-    assert [one["memory"] for one in by_category["data"]] == ["User lives in Porto"]
-    [found] = mem0("search", "where is home, Porto?", "--user-id", user, "--threshold", "0")
-    assert (found["id"], found["metadata"]) == (told, {"trip": "x"})
-    got = mem0("get", told)
+    assert [memory["memory"] for memory in by_category["data"]] == ["User lives in Porto"]
+    [hit] = mem0("search", "where is home, Porto?", "--user-id", user, "--threshold", "0")
+    assert (hit["id"], hit["metadata"]) == (memory_id, {"trip": "x"})
+    got = mem0("get", memory_id)
     assert "User lives in Porto" in json.dumps(got)
 
 
 @pytest.mark.timeout(600)
-def test_newest_command_updates_and_deletes(mem0: Run, user: str, told: str) -> None:
-    mem0("update", told, "Lives in Lisbon")
-    assert "Lives in Lisbon" in json.dumps(mem0("get", told))
-    mem0("delete", told)
+def test_newest_command_updates_and_deletes(mem0: Run, user: str, memory_id: str) -> None:
+    mem0("update", memory_id, "Lives in Lisbon")
+    assert "Lives in Lisbon" in json.dumps(mem0("get", memory_id))
+    mem0("delete", memory_id)
     assert mem0("list", "--user-id", user)["data"] == []
     [line] = mem0("add", "As it is.", "--user-id", user, "--no-infer")["results"]
     assert line["data"]["memory"] == "As it is."
@@ -78,16 +78,16 @@ def test_newest_command_updates_and_deletes(mem0: Run, user: str, told: str) -> 
 
 
 @pytest.mark.timeout(600)
-def test_newest_command_knows_entities_and_events(mem0: Run, user: str, told: str) -> None:
-    [mine] = [one for one in mem0("entity", "list", "users") if one["name"] == user]
+def test_newest_command_knows_entities_and_events(mem0: Run, user: str, memory_id: str) -> None:
+    [mine] = [row for row in mem0("entity", "list", "users") if row["name"] == user]
     assert (mine["type"], mine["total_memories"]) == ("user", 1)
-    [event] = [one for one in mem0("event", "list") if one["payload"]["user_id"] == user]
+    [event] = [row for row in mem0("event", "list") if row["payload"]["user_id"] == user]
     assert event["event_type"] == "ADD"
     shown = json.dumps(mem0("event", "status", event["id"]))
     assert "SUCCEEDED" in shown
-    assert told in shown
+    assert memory_id in shown
     mem0("entity", "delete", "--user-id", user, "--force")
-    assert user not in {one["name"] for one in mem0("entity", "list", "users")}
+    assert user not in {row["name"] for row in mem0("entity", "list", "users")}
 
 
 @pytest.mark.timeout(600)

@@ -41,7 +41,7 @@ class Caller:
             self.ids |= {name: made["results"][0]["id"], "event_id": made["event_id"]}
 
     def fault(self, operation: Operation) -> str:
-        """What is wrong with the answer; empty where nothing is."""
+        """The fault in the answer; empty if there is none."""
         path, body = self._filled(operation.path), self._filled(json.dumps(operation.body))
         more: dict[str, Any] = {"json": json.loads(body)} if operation.body is not None else {}
         key = self.ids.get("new_key") if "{new_org_id}" in operation.path else None
@@ -82,10 +82,10 @@ def test_newest_every_documented_operation_answers_in_its_shape(stack: Stack) ->
         caller.prepare()
         for operation in OPERATIONS:
             faults[f"{operation.method} {operation.path}"].append(caller.fault(operation))
-    wrong = {name: found for name, found in faults.items() if any(found)}
+    wrong = {name: answers for name, answers in faults.items() if any(answers)}
     print(f"\ndocumented operations: {len(faults) - len(wrong)} of {len(faults)} in their shape")
     assert len(faults) == DOCUMENTED
-    assert {name: found for name, found in wrong.items() if name not in DIFFERS} == {}
+    assert {name: answers for name, answers in wrong.items() if name not in DIFFERS} == {}
 
 
 def test_newest_a_shape_that_differs_is_found() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.compat.environments import node_with, python_with
 from tests.compat.test_clients import CLIENTS, judge
 
-# Packages report their use to their makers unless they are told not to.
+# Packages send telemetry to their makers unless it is disabled.
 QUIET = {"OTEL_SDK_DISABLED": "true", "HAYSTACK_TELEMETRY_ENABLED": "false"}
 
 

@@ -1,4 +1,4 @@
-"""One real stack for all tests that do it no harm."""
+"""One real stack, shared by the tests that do not damage it."""
 
 from __future__ import annotations
 

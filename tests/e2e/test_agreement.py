@@ -1,4 +1,4 @@
-"""One user, many adds at once: what they say is known once, and the last word holds."""
+"""Concurrent adds of one user: each fact is stored once, and the last add wins."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ SAME, MOVERS = 20, 10
 
 
 async def test_the_same_fact_said_many_times_at_once_is_one_memory(client: Client) -> None:
-    said = (client.add("echo", "I am allergic to peanuts.") for _ in range(SAME))
-    events = await client.all_ended(await asyncio.gather(*said), within_s=60)
+    adds = (client.add("echo", "I am allergic to peanuts.") for _ in range(SAME))
+    events = await client.all_ended(await asyncio.gather(*adds), within_s=60)
     rows = [row for event in events for row in event["results"]]
     assert Counter(row["event"] for row in rows) == {"ADD": 1, "NOOP": SAME - 1}
     [memory] = await client.memories("echo")

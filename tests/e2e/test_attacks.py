@@ -1,7 +1,8 @@
-"""Attacks on a real stack, while a second client polls /healthz: it is answered, memory stays flat.
+"""Attacks on a real stack while a second client polls /healthz: it gets answers, memory stays flat.
 
-Each attack once stopped an API process or a worker, for seconds to hours. Bounds for a busy
-machine: the median of the polls within 250 ms, each within 2 s; `-s` prints the figures.
+Each attack has stopped an API process or a worker of an earlier version, for seconds to hours.
+Bounds for a busy machine: the median of the polls within 250 ms, each within 2 s; `-s` prints the
+figures.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Attacker:
         body = EVE | {"messages": messages, "infer": False}
         answer = await self.client.http.post(ADD, json=body)
         assert answer.status_code == 200, answer.text
-        return [str(one["id"]) for one in answer.json()["results"] if one["id"]]
+        return [str(row["id"]) for row in answer.json()["results"] if row["id"]]
 
     async def raw(self, *parts: bytes, times: int = 1) -> bytes:
         """Send bytes until they are gone or the server hangs up; what it answered."""
@@ -271,7 +272,9 @@ async def test_another_client_is_answered_meanwhile_and_memory_stays_flat(
             async with asyncio.timeout(ATTACK_S):
                 await attack(Attacker(stack, client))
         print(f"{attack.__name__}: {time.perf_counter() - began:.1f} s, {watch.report()}")
-    assert [stack.pid(name) for name in ("api", "worker-1")] == [one.pid for one in processes]
+    assert [stack.pid(name) for name in ("api", "worker-1")] == [
+        process.pid for process in processes
+    ]
     watch.require()
     for process, rss in zip(processes, before, strict=True):
         assert process.memory_info().rss - rss < MOST_GROWTH_BYTES

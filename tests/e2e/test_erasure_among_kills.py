@@ -1,4 +1,4 @@
-"""An erasure among kills, and then a raw look into PostgreSQL, Chroma and the broker."""
+"""An erasure while processes are killed, then a raw scan of PostgreSQL, Chroma and the broker."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ async def test_an_erasure_holds_though_workers_and_sweeper_are_killed_in_it(
     done = await client.add(USER, "I live in Valparaiso.", "I own a Narwhal.")
     await client.ended(done)
     waiting = [await client.add(USER, f"I like Narwhal number {n}.") for n in range(30)]
-    kept = await client.add("jon", "I like rye bread.")
+    other = await client.add("jon", "I like rye bread.")
     stack.kill("worker-1")
     answer = await client.http.post("/v1/erasures/", json={"user_id": USER})
     assert answer.status_code == 200, answer.text
     stack.kill("sweeper")
     event = await client.ended(answer.json()["event_id"], within_s=60)
     assert event["status"] == "SUCCEEDED"
-    for event in await asyncio.gather(*(client.event(one) for one in waiting)):
+    for event in await asyncio.gather(*(client.event(event_id) for event_id in waiting)):
         assert event["status"] in ("SUCCEEDED", "FAILED")
         assert event["payload"]["messages"] == event["results"] == []
-    assert (await client.ended(kept))["status"] == "SUCCEEDED"
+    assert (await client.ended(other))["status"] == "SUCCEEDED"
     await looks_empty(stack)
     erased = (await client.http.get(f"/v1/erasures/{answer.json()['event_id']}/")).json()["erased"]
     assert erased["messages"] == 32
@@ -51,8 +51,8 @@ async def looks_empty(stack: Stack) -> None:
         return not await in_index(stack, [USER])
 
     await wait_until(no_vectors, within_s=30, what="an index without her")
-    held = await asyncio.to_thread(broker, stack)
-    assert not [word for word in WORDS if word.encode() in held]
+    stored = await asyncio.to_thread(broker, stack)
+    assert not [word for word in WORDS if word.encode() in stored]
 
 
 def broker(stack: Stack) -> bytes:
@@ -60,9 +60,9 @@ def broker(stack: Stack) -> bytes:
     password = Layout(stack.data_dir).secret("redis_password")
     port = server_ports(stack)["redis"]
     with redis.Redis(port=port, password=password, decode_responses=True) as client:
-        held = "".join(f"{key} {value(client, key)}" for key in client.scan_iter())
-    bodies = re.findall(r'"body": "([A-Za-z0-9+/=]+)"', held)
-    return held.encode() + b"".join(map(base64.b64decode, bodies))
+        stored = "".join(f"{key} {value(client, key)}" for key in client.scan_iter())
+    bodies = re.findall(r'"body": "([A-Za-z0-9+/=]+)"', stored)
+    return stored.encode() + b"".join(map(base64.b64decode, bodies))
 
 
 def value(client: Any, key: str) -> str:

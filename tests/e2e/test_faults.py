@@ -1,4 +1,4 @@
-"""Things die; nothing accepted is lost and nothing is stored twice."""
+"""Process kills and outages: no accepted event is lost, and no memory is stored twice."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
     tmp_path: Path, model: LLMServer
 ) -> None:
     users = [f"kill-{n}" for n in range(10)]
-    said = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba."]
-    # Held long enough that every lane is asking when the worker dies, whichever worker has it.
+    facts = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba."]
+    # Delayed until every lane has a model call open, on both workers, when the worker dies.
     model.on("extract", "delay", times=len(users), ms=5_000)
     with Stack(tmp_path / "stack", stand_in(model)) as stack:
         async with stack.client() as client:
-            ids = [await client.add(user, text) for text in said for user in users]
+            ids = [await client.add(user, text) for text in facts for user in users]
 
             async def all_ask() -> bool:
                 return model.count("extract") == len(users)
@@ -49,7 +49,7 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
             for user in users:
                 texts = [memory["memory"] for memory in await client.memories(user)]
                 assert sorted(texts) == sorted(set(texts))
-                assert len(texts) == len(said)
+                assert len(texts) == len(facts)
 
             async def restarted() -> bool:
                 return stack.pids().get("worker-1", killed) != killed
@@ -151,6 +151,6 @@ async def test_a_remote_model_answers_and_the_receipt_tells_what_it_cost(
 
 
 def runs(pid: int) -> bool:
-    """Whether a process with this pid runs; one that ended and was not reaped does not."""
+    """Tell if a process with this pid runs; a zombie does not."""
     status = Path(f"/proc/{pid}/stat")
     return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,4 +1,4 @@
-"""What a newcomer does, on real PostgreSQL, Valkey, Chroma, Celery and HTTP."""
+"""First steps of a new user, on real PostgreSQL, Valkey, Chroma, Celery and HTTP."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def test_a_conversation_is_added_changed_known_and_found(client: Client) -
     assert "Berlin" in rows["UPDATE"]["old_memory"]
     assert rows["NOOP"]["id"] in {row["id"] for row in first["results"]}
     assert all(row["reason"] for row in moved["results"])
-    found = await client.search("lea", "Where does the user live?")
-    assert "Munich" in found["results"][0]["memory"]
-    assert "Munich" in {relation["target"] for relation in found["relations"]}
-    assert not found["degraded"]
+    answer = await client.search("lea", "Where does the user live?")
+    assert "Munich" in answer["results"][0]["memory"]
+    assert "Munich" in {relation["target"] for relation in answer["relations"]}
+    assert not answer["degraded"]
 
 
 async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
@@ -55,8 +55,8 @@ async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
 async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: Client) -> None:
     """Ledger and list are equal, the index follows, and each event carries its receipt."""
     users = [f"crowd-{n}" for n in range(25)]
-    said = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I live in Tromsø."]
-    ids = [i for text in said for i in await asyncio.gather(*(client.add(u, text) for u in users))]
+    texts = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I live in Tromsø."]
+    ids = [i for text in texts for i in await asyncio.gather(*(client.add(u, text) for u in users))]
     events = await client.all_ended(ids, within_s=120)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
     assert all(event["results"] for event in events)
@@ -69,7 +69,7 @@ async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: C
     async def follows() -> bool:
         return await in_index(stack, users) == listed
 
-    # Long before the sweeper would look after what is owed.
+    # Long before the sweeper would repair stale vectors.
     await wait_until(follows, within_s=10, what="the index holds what is listed")
 
 
@@ -103,7 +103,7 @@ async def in_ledger(stack: Stack, users: list[str]) -> set[str]:
 
 async def in_index(stack: Stack, users: list[str]) -> set[str]:
     chroma = Chroma(f"http://127.0.0.1:{server_ports(stack)['chroma']}")
-    found = {
+    urls = {
         str(record.id)
         for name in await chroma.list_cols()
         if name.startswith("memories-")
@@ -111,7 +111,7 @@ async def in_index(stack: Stack, users: list[str]) -> set[str]:
         for record in await chroma.list(name, where={"user_id": user}, limit=1000)
     }
     await chroma.close()
-    return found
+    return urls
 
 
 def database_url(stack: Stack) -> str:

@@ -28,9 +28,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     listed = subprocess.check_output(["git", "ls-files", *PACKAGES], cwd=PROJECT_ROOT, text=True)
-    kept = {name for name in listed.splitlines() if (PROJECT_ROOT / name).is_file()}
-    assert {Path(name).suffix for name in kept} >= {".py", ".sql", ".md", ".json"}
-    assert kept - set(zipfile.ZipFile(wheel).namelist()) == set()
+    tracked = {name for name in listed.splitlines() if (PROJECT_ROOT / name).is_file()}
+    assert {Path(name).suffix for name in tracked} >= {".py", ".sql", ".md", ".json"}
+    assert tracked - set(zipfile.ZipFile(wheel).namelist()) == set()
     assert wheel.name == f"memlane-{__version__}-py3-none-any.whl"
 
 

@@ -1,4 +1,4 @@
-"""A reranker behind HTTP on real processes: it orders the best, and nobody waits for a dead one."""
+"""A reranker over HTTP on real processes: no search waits for one that is down."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
                 fused = [hit["memory"] for hit in (await client.search("maya", ASKED))["results"]]
                 assert "tuba" in fused[0]
 
-                found = await client.search("maya", ASKED, rerank=True, threshold=0)
-                assert found["reranked"] is True
-                memories = [hit["memory"] for hit in found["results"]]
+                answer = await client.search("maya", ASKED, rerank=True, threshold=0)
+                assert answer["reranked"] is True
+                memories = [hit["memory"] for hit in answer["results"]]
                 assert memories == sorted(memories, key=len, reverse=True)
                 assert server.calls[-1].headers["authorization"] == "Bearer sk-rerank"
 
                 server.on("rerank", "hang")
                 began = time.monotonic()
-                found = await client.search("maya", ASKED, rerank=True)
+                answer = await client.search("maya", ASKED, rerank=True)
                 assert time.monotonic() - began < 2 * TIMEOUT_S
-                assert (found["reranked"], found["not_reranked"]) == (False, "LLM_UNAVAILABLE")
-                assert [hit["memory"] for hit in found["results"]] == fused
+                assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+                assert [hit["memory"] for hit in answer["results"]] == fused
 
                 await server.stop()
-                found = await client.search("maya", ASKED, rerank=True)
-                assert (found["reranked"], found["not_reranked"]) == (False, "LLM_UNAVAILABLE")
+                answer = await client.search("maya", ASKED, rerank=True)
+                assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
 
                 server.rules.clear()
                 await server.start(server.port)

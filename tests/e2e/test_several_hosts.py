@@ -1,6 +1,6 @@
 """API, workers and sweeper on several hosts, against external servers.
 
-What docs/howto/several-hosts.md describes. The commands are those of compose.yaml; the local
+The setup of docs/howto/several-hosts.md. The commands are those of compose.yaml; the local
 stack's supervisor has no part in it.
 """
 
@@ -45,8 +45,8 @@ async def test_hosts_share_the_work_and_any_worker_may_die(
             await wait_until(lambda: answers(client), within_s=60, what="an API that is ready")
             first = await client.ended(await client.add("maya", "I live in Turku."))
             assert first["status"] == "SUCCEEDED"
-            found = await client.search("maya", "Where does Maya live?")
-            assert "Turku" in found["results"][0]["memory"]
+            answer = await client.search("maya", "Where does Maya live?")
+            assert "Turku" in answer["results"][0]["memory"]
             await a_worker_dies(fleet, client, database_url)
             await a_worker_drains(fleet, client, database_url)
         for host in ("web", "sweeper"):
@@ -103,7 +103,7 @@ async def answers(client: Client) -> bool:
 
 @asynccontextmanager
 async def memories_locked(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """Readers go on; whoever writes a memory waits until this ends."""
+    """Lock the table of memories: readers go on, writers wait until the lock is released."""
     connection = await asyncpg.connect(database_url)
     transaction = connection.transaction()
     await transaction.start()

@@ -1,4 +1,4 @@
-"""The vector index goes away, comes back empty, and moves to another backend, on real processes."""
+"""The vector index stops, returns empty, and moves to another backend, on real processes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ASKED = "Which instrument does the user play?"
 
 
 async def answers(client: Client) -> list[tuple[Any, Any]]:
-    """What a search finds, once it is not degraded."""
+    """Hits of a search, once it is no longer degraded."""
 
     async def whole() -> bool:
         return not (await client.search("maya", ASKED))["degraded"]
 
     await wait_until(whole, within_s=30, what="a search that is not degraded")
-    found = (await client.search("maya", ASKED))["results"]
-    return [(hit["id"], round(hit["score"], 4)) for hit in found]
+    hits = (await client.search("maya", ASKED))["results"]
+    return [(hit["id"], round(hit["score"], 4)) for hit in hits]
 
 
 async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_filled_again(
@@ -37,9 +37,9 @@ async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_fi
                 assert len(before) == len(SAID)
 
                 chroma.kill()
-                found = await client.search("maya", "tuba")
-                assert found["degraded"]
-                assert "tuba" in found["results"][0]["memory"]
+                answer = await client.search("maya", "tuba")
+                assert answer["degraded"]
+                assert "tuba" in answer["results"][0]["memory"]
                 waiting = await client.add("jon", "I like tea.")
 
                 chroma.start()

@@ -1,4 +1,4 @@
-"""A hundred webhooks to a receiver that fails half the time, while what delivers them is killed."""
+"""A hundred webhooks to a receiver that often fails, while the delivering processes are killed."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ async def test_a_hundred_webhooks_arrive_though_half_fail_and_their_couriers_are
     with Stack(tmp_path / "stack", settings) as stack:
         async with stack.client() as client:
             project = (await client.http.get("/v1/ping/")).json()["project_id"]
-            wish = {"name": "e2e", "url": receiver.url, "event_types": ["memory_add"]}
-            made = await client.http.post(f"/api/v1/webhooks/projects/{project}/", json=wish)
+            hook = {"name": "e2e", "url": receiver.url, "event_types": ["memory_add"]}
+            made = await client.http.post(f"/api/v1/webhooks/projects/{project}/", json=hook)
             webhook = made.json()
             ids = [await client.add(f"user-{n}", "I live in Bern.") for n in range(MANY)]
             stack.kill("worker-1")
@@ -73,16 +73,16 @@ async def test_a_hundred_webhooks_arrive_though_half_fail_and_their_couriers_are
             await wait_until(all_delivered, within_s=60, what="every delivery to arrive")
             assert (await client.http.get(log)).json()["count"] == MANY
             memories = {(await client.memories(f"user-{n}"))[0]["id"] for n in range(MANY)}
-    told = {json.loads(one.body)["event_details"]["id"] for one in receiver.arrived}
-    assert told == memories
-    assert len({one.id for one in receiver.arrived}) == MANY
-    assert all(verifies(one, webhook["secret"]) for one in receiver.seen)
-    refused = [one for one in receiver.seen if one.status != 200]
-    assert len({one.id for one in refused}) == MANY * 3 // 4
+    event_ids = {json.loads(delivery.body)["event_details"]["id"] for delivery in receiver.arrived}
+    assert event_ids == memories
+    assert len({delivery.id for delivery in receiver.arrived}) == MANY
+    assert all(verifies(delivery, webhook["secret"]) for delivery in receiver.seen)
+    refused = [delivery for delivery in receiver.seen if delivery.status != 200]
+    assert len({delivery.id for delivery in refused}) == MANY * 3 // 4
 
 
-def verifies(one: Received, secret: str) -> bool:
+def verifies(delivery: Received, secret: str) -> bool:
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    signed = f"{one.id}.{one.headers['webhook-timestamp']}.".encode() + one.body
+    signed = f"{delivery.id}.{delivery.headers['webhook-timestamp']}.".encode() + delivery.body
     digest = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    return one.headers["webhook-signature"] == f"v1,{digest}"
+    return delivery.headers["webhook-signature"] == f"v1,{digest}"

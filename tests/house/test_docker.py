@@ -31,18 +31,18 @@ def test_the_services_are_the_processes_of_the_stack() -> None:
 
 @pytest.mark.parametrize("service", OURS, ids=lambda service: service.name)
 def test_a_service_runs_the_same_command_as_the_local_stack(service: object) -> None:
-    [found] = [one for one in OURS if one is service]
+    [ours] = [candidate for candidate in OURS if candidate is service]
     known = {argv[1]: argv for argv in PROGRAMS.values()}
-    assert importlib.util.find_spec(found.module) is not None
-    options = {word for word in found.command if word.startswith("--")}
-    assert options <= {word for word in known[found.module] if word.startswith("--")}
+    assert importlib.util.find_spec(ours.module) is not None
+    options = {word for word in ours.command if word.startswith("--")}
+    assert options <= {word for word in known[ours.module] if word.startswith("--")}
 
 
 @pytest.mark.parametrize("service", OURS, ids=lambda service: service.name)
 def test_a_service_sets_known_settings_only(service: object) -> None:
-    [found] = [one for one in OURS if one is service]
-    assert set(found.environment) <= known_names()
-    assert found.raw["env_file"] == ".env"
+    [ours] = [candidate for candidate in OURS if candidate is service]
+    assert set(ours.environment) <= known_names()
+    assert ours.raw["env_file"] == ".env"
 
 
 def test_only_the_api_publishes_a_port_and_on_loopback_by_default() -> None:

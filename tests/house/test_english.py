@@ -189,7 +189,9 @@ RULES: list[Callable[[], Breaches]] = [
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_no_file_breaks_the_rule_more_than_before(rule: Callable[[], Breaches]) -> None:
     left = json.loads(LEFT.read_text("utf-8"))[rule.__name__]
-    more = {name: found for name, found in rule().items() if len(found) > left.get(name, 0)}
+    more = {
+        name: breaches for name, breaches in rule().items() if len(breaches) > left.get(name, 0)
+    }
     assert more == {}, f"{rule.__doc__} Moved a file? Run: python -m tests.house.test_english"
 
 

@@ -25,8 +25,8 @@ TOO_LONG = {
     "tests/integration/tenants/test_tenants.py",
 }
 VAGUE = {"utils", "common", "helpers", "core", "manager", "base"}
-# The stage boundary, the API's last resort, and three loops that have to go on whatever one round
-# raises: the sweeper's work, the projector, and the thread that publishes hints.
+# The stage boundary, the API's last resort, and three loops that go on after any error: the
+# sweeper's jobs, the projector, and the thread that publishes hints.
 BLIND_CATCHES = {
     "pipeline/ingest/runner.py",
     "api/errors.py",
@@ -37,12 +37,12 @@ BLIND_CATCHES = {
 
 
 def _lines(*command: str) -> list[str]:
-    asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return asked.stdout.splitlines()
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return output.stdout.splitlines()
 
 
 def kept_files() -> list[Path]:
-    """What git tracks, or would with the next `git add`."""
+    """Files that git tracks, or would track after `git add`."""
     names = _lines("git", "ls-files", "--cached", "--others", "--exclude-standard")
     return [path for name in names if (path := ROOT / name).is_file()]
 
@@ -63,8 +63,8 @@ def nodes(path: Path) -> Iterator[ast.AST]:
     return ast.walk(ast.parse(path.read_text("utf-8")))
 
 
-def places(path: Path, found: list[ast.AST]) -> list[str]:
-    return [f"{name_of(path)}:{getattr(node, 'lineno', '?')}" for node in found]
+def places(path: Path, matches: list[ast.AST]) -> list[str]:
+    return [f"{name_of(path)}:{getattr(node, 'lineno', '?')}" for node in matches]
 
 
 # ── files and their names ────────────────────────────────────────────────────────────────────────
@@ -137,8 +137,9 @@ def _is_blind(node: ast.AST) -> bool:
         return False
     caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
     return any(
-        one is None or (isinstance(one, ast.Name) and one.id in ("Exception", "BaseException"))
-        for one in caught
+        error is None
+        or (isinstance(error, ast.Name) and error.id in ("Exception", "BaseException"))
+        for error in caught
     )
 
 
@@ -180,7 +181,7 @@ def _repeats_a_user(call: ast.Call) -> bool:
 
 
 def test_what_users_say_is_never_logged_or_printed() -> None:
-    told = [
+    leaks = [
         place
         for path in sources()
         for place in places(
@@ -192,7 +193,7 @@ def test_what_users_say_is_never_logged_or_printed() -> None:
             ],
         )
     ]
-    assert not told, f"Ids, counts and names only: {told}."
+    assert not leaks, f"Ids, counts and names only: {leaks}."
 
 
 def test_log_events_have_constant_names() -> None:
@@ -292,17 +293,17 @@ def _holding(pattern: re.Pattern[str]) -> list[str]:
 
 
 def test_no_file_knows_a_path_of_the_machine_it_was_written_on() -> None:
-    found = _holding(HERE)
-    assert not found, f"Paths of one machine: {found}."
+    lines = _holding(HERE)
+    assert not lines, f"Paths of one machine: {lines}."
 
 
 def test_no_file_names_a_package_index() -> None:
-    found = _holding(INDEX_HOSTS)
-    assert not found, f"Which index is the installer's business: {found}."
+    lines = _holding(INDEX_HOSTS)
+    assert not lines, f"Which index is the installer's business: {lines}."
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "matches"),
     [
         ("cd /" + "work/main", True),
         ("'/" + "root'", True),
@@ -313,8 +314,8 @@ def test_no_file_names_a_package_index() -> None:
         ("tests/" + "root/x", False),
     ],
 )
-def test_the_check_for_paths_sees_them(line: str, found: bool) -> None:
-    assert bool(HERE.search(line)) is found
+def test_the_check_for_paths_sees_them(line: str, matches: bool) -> None:
+    assert bool(HERE.search(line)) is matches
 
 
 @pytest.mark.parametrize("lock", sorted(ROOT.glob("requirements*.lock")), ids=lambda p: p.name)

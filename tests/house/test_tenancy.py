@@ -69,14 +69,14 @@ ALL_TENANTS = {
 
 def _methods() -> Iterator[tuple[str, Any]]:
     """Every public async method of a class in the ledger, as `Class.method`."""
-    for found in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
+    for entry in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
         if (
-            found.name == "pipeline.stores"
-            or ".migrations" in found.name
-            or ".adapters" in found.name
+            entry.name == "pipeline.stores"
+            or ".migrations" in entry.name
+            or ".adapters" in entry.name
         ):
             continue
-        module = importlib.import_module(found.name)
+        module = importlib.import_module(entry.name)
         if ".ledger." not in module.__name__ and not vars(module).keys() & {
             "AsyncEngine",
             "AsyncConnection",
@@ -101,7 +101,7 @@ def _is_excepted(method: str) -> bool:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_of_a_store_takes_the_tenant_or_says_why_not(method: str) -> None:
     parameters = inspect.signature(METHODS[method]).parameters.values()
-    names_tenant = any(TENANT.search(str(one.annotation)) for one in parameters)
+    names_tenant = any(TENANT.search(str(parameter.annotation)) for parameter in parameters)
     assert names_tenant or _is_excepted(method)
 
 

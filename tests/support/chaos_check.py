@@ -1,10 +1,10 @@
-"""The checker: from the ledger's rows and the clients' log to what was lost, doubled, reordered.
+"""The checker: compare the ledger's rows with the clients' log; report loss and duplicates.
 
     books    accepted = succeeded + failed + cancelled + in flight, in one snapshot, again and again
-    lanes    every accepted event ended, once, in order; effects exactly as the turns say
+    lanes    every accepted event ended, once, in order; effects exactly as expected from the turns
     index    the vectors are those of the active memories
 
-Nothing here asks the product's own code: plain SQL, and a model of what must have happened.
+It uses none of the product's code: plain SQL, and a model of the expected result.
 """
 
 from __future__ import annotations
@@ -75,26 +75,26 @@ class Books:
 
     @property
     def in_flight(self) -> int:
-        return max(self.log.kept, self.accepted) - self.ended
+        return max(self.log.accepted, self.accepted) - self.ended
 
     async def sample(self) -> None:
         """Errors: LedgerAway."""
-        known = self.log.kept
+        known = self.log.accepted
         [row] = await self.window.rows(BOOKS)
         self.samples += 1
         ended = row["succeeded"] + row["failed"] + row["cancelled"]
-        kept = Counter(json.loads(row["kept"] or "{}"))
-        most = self.log.kept + self.log.in_doubt + self.log.open
+        totals = Counter(json.loads(row["kept"] or "{}"))
+        most = self.log.accepted + self.log.in_doubt + self.log.open
         rules = {
             "accepted = succeeded + failed + cancelled + in flight": (
                 row["accepted"] == ended + row["in_flight"]
             ),
             "the books count the same": (
-                kept["NUMBER"] - kept["REPLAY"],
-                kept["SUCCEEDED"],
-                kept["FAILED"],
-                kept["CANCELLED"],
-                kept["PENDING"] + kept["RUNNING"],
+                totals["NUMBER"] - totals["REPLAY"],
+                totals["SUCCEEDED"],
+                totals["FAILED"],
+                totals["CANCELLED"],
+                totals["PENDING"] + totals["RUNNING"],
             )
             == (row["accepted"], *(row[part] for part in PARTS)),
             "settled = ended": row["settled"] == ended,
@@ -144,20 +144,22 @@ QUERIES = {
 
 
 async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
-    """Every lane against what its backend knows. To be asked when nothing is in flight."""
-    found: dict[str, defaultdict[Any, Rows]] = {}
+    """Check every lane against the log of its client. Call it when no event is in flight."""
+    tables: dict[str, defaultdict[Any, Rows]] = {}
     for name, query in QUERIES.items():
-        found[name] = defaultdict(list)
+        tables[name] = defaultdict(list)
         for row in await window.rows(query):
-            found[name][row["lane_id"]].append(row)
-    rows = {row["user_id"]: row for [row] in found["lanes"].values()}
+            tables[name][row["lane_id"]].append(row)
+    rows = {row["user_id"]: row for [row] in tables["lanes"].values()}
     findings: list[Finding] = []
     for scope, knows in log.scopes.items():
         row = rows.get(user_of(scope))
         if row is None:
-            findings += [Finding(Wrong.LOST, scope, f"turn {n}: no lane") for n, _ in knows.kept]
+            findings += [
+                Finding(Wrong.LOST, scope, f"turn {n}: no lane") for n, _ in knows.accepted
+            ]
             continue
-        of = {name: by_lane[row["id"]] for name, by_lane in found.items()}
+        of = {name: by_lane[row["id"]] for name, by_lane in tables.items()}
         lane = Lane(
             scope=scope,
             row=row,
@@ -187,7 +189,7 @@ def check_lane(lane: Lane, knows: ScopeLog) -> list[Finding]:
     return [Finding(wrong, lane.scope, what) for check in checks for wrong, what in check]
 
 
-Said = Iterator[tuple[Wrong, str]]
+Breaches = Iterator[tuple[Wrong, str]]
 
 
 def turn_of(event: Row) -> int:
@@ -196,21 +198,21 @@ def turn_of(event: Row) -> int:
     return int(match[1])
 
 
-def _kept(lane: Lane, knows: ScopeLog) -> Said:
-    """Each 200 has its one event, and no event is there that nobody sent."""
-    held = {event["id"]: turn_of(event) for event in lane.events}
-    for turn, event_id in knows.kept:
-        if held.get(event_id) != turn:
-            yield Wrong.LOST, f"turn {turn}: accepted, and not in the ledger"
-    for turn, times in Counter(held.values()).items():
+def _kept(lane: Lane, knows: ScopeLog) -> Breaches:
+    """Each 200 has exactly one event, and each event was sent by a client."""
+    stored = {event["id"]: turn_of(event) for event in lane.events}
+    for turn, event_id in knows.accepted:
+        if stored.get(event_id) != turn:
+            yield Wrong.LOST, f"turn {turn}: accepted, but not in the ledger"
+    for turn, times in Counter(stored.values()).items():
         if times > 1:
             yield Wrong.TWICE, f"turn {turn}: {times} events"
-    expected = {turn for turn, _ in knows.kept} | knows.unknown | knows.denied
-    for turn in set(held.values()) - expected:
-        yield Wrong.TWICE, f"turn {turn}: nobody sent it"
+    expected = {turn for turn, _ in knows.accepted} | knows.unknown | knows.denied
+    for turn in set(stored.values()) - expected:
+        yield Wrong.TWICE, f"turn {turn}: not sent by a client"
 
 
-def _ended(lane: Lane) -> Said:
+def _ended(lane: Lane) -> Breaches:
     for event in lane.events:
         turn, lines = turn_of(event), lane.receipts.get(event["id"], [])
         if event["status"] not in ENDED:
@@ -223,9 +225,9 @@ def _ended(lane: Lane) -> Said:
             yield Wrong.TWICE, f"turn {turn}: receipt lines {[x['ordinal'] for x in lines]}"
 
 
-def _in_order(lane: Lane, knows: ScopeLog) -> Said:
+def _in_order(lane: Lane, knows: ScopeLog) -> Breaches:
     """Accepted in the order of arrival; batches follow one another, whole, and never overlap."""
-    sure = {event_id: turn for turn, event_id in knows.kept}
+    sure = {event_id: turn for turn, event_id in knows.accepted}
     sequence = [sure[event["id"]] for event in lane.events if event["id"] in sure]
     if sequence != sorted(sequence):
         yield Wrong.REORDERED, f"accepted as {sequence}"
@@ -243,7 +245,7 @@ def _in_order(lane: Lane, knows: ScopeLog) -> Said:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One state a memory must have taken, and by whose doing."""
+    """One expected change of a memory, and the event that caused it."""
 
     outcome: str
     old: str | None
@@ -252,9 +254,9 @@ class Effect:
 
 
 def expected(lane: Lane) -> tuple[list[Effect], list[Effect], dict[Any, list[tuple[str, str]]]]:
-    """What the turns must have come to: the residence's states, the likings, each event's receipt.
+    """Expected result of the turns: states of the residence, the likings, and the receipt by event.
 
-    Of a batch the last turn decides where the user lives; the others' moves are NOOPs. An event
+    In a batch the last turn sets the residence; the moves of the other turns are NOOPs. An event
     that failed before it was applied has no receipt and no effect.
     """
     homes: list[Effect] = []
@@ -274,14 +276,14 @@ def expected(lane: Lane) -> tuple[list[Effect], list[Effect], dict[Any, list[tup
     return homes, likes, receipts
 
 
-def _effects(lane: Lane) -> Said:
+def _effects(lane: Lane) -> Breaches:
     homes, likes, receipts = expected(lane)
     history = [
         Effect(row["event"], row["old_text"], row["new_text"], row["event_id"])
         for row in lane.history
     ]
-    said = {(row["new_text"] or row["old_text"] or "") for row in lane.history}
-    strange = [text for text in said if f" Town{lane.scope}x" not in text]
+    texts = {(row["new_text"] or row["old_text"] or "") for row in lane.history}
+    strange = [text for text in texts if f" Town{lane.scope}x" not in text]
     strange = [text for text in strange if f" sport{lane.scope}x" not in text]
     if strange:
         yield Wrong.UNTRUE, f"texts of other scopes: {strange}"
@@ -299,18 +301,18 @@ def _effects(lane: Lane) -> Said:
         yield Wrong.TWICE, f"{len(homes_held)} memories say where the user lives"
 
 
-def _compare(what: str, must: Sequence[Any], was: Sequence[Any], *, ordered: bool) -> Said:
-    wanted, found = Counter(must), Counter(was)
-    for one in (wanted - found).elements():
-        yield Wrong.LOST, f"{what}: {one}"
-    for one in (found - wanted).elements():
-        yield Wrong.TWICE, f"{what}: {one}"
-    if ordered and wanted == found and list(must) != list(was):
+def _compare(what: str, must: Sequence[Any], was: Sequence[Any], *, ordered: bool) -> Breaches:
+    wanted, actual = Counter(must), Counter(was)
+    for item in (wanted - actual).elements():
+        yield Wrong.LOST, f"{what}: {item}"
+    for item in (actual - wanted).elements():
+        yield Wrong.TWICE, f"{what}: {item}"
+    if ordered and wanted == actual and list(must) != list(was):
         yield Wrong.REORDERED, f"{what}: {list(was)}"
 
 
-def _state(lane: Lane) -> Said:
-    """What stands at the end follows from the receipts and the history."""
+def _state(lane: Lane) -> Breaches:
+    """The final state of the lane follows from the receipts and the history."""
     row, total = lane.row, len(lane.events)
     if (row["state"], row["accepted_seq"], row["settled_seq"]) != ("IDLE", total, total):
         yield Wrong.UNTRUE, f"lane {row['state']}, {row['settled_seq']} of {row['accepted_seq']}"
@@ -329,7 +331,7 @@ def _state(lane: Lane) -> Said:
             yield Wrong.UNTRUE, f"the graph says {lane.lives_in}, the last turn {town}"
 
 
-def _versions(lane: Lane) -> Said:
+def _versions(lane: Lane) -> Breaches:
     """One history row for each version of each memory, from 1, without a gap."""
     versions: defaultdict[Any, list[int]] = defaultdict(list)
     for entry in lane.history:
@@ -340,12 +342,12 @@ def _versions(lane: Lane) -> Said:
 
 
 async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -> str:
-    """Wait until the vectors are those of the active memories; what differs, or "" for nothing."""
+    """Wait until the index has exactly the active memories; return the difference, "" for none."""
     chroma = Chroma(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
-    said = "never asked"
+    differences = "not compared"
 
     async def agrees() -> bool:
-        nonlocal said
+        nonlocal differences
         rows = await window.rows("SELECT id, version FROM memories WHERE state = 'ACTIVE'")
         must = {row["id"]: row["version"] for row in rows}
         try:
@@ -356,18 +358,18 @@ async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -
                 for record in await chroma.list(name, where={}, limit=MOST_VECTORS)
             }
         except StoreUnavailable as error:
-            said = str(error)
+            differences = str(error)
             return False
         stale = sum(was[key] != must[key] for key in must.keys() & was.keys())
         missing, extra = len(must.keys() - was.keys()), len(was.keys() - must.keys())
-        said = f"{missing} missing, {extra} too many, {stale} stale" if was != must else ""
+        differences = f"{missing} missing, {extra} too many, {stale} stale" if was != must else ""
         return was == must
 
     try:
         await holds(agrees, within_s=within_s, every_s=0.5)
     finally:
         await chroma.close()
-    return said
+    return differences
 
 
 def tally(findings: Iterable[Finding]) -> dict[str, int]:

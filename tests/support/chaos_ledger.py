@@ -1,4 +1,4 @@
-"""A look at a stack's ledger from outside, by plain SQL, that survives the ledger's own deaths."""
+"""Read-only access to a stack's ledger with plain SQL; it reconnects after a kill."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LedgerAway(Exception):
 
 
 class LedgerWindow:
-    """One connection, opened anew after each failure."""
+    """One connection, opened again after each failure."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -69,7 +69,7 @@ def broker_url(stack: Stack) -> str:
 async def holds(
     condition: Callable[[], Awaitable[bool]], *, within_s: float, every_s: float = 0.05
 ) -> bool:
-    """Whether the condition came to hold in time; while the ledger is away it does not."""
+    """Wait for a condition and tell if it holds in time; it does not while the ledger is away."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     while True:

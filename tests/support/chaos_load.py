@@ -1,7 +1,7 @@
-"""Chat backends that go on talking while things die, and an honest log of what they were told.
+"""Load of the chaos runs: clients that keep sending through outages, and a log of their answers.
 
-Turn n of scope s says "I moved to Town{s}x{n}k. I like sport{s}x{n}k.": the residence is one memory
-whose history must be the accepted turns in order, and each sport is a memory of its own. (The k:
+Turn n of scope s is "I moved to Town{s}x{n}k. I like sport{s}x{n}k.": the residence is one memory
+whose history must be the accepted turns in order, and each sport is a separate memory. (The k:
 local/rules takes a doubled last character for a spelling, and x11 for x1.)
 """
 
@@ -44,9 +44,9 @@ def liking(scope: int, turn: int) -> str:
 
 @dataclass(slots=True)
 class ScopeLog:
-    """What one scope's backend knows. Turns are sent one after the other, numbers never repeat."""
+    """Log of one scope. Turns are sent one after the other; numbers never repeat."""
 
-    kept: list[tuple[int, UUID]] = field(default_factory=list)  # 200, in order
+    accepted: list[tuple[int, UUID]] = field(default_factory=list)  # 200, in order
     unknown: set[int] = field(default_factory=set)  # sent, and no answer came
     denied: set[int] = field(default_factory=set)  # answered "nothing was accepted"
 
@@ -57,7 +57,7 @@ class ClientLog:
     `sent_again` those under an idempotency key that were repeated for want of an answer."""
 
     scopes: defaultdict[int, ScopeLog] = field(default_factory=lambda: defaultdict(ScopeLog))
-    kept: int = 0
+    accepted: int = 0
     in_doubt: int = 0
     open: int = 0
     sent_again: int = 0
@@ -110,13 +110,13 @@ class Load:
             for _ in range(chance.randint(1, LONGEST_BURST)):
                 await self._may_send()
                 await self._say(scope, keyed=chance.random() < self._keyed, http=http)
-                if len(self.log.scopes[scope].kept) >= self._turns:
+                if len(self.log.scopes[scope].accepted) >= self._turns:
                     left.remove(scope)
                     break
 
     async def _say(self, scope: int, *, keyed: bool, http: httpx.AsyncClient) -> None:
-        """One turn. With a key it is sent until it is answered. Without one, what was cut off is
-        in doubt and never said again, so no turn number can be there twice.
+        """Send one turn. With a key, repeat it until it is answered. Without a key, a request that
+        was cut off is in doubt and is not repeated, so a turn number cannot occur twice.
         """
         log, turn = self.log.scopes[scope], self._next[scope]
         self._next[scope] += 1
@@ -127,12 +127,12 @@ class Load:
             await self._api_back(http)
             answer = await self._post(scope, turn, keyed=keyed, http=http)
         if answer is not None and answer.status_code == 200:
-            log.kept.append((turn, UUID(answer.json()["event_id"])))
-            self.log.kept += 1
+            log.accepted.append((turn, UUID(answer.json()["event_id"])))
+            self.log.accepted += 1
         elif answer is None or answer.status_code == 503:
             (log.unknown if answer is None else log.denied).add(turn)
             self.log.in_doubt += 1
-        elif answer.status_code != 429:  # that one is certain: not accepted
+        elif answer.status_code != 429:  # a 429 is certain: not accepted
             log.unknown.add(turn)
             self.log.in_doubt += 1
             self.log.refused.append(f"{answer.status_code}: {answer.text[:200]}")
@@ -143,7 +143,7 @@ class Load:
     async def _post(
         self, scope: int, turn: int, *, keyed: bool, http: httpx.AsyncClient
     ) -> httpx.Response | None:
-        """The answer; None where none came."""
+        """The answer; None if the connection was cut."""
         body = {
             "messages": [{"role": "user", "content": said(scope, turn)}],
             "user_id": user_of(scope),

@@ -1,7 +1,7 @@
-"""What goes wrong, on purpose: a seeded schedule of deaths, freezes and broker accidents.
+"""Fault injection: a seeded schedule of kills, freezes and broker accidents.
 
-Each act is due once so many events have ended, so acts spread over the work, not over the clock.
-Processes are signalled by the identity their supervisor noted: never by name, never a stranger.
+Each act is due after a number of events has ended, so acts spread over the work, not over time.
+Processes are signalled by the identity that their supervisor recorded, never by name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.stack import Stack
 from workers.queues import QUEUES
 
 BACK_WITHIN_S = 90.0
-# A zombie sleeps until its lanes were taken over, but not for ever where something keeps them.
+# A frozen worker sleeps until its lanes were taken over, at most this long.
 LONGEST_FREEZE_S = 30.0
 RECOVERED_WITHIN_S = 120.0
 
@@ -62,14 +62,14 @@ ACCIDENTS = tuple(act for act in Act if act not in KILLS)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One act, once so many events have ended."""
+    """One act, due when `ended` events have ended."""
 
     ended: int
     act: Act
 
 
 def schedule(acts: Sequence[Act], *, events: int, seed: int) -> list[Due]:
-    """The acts in random order, at random places between the first events and the last but few."""
+    """The acts in random order, due at random points from 3 % to 90 % of the events."""
     chance = random.Random(seed)
     shuffled = chance.sample(list(acts), k=len(acts))
     places = sorted(chance.randint(events // 30, events * 9 // 10) for _ in acts)
@@ -77,7 +77,7 @@ def schedule(acts: Sequence[Act], *, events: int, seed: int) -> list[Due]:
 
 
 def mixed(kills: int, accidents: int, *, seed: int) -> list[Act]:
-    """So many random kills, each kind at least once, and every accident so many times."""
+    """Random kills, each kind at least once, and each kind of accident `accidents` times."""
     chance = random.Random(seed)
     drawn = chance.choices(KILLS, LIKELIHOOD, k=max(0, kills - len(KILLS)))
     return [*KILLS, *drawn, *(ACCIDENTS * accidents)]
@@ -85,8 +85,8 @@ def mixed(kills: int, accidents: int, *, seed: int) -> list[Act]:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A lane that lost its worker, how long until its next stage was done, and what else was done
-    to the system meanwhile.
+    """A lane that lost its worker: seconds until its next stage was done, and the other acts in
+    that time.
     """
 
     seconds: float
@@ -99,7 +99,7 @@ class Recovery:
 
 @dataclass
 class Monkey:
-    """`ended` tells how far the work has come, `requests_open` how many adds wait for an answer."""
+    """Perform acts when due. `ended` counts ended events, `requests_open` unanswered adds."""
 
     stack: Stack
     window: LedgerWindow
@@ -123,11 +123,11 @@ class Monkey:
 
     async def run(self, stopped: asyncio.Event) -> None:
         """All acts, each in its time; returns once every kill has been recovered from."""
-        for one in self.due:
-            await self._reached(one.ended, stopped)
+        for due in self.due:
+            await self._reached(due.ended, stopped)
             if stopped.is_set():
                 break
-            await self._perform(one.act)
+            await self._perform(due.act)
         await asyncio.gather(*self._background)
 
     async def _reached(self, ended: int, stopped: asyncio.Event) -> None:
@@ -155,11 +155,11 @@ class Monkey:
 
     def _alive(self) -> dict[str, Identity]:
         state = read(Layout(self.stack.data_dir))
-        found = state.survivors() if state else {}
-        return {name: who for name, who in found.items() if name not in self._frozen}
+        processes = state.survivors() if state else {}
+        return {name: who for name, who in processes.items() if name not in self._frozen}
 
     async def _mid_request(self) -> None:
-        """Until somebody waits for an answer: a death between requests proves little."""
+        """Wait until a request is open: a kill between requests proves little."""
 
         async def waiting() -> bool:
             return self.requests_open() > 0
@@ -198,13 +198,13 @@ class Monkey:
         await self._kill(name)
         at = _now()
         try:
-            held = [row for row in await self._running() if str(row["owner"]) == owner]
+            running = [row for row in await self._running() if str(row["owner"]) == owner]
         except LedgerAway:
-            return  # nobody can say what it held
-        self._start(self._watch(at, held))
+            return  # its lanes are unknown
+        self._start(self._watch(at, running))
 
     async def _owner(self, worker: str) -> str | None:
-        """Which leases are its own; None where it has not spoken to the ledger yet."""
+        """Owner name in the worker's leases; None if it has not connected to the ledger yet."""
         rows = await self.window.rows(
             "SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity"
             " WHERE application_name LIKE 'memlane % ' || $1",
@@ -254,9 +254,9 @@ class Monkey:
 
         return await holds(moved, within_s=within_s)
 
-    async def _watch(self, killed_at: float, held: Rows) -> None:
+    async def _watch(self, killed_at: float, orphans: Rows) -> None:
         """Time what the dead one held: a lane has recovered once a stage of it is done again."""
-        before = {row["id"]: row for row in held}
+        before = {row["id"]: row for row in orphans}
 
         async def settled() -> bool:
             rows = await self.window.rows(

@@ -1,4 +1,4 @@
-"""One chaos run, first word to verdict: load, monkey and books side by side, then the checker."""
+"""One chaos run: load, fault injection and accounting samples side by side, then the checker."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ MOST_SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is said by how many, what goes wrong, and how long any of it may take.
+    """Load, faults and time limits of a run.
 
-    `most_open`: events in flight beyond which the backends hold back. After `talk_s` seconds they
-    say no more, and what was accepted has `settle_s` to end.
+    `most_open`: events in flight at which the clients pause. After `talk_s` seconds the clients
+    stop, and accepted events have `settle_s` seconds to end.
     """
 
     scopes: int
@@ -68,7 +68,7 @@ class Report:
 
 
 async def run(stack: Stack, plan: Plan) -> Report:
-    """The stack is up; it is up again when this returns."""
+    """Run a plan on a started stack; the stack is up again when this returns."""
     window, watching = (LedgerWindow(database_url(stack)) for _ in range(2))
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -161,8 +161,8 @@ async def _figures(
 ) -> dict[str, Any]:
     outcomes = await window.rows(OUTCOMES)
     ids = {row["id"] for row in await window.rows("SELECT id FROM events")}
-    sure = {event_id for scope in load.log.scopes.values() for _, event_id in scope.kept}
-    held = {(row["user_id"], row["content"]) for row in await window.rows(SAID)}
+    sure = {event_id for scope in load.log.scopes.values() for _, event_id in scope.accepted}
+    stored = {(row["user_id"], row["content"]) for row in await window.rows(SAID)}
     denied = [
         (user_of(scope), said(scope, turn))
         for scope, log in load.log.scopes.items()
@@ -171,11 +171,11 @@ async def _figures(
     return {
         "seed": monkey.seed,
         "scopes": len(load.log.scopes),
-        "answered_200": load.log.kept,
+        "answered_200": load.log.accepted,
         "sent_again": load.log.sent_again,
         "in_doubt": load.log.in_doubt,
         "answered_503": len(denied),
-        "answered_503_and_accepted": len(held.intersection(denied)),
+        "answered_503_and_accepted": len(stored.intersection(denied)),
         "in_doubt_and_accepted": len(ids - sure),
         "accepted": books.accepted,
         "outcomes": {f"{row['status']} {row['code']}".strip(): row["events"] for row in outcomes},
@@ -188,11 +188,15 @@ async def _figures(
         "hints_touched": {act.value: n for act, n in monkey.hints_touched.items()},
         "stuck_freezes": monkey.stuck_freezes,
         "lanes_orphaned": len(monkey.recoveries),
-        "recovery_s": _distribution([one.seconds for one in monkey.recoveries]),
-        "recovery_alone_s": _distribution([one.seconds for one in monkey.recoveries if one.alone]),
+        "recovery_s": _distribution([recovery.seconds for recovery in monkey.recoveries]),
+        "recovery_alone_s": _distribution(
+            [recovery.seconds for recovery in monkey.recoveries if recovery.alone]
+        ),
         "slowest_recoveries": [
-            f"{one.seconds:.1f} s, beside {', '.join(one.beside)}"
-            for one in sorted(monkey.recoveries, key=lambda one: -one.seconds)[:MOST_SHOWN]
+            f"{recovery.seconds:.1f} s, beside {', '.join(recovery.beside)}"
+            for recovery in sorted(monkey.recoveries, key=lambda recovery: -recovery.seconds)[
+                :MOST_SHOWN
+            ]
         ],
         **await _metrics(stack),
     }
@@ -216,8 +220,8 @@ async def _metrics(stack: Stack) -> dict[str, int]:
     """The product's own counters, all labels and processes added up."""
     async with httpx.AsyncClient(base_url=stack.url, timeout=30) as http:
         text = (await http.get("/metrics")).text
-    found = {
+    samples = {
         name: re.findall(rf"^memlane_{name}_total\S* (\S+)$", text, re.MULTILINE)
         for name in METRICS
     }
-    return {name: int(sum(map(float, values))) for name, values in found.items()}
+    return {name: int(sum(map(float, values))) for name, values in samples.items()}

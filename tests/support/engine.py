@@ -1,4 +1,4 @@
-"""The pipeline without Celery: a test decides which hint is run, when, how often and by whom."""
+"""The pipeline without Celery: the test runs the hints, in any order, as often as it wants."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Engine:
             model=model or RulesModel(),
             embedder=embedder,
             index=index,
-            projector=Projector(index),  # never run: what it owes is read from the ledger
+            projector=Projector(index),  # never run: searches read stale rows from the ledger
             turn_projector=None,  # turns have no vectors until a test asks for them
             graph=True,
             neighbours=5,
@@ -132,7 +132,7 @@ class Engine:
         """Accept one event with these user messages."""
         return await accept(
             self.scope(user_id),
-            [Message(Role.USER, said) for said in texts],
+            [Message(Role.USER, text) for text in texts],
             options or AddOptions(),
             said_at=None,
             ledger=self.ledger,
@@ -173,11 +173,11 @@ class Engine:
             await self.run(self.hints.waiting.popleft(), one_stage=False)
 
     async def sweep(self) -> int:
-        """What the sweeper does: queue what is due, hand out its hints."""
-        found = await self.ledger.lanes.sweep(limit=1000)
-        for lane in found:
+        """Sweep as the sweeper does: queue the lanes that are due, and collect their hints."""
+        swept = await self.ledger.lanes.sweep(limit=1000)
+        for lane in swept:
             self.hints.kick(lane.wake, lane.project_id)
-        return len(found)
+        return len(swept)
 
     async def pass_time(self, seconds: float) -> None:
         """Let so much time pass, for every lane: the ledger's clock is the only clock."""

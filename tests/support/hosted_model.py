@@ -41,7 +41,7 @@ def embedding(text: str) -> np.ndarray:
 
 
 def answer(prompt: str) -> Any:
-    """What a model would answer to one of Memlane's prompts, or to mem0's."""
+    """A model's answer to one of Memlane's or mem0's prompts."""
     match kind_of(prompt):
         case "extract":
             section = prompt.rpartition("\n## Messages\n")[2]

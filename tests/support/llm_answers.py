@@ -1,4 +1,4 @@
-"""What the stand-in for a language model says: our prompts read back, answered by a MemoryModel."""
+"""Answers of the language model stand-in: it parses our prompts and asks a MemoryModel."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Answers:
         return json.dumps(await answers[kind](part), ensure_ascii=False) if part else "{}"
 
     async def _facts(self, part: Sections) -> dict[str, Any]:
-        context = [_message(found) for found in _matches(_TURN, part["Earlier turns"])]
+        context = [_message(match) for match in _matches(_TURN, part["Earlier turns"])]
         messages = list(_transcript(part["Messages"]))
         wishes = replace(
             _wishes(part["Owner's wishes"]), categories=_categories(part["Categories"])
         )
-        found = await self._memory.extract(ExtractionRequest(messages, context, wishes))
+        answer = await self._memory.extract(ExtractionRequest(messages, context, wishes))
         stated: dict[str, dict[str, Any]] = {}
-        for fact in found.value:
+        for fact in answer.value:
             row = {"messages": [], "text": fact.text, "categories": fact.categories}
             stated.setdefault(fact.text, row)["messages"].append(fact.source.message)
         return {"facts": list(stated.values())}
@@ -79,9 +79,9 @@ class Answers:
             StoredRelation(UUID(int=int(m[1])), json.loads(m[2]), m[3], json.loads(m[4]))
             for m in _matches(_EDGE, part["Current relations"])
         ]
-        found = await self._memory.relate(_texts(part["Facts"]), current)
-        rows = [_relation_row(relation) for relation in found.value.relations]
-        return {"relations": rows, "ended": [ended.int for ended in found.value.ended]}
+        answer = await self._memory.relate(_texts(part["Facts"]), current)
+        rows = [_relation_row(relation) for relation in answer.value.relations]
+        return {"relations": rows, "ended": [ended.int for ended in answer.value.ended]}
 
     async def _object(self, part: Sections) -> Any:
         shape = json.loads(part["Form"][0])
@@ -90,7 +90,7 @@ class Answers:
 
 
 def kind_of(prompt: str) -> Kind:
-    """Which question it is, by the section only that prompt has."""
+    """The kind of question, by the section that only its prompt has."""
     if "\n## Messages\n" in prompt:
         return "extract"
     if "\n## Form\n" in prompt:
@@ -127,11 +127,11 @@ def _categories(lines: Sequence[str]) -> Mapping[str, str] | None:
 
 
 def _texts(lines: Sequence[str]) -> list[str]:
-    return [json.loads(found[2]) for found in _matches(_TEXT, lines)]
+    return [json.loads(match[2]) for match in _matches(_TEXT, lines)]
 
 
 def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str]]:
-    return [found for line in lines if (found := pattern.fullmatch(line))]
+    return [match for line in lines if (match := pattern.fullmatch(line))]
 
 
 def _decision_row(decision: Decision) -> dict[str, Any]:

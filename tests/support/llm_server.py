@@ -57,9 +57,9 @@ CALLS_KEPT = 10_000
 
 @dataclass
 class Rule:
-    """What to do to a class of requests: `times` of them (None: all), with a probability.
+    """A fault for a class of requests: for `times` of them (None: all), with a probability.
 
-    `said` narrows it to prompts that hold these words. `ms` is the delay of "delay";
+    `containing` limits it to prompts with this text. `ms` is the delay of "delay";
     `retry_after_s` goes with "429" and "500"; `formats` are the response_format types that
     "refuse_format" refuses.
     """
@@ -68,7 +68,7 @@ class Rule:
     do: Do
     times: int | None = None
     probability: float = 1.0
-    said: str = ""
+    containing: str = ""
     ms: float = 0.0
     retry_after_s: float | None = None
     formats: Sequence[str] = ("json_schema", "json_object")
@@ -122,7 +122,7 @@ class LLMServer:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
         # The usage that every chat answer names, where a test sets it.
         self.usage: dict[str, Any] | None = None
-        # Tokens of the answers given, as they were told.
+        # Tokens of the answers given, as reported in `usage`.
         self.billed: Counter[str] = Counter()
         self.answered = 0
         self.rules: list[Rule] = []
@@ -225,8 +225,8 @@ class LLMServer:
         return _spoiled(reply, {rule.do for rule in rules})
 
     def _hits(self, rule: Rule, call: Call) -> bool:
-        asked = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
-        wanted = asked and rule.said in call.prompt
+        applies = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
+        wanted = applies and rule.containing in call.prompt
         if not wanted or rule.times == 0 or self._random.random() >= rule.probability:
             return False
         if rule.times is not None:
@@ -340,7 +340,7 @@ def _said(message: Mapping[str, Any]) -> str:
 
 
 def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
-    asked, answered = _tokens(call.prompt), _tokens(text)
+    prompt_tokens, answered = _tokens(call.prompt), _tokens(text)
     message = {"role": "assistant", "content": text}
     return {
         "id": "stand-in",
@@ -349,9 +349,9 @@ def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
         "model": call.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
         "usage": {
-            "prompt_tokens": asked,
+            "prompt_tokens": prompt_tokens,
             "completion_tokens": answered,
-            "total_tokens": asked + answered,
+            "total_tokens": prompt_tokens + answered,
         },
     }
 

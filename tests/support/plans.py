@@ -1,4 +1,4 @@
-"""How many rows statements read: the measure of a cost that no busy machine changes."""
+"""Number of rows that statements read: a measure of cost that does not depend on load."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:
     most = 0
     async with engine.connect() as connection:
         for words, values in statements:
-            asked = f"EXPLAIN (ANALYZE, FORMAT JSON) {words}"
-            [[plan]] = (await connection.exec_driver_sql(asked, values)).all()
+            explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {words}"
+            [[plan]] = (await connection.exec_driver_sql(explain, values)).all()
             [root] = json.loads(plan) if isinstance(plan, str) else plan
             most = max(most, *_rows(root["Plan"]))
         await connection.rollback()

@@ -1,4 +1,4 @@
-"""A TCP proxy in front of PostgreSQL, which can fall silent and can pass for a pooler."""
+"""A TCP proxy in front of PostgreSQL, which can stop forwarding, or act as a connection pooler."""
 
 from __future__ import annotations
 

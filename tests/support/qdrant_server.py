@@ -66,7 +66,7 @@ class Must(Body):
     must: list[Condition]
 
     def equal(self) -> dict[str, str | int]:
-        return {one.key: one.match.value for one in self.must}
+        return {condition.key: condition.match.value for condition in self.must}
 
 
 NOTHING = Must(must=[])
@@ -105,7 +105,7 @@ class Count(Body):
 
 
 class QdrantServer(httpx.AsyncBaseTransport):
-    """Kept by InMemoryVectors. `down`: as if nobody listened."""
+    """Qdrant's REST API in memory. `down`: connections are refused."""
 
     def __init__(self, *, api_key: str | None = None) -> None:
         self.down = False
@@ -150,11 +150,11 @@ class QdrantServer(httpx.AsyncBaseTransport):
                 return {"operation_id": 0, "status": "completed"}
         return await self._points(request, name, rest, body)
 
-    async def _create(self, name: str, asked: Create) -> bool:
+    async def _create(self, name: str, request: Create) -> bool:
         if await self._held.col_info(name):
             raise FileExistsError(name)
         await self._held.create_col(
-            name, dimensions=asked.vectors.size, embedder=json.dumps(asked.metadata)
+            name, dimensions=request.vectors.size, embedder=json.dumps(request.metadata)
         )
         return True
 
@@ -178,14 +178,14 @@ class QdrantServer(httpx.AsyncBaseTransport):
                 await self._held.delete(name, [UUID(key) for key in gone])
             case "POST", "points/query/batch":
                 searches = Queries.model_validate_json(body).searches
-                return [await self._query(name, one) for one in searches]
+                return [await self._query(name, search) for search in searches]
             case "POST", "points":
                 ids = [UUID(key) for key in Get.model_validate_json(body).ids]
                 return [_told(record) for record in await self._held.get(name, ids)]
             case "POST", "points/scroll":
                 page = Scroll.model_validate_json(body)
-                found = await self._held.list(name, where=page.filter.equal(), limit=page.limit)
-                return {"points": [_told(record) for record in found], "next_page_offset": None}
+                records = await self._held.list(name, where=page.filter.equal(), limit=page.limit)
+                return {"points": [_told(record) for record in records], "next_page_offset": None}
             case "POST", "points/count":
                 Count.model_validate_json(body)
                 return {"count": len(await self._held.list(name, where={}, limit=10**9))}
@@ -195,9 +195,9 @@ class QdrantServer(httpx.AsyncBaseTransport):
         assert request.url.params.get("wait") == "true"
         return {"operation_id": 0, "status": "completed"}
 
-    async def _query(self, name: str, asked: Query) -> dict[str, Any]:
+    async def _query(self, name: str, query: Query) -> dict[str, Any]:
         [hits] = await self._held.search(
-            name, [as_vector(asked.query)], limit=asked.limit, where=asked.filter.equal()
+            name, [as_vector(query.query)], limit=query.limit, where=query.filter.equal()
         )
         points = [{"id": str(hit.id), "version": 0, "score": hit.similarity} for hit in hits]
         return {"points": points}

@@ -1,4 +1,4 @@
-"""A raw look into PostgreSQL: every column of every table, searched for words."""
+"""A raw scan of PostgreSQL: search every column of every table for words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ COLUMNS = text("""
 
 
 async def raw_look(ledger: Ledger, words: Sequence[str]) -> dict[tuple[str, str], list[str]]:
-    """Which of the words are found, by table and column. Bytes are searched as text and as hex."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Words that occur, by table and column. Bytes are searched as text and as hex."""
+    paths: dict[tuple[str, str], list[str]] = {}
     async with ledger.engine.connect() as connection:
         for table, column in (await connection.execute(COLUMNS)).all():
             for word in words:
@@ -28,5 +28,5 @@ async def raw_look(ledger: Ledger, words: Sequence[str]) -> dict[tuple[str, str]
                 """)
                 values = {"word": word, "hex": word.encode().hex()}
                 if await connection.scalar(query, values):
-                    found.setdefault((table, column), []).append(word)
-    return found
+                    paths.setdefault((table, column), []).append(word)
+    return paths

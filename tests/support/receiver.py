@@ -1,4 +1,4 @@
-"""A receiver of webhooks for tests: it fails as it is told, and keeps what it was sent."""
+"""A receiver of webhooks for tests: it fails on request, and records all deliveries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Receiver:
 
     @property
     def arrived(self) -> list[Received]:
-        return [one for one in self.seen if one.status == 200]
+        return [delivery for delivery in self.seen if delivery.status == 200]
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -60,9 +60,11 @@ class Receiver:
             status = self.answering(message, self._tries[message])
             self.seen.append(Received(head[0].split()[1], headers, body, status))
             if status is not None:
-                said = f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n"
+                status_line = f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n"
                 where = f"Location: http://127.0.0.1:{self.port}/elsewhere\r\n"
-                writer.write((said + (where if 300 <= status < 400 else "") + "\r\n").encode())
+                writer.write(
+                    (status_line + (where if 300 <= status < 400 else "") + "\r\n").encode()
+                )
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
             pass  # it was killed in the middle: what it sent does not count

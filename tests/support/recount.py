@@ -1,4 +1,4 @@
-"""The books against the rows they count: nothing here uses the product's own code."""
+"""Compare the books with the rows that they count, without the product's own code."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A scope's whole store as text, in a form in which two scopes that hold the same are byte-equal.
+"""A scope's whole store as text; the dumps of two scopes with equal content are byte-equal.
 
 Ids are replaced by the order in which they first appear, and the system's own stamps (when
-something was written) are left out. What the world knows stays: words, reasons, and since when.
+something was written) are left out. Content stays: texts, reasons, and the dates that users gave.
 """
 
 from __future__ import annotations
@@ -46,15 +46,17 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
     for event in log:
         names.of("event", event.id)
     ids = [event.id for event in log]
-    said = await _rows(
+    message_rows = await _rows(
         ledger, messages, messages.c.lane_id == scope.lane_id, messages.c.seq, messages.c.ordinal
     )
-    told = await _rows(ledger, receipts, receipts.c.event_id.in_(ids), receipts.c.ordinal)
-    told = sorted(told, key=lambda row: (ids.index(row.event_id), row.ordinal))
-    for line in told:
+    receipt_rows = await _rows(ledger, receipts, receipts.c.event_id.in_(ids), receipts.c.ordinal)
+    receipt_rows = sorted(receipt_rows, key=lambda row: (ids.index(row.event_id), row.ordinal))
+    for line in receipt_rows:
         names.of("memory", line.memory_id)
-    held = await _rows(ledger, memories, memories.c.lane_id == scope.lane_id)
-    past = await _rows(ledger, memory_history, memory_history.c.memory_id.in_([m.id for m in held]))
+    memory_rows = await _rows(ledger, memories, memories.c.lane_id == scope.lane_id)
+    past = await _rows(
+        ledger, memory_history, memory_history.c.memory_id.in_([m.id for m in memory_rows])
+    )
     nodes = await _rows(ledger, entities, entities.c.lane_id == scope.lane_id, entities.c.name_key)
     for node in nodes:
         names.of("entity", node.id)
@@ -64,7 +66,9 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
             [names.of("event", e.id), e.status, e.failure_code, e.graph_status, e.note, e.options]
             for e in log
         ],
-        "messages": [[m.seq, m.ordinal, m.role, m.name, m.content, m.said_at] for m in said],
+        "messages": [
+            [m.seq, m.ordinal, m.role, m.name, m.content, m.said_at] for m in message_rows
+        ],
         "receipts": [
             [
                 names.of("event", r.event_id),
@@ -76,9 +80,9 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
                 r.reason,
                 r.message_ordinal,
             ]
-            for r in told
+            for r in receipt_rows
         ],
-        "memories": sorted(_memory(names, row) for row in held),
+        "memories": sorted(_memory(names, row) for row in memory_rows),
         "history": sorted(_state(names, row) for row in past),
         "entities": [[names.of("entity", n.id), n.name, n.name_key, n.kind] for n in nodes],
         "relations": sorted(_edge(names, row) for row in edges),
@@ -145,6 +149,6 @@ async def _rows(
 
 
 def changed_lines(before: bytes, after: bytes) -> Iterable[tuple[bytes, bytes]]:
-    """Where two dumps differ, for a failure's message."""
+    """The first lines that differ between two dumps, for the message of a failed test."""
     pairs = zip(before.splitlines(), after.splitlines(), strict=False)
     return [pair for pair in pairs if pair[0] != pair[1]][:10]

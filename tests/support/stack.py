@@ -83,12 +83,12 @@ class Stack:
         return int((self.data_dir / "run" / f"{name}.pid").read_text())
 
     def pids(self) -> dict[str, int]:
-        """Of what runs now: what is just being started anew has none."""
-        found = {}
+        """Pids of the running processes; a process that is being restarted has none."""
+        figures = {}
         for file in (self.data_dir / "run").glob("*.pid"):
             with suppress(FileNotFoundError):  # it died between the list and the look
-                found[file.stem] = int(file.read_text())
-        return found
+                figures[file.stem] = int(file.read_text())
+        return figures
 
     def kill(self, name: str, how: signal.Signals = signal.SIGKILL) -> int:
         pid = self.pid(name)

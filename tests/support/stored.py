@@ -1,4 +1,4 @@
-"""Memories written straight into the ledger and the index, as near a question as a test wants."""
+"""Memories written directly to the ledger and the index, at a given similarity to a question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def store(
 ) -> None:
     """Memories without words that lie this near the question, indexed."""
     scope = Scope(engine.project.id, **ids)
-    [asked] = await engine.services.embedder.embed([QUESTION])
+    [query] = await engine.services.embedder.embed([QUESTION])
     rows = [
         {
             "id": uuid4(),
@@ -36,7 +36,7 @@ async def store(
             **{name: ids.get(name) for name in ("user_id", "agent_id", "app_id", "run_id")},
             "text": (text := f"{uuid4()}"),
             "text_hash": text_hash(text),
-            "embedding": to_bytes(turned(asked, cosine, by=n)),
+            "embedding": to_bytes(turned(query, cosine, by=n)),
             "embedder": engine.services.embedder.name,
             "valid_from": LONG_AGO,
             "attributed_to": "user",
@@ -57,9 +57,9 @@ async def store(
 
 
 def turned(vector: Vector, cosine: float, *, by: int) -> Vector:
-    """A unit vector at this cosine of one that has a single coordinate."""
+    """A unit vector with this cosine to `vector`, which has a single coordinate."""
     at = int(np.abs(vector).argmax())
-    held = vector * np.float32(cosine)
-    held[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)
-    turned: Vector = held
+    rotated = vector * np.float32(cosine)
+    rotated[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)
+    turned: Vector = rotated
     return turned

@@ -14,8 +14,8 @@ memory = ExternalMemory(
 
 
 def save() -> None:
-    said = [{"role": "user", "content": "I live in Porto."}]
-    memory.save("Noted.", {"messages": said})
+    messages = [{"role": "user", "content": "I live in Porto."}]
+    memory.save("Noted.", {"messages": messages})
     assert [line["event"] for line in wait_for_events()] == ["ADD"]
 
 

@@ -1,4 +1,4 @@
-"""What an answer to a generated request must be, beside no server error."""
+"""Checks of the answers to generated requests, in addition to the absence of server errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SAYS = ("error", "detail", "message", "code")
 
 @schemathesis.check
 def errors_say_what_to_change(ctx, response, case) -> None:
-    """Every refusal is one body of four strings, whichever client reads it."""
+    """Every refusal has a body of four strings, for all clients."""
     if response.status_code < 400:
         return
     body = response.json()

@@ -50,10 +50,10 @@ def is_answered(field: str, operator: str) -> bool:
 def add_memories() -> None:
     store.add_memories(messages=[ChatMessage.from_user("I live in Porto.")], user_id=USER)
     assert [line["event"] for line in wait_for_events()] == ["ADD"]
-    [kept] = store.add_memories(
+    [stored] = store.add_memories(
         messages=[ChatMessage.from_user("Tea.")], user_id=USER, infer=False, metadata={"trip": "x"}
     )
-    assert kept["memory"] == "Tea."
+    assert stored["memory"] == "Tea."
 
 
 def search_memories() -> None:

@@ -53,14 +53,14 @@ class Client:
         )
 
     async def call(self, name: str, /, *args: Any, **options: Any) -> Any:
-        found: Any = self.real
+        target: Any = self.real
         for part in name.split("."):
-            found = getattr(found, part)
-        answer = found(*args, **options)
+            target = getattr(target, part)
+        answer = target(*args, **options)
         return await answer if inspect.isawaitable(answer) else answer
 
     async def refused(self, name: str, /, *args: Any, **options: Any) -> str:
-        """What the client raises."""
+        """The text of the error that the client raises."""
         try:
             answer = await self.call(name, *args, **options)
         except Exception as error:
@@ -74,8 +74,8 @@ class Client:
 
     async def tell(self, text: str, user: str, **options: Any) -> dict[str, Any]:
         """Add a turn and return its event once it has ended."""
-        said = [{"role": "user", "content": text}]
-        answer = await self.call("add", said, user_id=user, **options)
+        messages = [{"role": "user", "content": text}]
+        answer = await self.call("add", messages, user_id=user, **options)
         [queued] = [answer] if SINCE_2 else answer["results"]
         assert queued["status"] == "PENDING", answer
         return self.ended(queued["event_id"])
@@ -118,12 +118,12 @@ async def add(client: Client) -> None:
     [noop] = same["results"]
     assert (noop["event"], noop["id"]) == ("NOOP", line["id"]), noop
     assert noop["reason"]
-    said = "A sentence kept as it is."
+    text = "A sentence kept as it is."
     answer = await client.call(
-        "add", [{"role": "user", "content": said}], user_id=user, infer=False
+        "add", [{"role": "user", "content": text}], user_id=user, infer=False
     )
-    [kept] = answer["results"]
-    assert (kept["event"], kept["memory"]) == ("ADD", said), answer
+    [stored] = answer["results"]
+    assert (stored["event"], stored["memory"]) == ("ADD", text), answer
     if not SINCE_2:
         turn = [{"role": "user", "content": "I like jazz."}]
         answer = await client.call("add", turn, user_id=user, async_mode=False)
@@ -137,10 +137,14 @@ async def add(client: Client) -> None:
 async def get(client: Client) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user, metadata={"a": 1})
-    found = await client.call("get", memory_id)
-    assert (found["id"], found["user_id"], found["memory"]) == (memory_id, user, "User likes tea")
-    assert (found["metadata"], found["run_id"], found["session_id"]) == ({"a": 1}, None, None)
-    assert "user_preferences" in found["categories"], found
+    memory = await client.call("get", memory_id)
+    assert (memory["id"], memory["user_id"], memory["memory"]) == (
+        memory_id,
+        user,
+        "User likes tea",
+    )
+    assert (memory["metadata"], memory["run_id"], memory["session_id"]) == ({"a": 1}, None, None)
+    assert "user_preferences" in memory["categories"], memory
     unknown = await client.refused("get", NOBODY)
     assert told(unknown, 404, "Memory not found!"), unknown
     if SINCE_2:
@@ -152,7 +156,7 @@ async def get_all(client: Client) -> None:
     user, other = somebody(), somebody()
     await client.tell("I like tea. I live in Bern.", user)
     await client.tell("I like rum.", other)
-    assert {one["memory"] for one in await client.all_of(user)} == {
+    assert {memory["memory"] for memory in await client.all_of(user)} == {
         "User likes tea",
         "User lives in Bern",
     }
@@ -175,8 +179,8 @@ async def search(client: Client) -> None:
     user = somebody()
     await client.tell("I like jazz. I live in Bern.", user)
     if SINCE_1:
-        found = await client.call("search", " music jazz ", filters={"user_id": user})
-        rows = found["results"]
+        hits = await client.call("search", " music jazz ", filters={"user_id": user})
+        rows = hits["results"]
     else:
         rows = await client.call("search", "music jazz", user_id=user)
         assert isinstance(rows, list)
@@ -189,20 +193,22 @@ async def search(client: Client) -> None:
     assert rows[0]["memory"] == "User likes jazz", rows
     assert 0 < rows[0]["score"] <= 1
     if SINCE_2:
-        one = await client.call("search", "jazz", filters={"user_id": user}, top_k=1, threshold=0.0)
-        assert len(one["results"]) == 1
+        first = await client.call(
+            "search", "jazz", filters={"user_id": user}, top_k=1, threshold=0.0
+        )
+        assert len(first["results"]) == 1
     await search_options(client, user)
 
 
 async def search_options(client: Client, user: str) -> None:
-    whose: dict[str, Any] = {"filters": {"user_id": user}} if SINCE_1 else {"user_id": user}
+    owner: dict[str, Any] = {"filters": {"user_id": user}} if SINCE_1 else {"user_id": user}
     options = {"rerank": True, "keyword_search": True, "filter_memories": True}
     fields = {"fields": ["memory", "score"], "threshold": 1.0}
-    found = await client.call("search", "jazz", **whose, **options, **fields)
-    [row] = found["results"] if SINCE_1 else found
+    hits = await client.call("search", "jazz", **owner, **options, **fields)
+    [row] = hits["results"] if SINCE_1 else hits
     assert (set(row), row["memory"]) == ({"id", "memory", "score"}, "User likes jazz")
-    found = await client.call("search", "jazz", **whose, **options, fields=["memo"])
-    [row] = found["results"] if SINCE_1 else found
+    hits = await client.call("search", "jazz", **owner, **options, fields=["memo"])
+    [row] = hits["results"] if SINCE_1 else hits
     assert set(row) == {"id"}, row
 
 
@@ -242,7 +248,7 @@ async def delete_all(client: Client) -> None:
     await client.tell("I like rum.", other)
     answer = await client.call("delete_all", user_id=user, metadata={"a": "x"})
     assert client.ended(answer["event_id"])["event_type"] == "DELETE_ALL"
-    assert [one["memory"] for one in await client.all_of(user)] == ["User lives in Bern"]
+    assert [memory["memory"] for memory in await client.all_of(user)] == ["User lives in Bern"]
     await client.call("delete_all", filters={"user_id": user})
     assert await client.all_of(user) == []
     assert len(await client.all_of(other)) == 1
@@ -268,21 +274,24 @@ async def history(client: Client) -> None:
 @check("batch_update")
 async def batch_update(client: Client) -> None:
     user = somebody()
-    one = await client.stored("I like tea.", user)
-    two = await client.stored("I live in Bern.", user)
-    changes = [{"memory_id": one, "text": "Likes rum"}, {"memory_id": two, "metadata": {"c": 3}}]
+    memory_id = await client.stored("I like tea.", user)
+    other_id = await client.stored("I live in Bern.", user)
+    changes = [
+        {"memory_id": memory_id, "text": "Likes rum"},
+        {"memory_id": other_id, "metadata": {"c": 3}},
+    ]
     answer = await client.call("batch_update", changes)
     assert answer == {"message": "Successfully updated 2 memories"}
-    assert (await client.call("get", one))["memory"] == "Likes rum"
-    assert (await client.call("get", two))["metadata"] == {"c": 3}
+    assert (await client.call("get", memory_id))["memory"] == "Likes rum"
+    assert (await client.call("get", other_id))["metadata"] == {"c": 3}
 
 
 @check("batch_delete")
 async def batch_delete(client: Client) -> None:
     user = somebody()
-    one = await client.stored("I like tea.", user)
-    two = await client.stored("I live in Bern.", user)
-    answer = await client.call("batch_delete", [{"memory_id": one}, {"memory_id": two}])
+    memory_id = await client.stored("I like tea.", user)
+    other_id = await client.stored("I live in Bern.", user)
+    answer = await client.call("batch_delete", [{"memory_id": memory_id}, {"memory_id": other_id}])
     assert answer == {"message": "Successfully deleted 2 memories"}
     assert await client.all_of(user) == []
 
@@ -350,7 +359,7 @@ async def users(client: Client) -> None:
     user = somebody()
     await client.tell("I like tea. I live in Bern.", user)
     answer = await client.call("users")
-    [mine] = [one for one in answer["results"] if one["name"] == user]
+    [mine] = [entity for entity in answer["results"] if entity["name"] == user]
     assert (mine["type"], mine["id"], mine["total_memories"]) == ("user", user, 2), mine
     assert answer["total_users"] >= 1
 
@@ -361,7 +370,7 @@ async def delete_users(client: Client) -> None:
     await client.tell("I like tea.", user)
     answer = await client.call("delete_users", user_id=user)
     assert answer["message"] == "Entity deleted successfully."
-    assert user not in {one["name"] for one in (await client.call("users"))["results"]}
+    assert user not in {entity["name"] for entity in (await client.call("users"))["results"]}
     assert await client.all_of(user) == []
 
 
@@ -403,9 +412,9 @@ for _name, _args in {
 
 @check("project.get")
 async def project_get(client: Client) -> None:
-    found = await client.call("project.get")
-    assert found["project_id"] == client.real.project_id, found
-    assert "custom_instructions" in found
+    project = await client.call("project.get")
+    assert project["project_id"] == client.real.project_id, project
+    assert "custom_instructions" in project
 
 
 @check("project.update")
@@ -424,12 +433,12 @@ async def project_delete(client: Client) -> None:
     """Only how it refuses: the project is needed for the rest."""
     await project_get(client)
     lost = client.real.project
-    found, lost._project_id = getattr(lost, "_project_id", None), NOBODY
-    lost.config.project_id, kept = NOBODY, lost.config.project_id
+    project_id, lost._project_id = getattr(lost, "_project_id", None), NOBODY
+    lost.config.project_id, configured_id = NOBODY, lost.config.project_id
     try:
         refused = await client.refused("project.delete")
     finally:
-        lost.config.project_id, lost._project_id = kept, found
+        lost.config.project_id, lost._project_id = configured_id, project_id
     assert told(refused, 404, "not found"), refused
 
 
@@ -443,7 +452,7 @@ async def add_member(client: Client) -> None:
     email = f"{somebody()}@example.org"
     await client.call("project.add_member", email, "READER")
     members = (await client.call("project.get_members"))["members"]
-    assert email in {one["email"] for one in members}
+    assert email in {member["email"] for member in members}
 
 
 @check("project.update_member")
@@ -452,7 +461,7 @@ async def update_member(client: Client) -> None:
     await client.call("project.add_member", email, "READER")
     await client.call("project.update_member", email, "OWNER")
     members = (await client.call("project.get_members"))["members"]
-    assert {one["role"] for one in members if one["email"] == email} == {"OWNER"}
+    assert {member["role"] for member in members if member["email"] == email} == {"OWNER"}
 
 
 @check("project.remove_member")
@@ -461,7 +470,7 @@ async def remove_member(client: Client) -> None:
     await client.call("project.add_member", email, "READER")
     await client.call("project.remove_member", email)
     members = (await client.call("project.get_members"))["members"]
-    assert email not in {one["email"] for one in members}
+    assert email not in {member["email"] for member in members}
 
 
 @check("get_project")
@@ -489,7 +498,7 @@ async def new_webhook(client: Client) -> dict[str, Any]:
 
 async def webhooks(client: Client) -> dict[str, dict[str, Any]]:
     listed = await client.call("get_webhooks", project_id=client.real.project_id)
-    return {one["webhook_id"]: one for one in listed}
+    return {webhook["webhook_id"]: webhook for webhook in listed}
 
 
 @check("create_webhook")
@@ -536,16 +545,16 @@ async def main(kind: str) -> None:
     print(json.dumps({"method": "__init__", "works": True, "said": ""}))
     for name in sorted(methods(client.real), key=lambda name: (name == "reset", name)):
         if name not in CHECKS:
-            said = "nothing here asks it"
+            verdict = "nothing here asks it"
         else:
-            said = await outcome(CHECKS[name], client)
-        print(json.dumps({"method": name, "works": not said, "said": said}), flush=True)
+            verdict = await outcome(CHECKS[name], client)
+        print(json.dumps({"method": name, "works": not verdict, "said": verdict}), flush=True)
 
 
-async def outcome(asked: Check, client: Client) -> str:
+async def outcome(check: Check, client: Client) -> str:
     """Empty where it did what its users count on."""
     try:
-        await asked(client)
+        await check(client)
     except Exception as error:
         line = traceback.extract_tb(error.__traceback__)[-1]
         return f"{type(error).__name__}: {error} ({line.name}:{line.lineno})"

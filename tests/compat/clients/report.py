@@ -1,4 +1,4 @@
-"""What the drivers of Python packages share: a user, the server beside the package, and the report.
+"""Shared code of the drivers of Python packages: a user, the server's answers, and the report.
 
 The report is a line of JSON for each check, as python_client.py prints them.
 """

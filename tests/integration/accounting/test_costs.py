@@ -114,7 +114,7 @@ async def test_a_call_paid_before_an_outage_is_added_to_those_after_it(
 async def test_what_halving_a_batch_cost_is_shared_by_the_events_that_were_in_it(
     engine: Engine, server: LLMServer
 ) -> None:
-    server.on("extract", "malformed", said="poison")
+    server.on("extract", "malformed", containing="poison")
     said = ["I like jazz.", "I own a boat.", "I like poison.", "I live in Oslo.", "I play chess."]
     ids = [await engine.add(text) for text in said]
     await engine.drain()
@@ -149,7 +149,7 @@ async def test_fifty_queued_turns_cost_seven_calls_of_a_kind_and_have_fifty_rece
 async def test_a_poison_turn_among_fifty_fails_alone(
     engine: Engine, server: LLMServer, place: int
 ) -> None:
-    server.on("any", "malformed", said="poison")
+    server.on("any", "malformed", containing="poison")
     said = [f"I like tea number {n}." for n in range(TURNS)]
     said[place] = "I like poison."
     ids = [await engine.add(text) for text in said]
@@ -170,7 +170,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
     users = [f"u{n}" for n in range(10)]
     for kind in KINDS:
         server.on(kind, "malformed", probability=0.1)
-    server.on("extract", "malformed", said="poison")
+    server.on("extract", "malformed", containing="poison")
     server.on("repair", "500", probability=0.2)
     ids = [
         await engine.add(f"I like {'poison' if n % 23 == 0 else 'tea'} number {n}.", user_id=user)
