@@ -66,6 +66,8 @@ def create_app(settings: Settings) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stores = bootstrap.stores(settings)
         watch = EventWatch(stores.ledger.events)
+        notifications = bootstrap.build_end_notifications(settings, watch)
+        listening = asyncio.create_task(notifications.run())
         gate = Gate(LoadView(stores.ledger.engine), limits(settings))
         gate.open()
         dispatcher = FairDispatcher(background_dispatcher(settings), gate)
@@ -85,6 +87,8 @@ def create_app(settings: Settings) -> FastAPI:
         await gate.close()
         with contextlib.suppress(*LEDGER_FAILURES):
             await figures.write_down()
+        listening.cancel()
+        await notifications.close()
         await watch.close()
         dispatcher.close()
         await stores.close()

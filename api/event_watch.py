@@ -1,52 +1,71 @@
-"""Following events to their end, for any number of callers with one query a beat."""
+"""Waiting for events: notifications of verbatim adds, and one query per interval for the rest.
+
+A verbatim add's end is notified. Stages, waits and all other ends are polled, in one query for all
+callers; so is an end whose notification was lost.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from pipeline.domain.events import Status
 from pipeline.events.store import Events, Progress
 from pipeline.ledger.failures import LEDGER_FAILURES
 
-# A quarter of the shortest pipeline run: finer would only cost queries.
-BEAT_S = 0.025
-# An event that has not moved for a second waits for something: it is looked at less often.
-STILL_AFTER_S, STILL_BEAT_S = 1.0, 0.25
+# A quarter of the shortest pipeline run. A shorter interval only adds queries.
+POLL_S = 0.025
+# An event without progress for a second waits for something: poll it less often.
+IDLE_AFTER_S, IDLE_POLL_S = 1.0, 0.25
+# The poll that finds the end of an event whose notification was lost.
+NOTIFIED_POLL_S = 0.25
 
 
 @dataclass(eq=False, slots=True)
-class Follower:
-    """A caller that follows one event; `last` is the last change it was given."""
+class Subscription:
+    """One caller's wait for one event. Times are of the event loop's clock, in seconds."""
 
     event_id: UUID
-    # When its event last moved, as far as it is known, and when it is looked at next.
-    moved_at: float
-    due_at: float
+    changed_at: float
+    poll_at: float
+    interval_s: float = POLL_S
     changes: asyncio.Queue[Progress] = field(default_factory=asyncio.Queue)
     last: Progress | None = None
 
-    def tell(self, progress: Progress, now: float) -> None:
+    def deliver(self, progress: Progress, now: float) -> None:
+        """Queue the progress for the caller if it differs from the last one."""
         if progress != self.last:
-            self.last, self.moved_at = progress, now
+            self.last, self.changed_at = progress, now
             self.changes.put_nowait(progress)
 
-    def looked(self, now: float) -> None:
-        still = now - self.moved_at > STILL_AFTER_S
-        self.due_at = now + (STILL_BEAT_S if still else BEAT_S)
+    def schedule(self, now: float) -> None:
+        """Set the time of the next poll."""
+        idle = now - self.changed_at > IDLE_AFTER_S
+        self.poll_at = now + (max(IDLE_POLL_S, self.interval_s) if idle else self.interval_s)
 
 
 class EventWatch:
+    """Delivers the progress of events to the requests that wait for them; one per process.
+
+    `listening`: notifications arrive at the moment.
+    """
+
     def __init__(self, events: Events) -> None:
         self._events = events
-        self._followers: set[Follower] = set()
-        self._beating: asyncio.Task[None] | None = None
+        self._subscriptions: set[Subscription] = set()
+        self._polling: asyncio.Task[None] | None = None
+        self.listening = False
 
-    async def ended(self, event_id: UUID, *, timeout_s: float) -> bool:
-        """True once the event has ended, False where it has not within the time."""
-        with self.following(event_id) as changes:
+    async def ended(self, event_id: UUID, *, timeout_s: float, notified: bool = False) -> bool:
+        """Wait for the end of an event. False if it does not end within `timeout_s`.
+
+        `notified`: the event was just accepted and its end sends a notification.
+        """
+        delay_s = NOTIFIED_POLL_S if notified and self.listening else 0.0
+        with self._subscribed(event_id, delay_s) as changes:
             try:
                 async with asyncio.timeout(timeout_s):
                     while not (await changes.get()).ended:
@@ -55,37 +74,50 @@ class EventWatch:
                 return False
         return True
 
-    @contextmanager
-    def following(self, event_id: UUID) -> Iterator[asyncio.Queue[Progress]]:
-        """How the event stands, soon, and then each change of it."""
+    def following(self, event_id: UUID) -> AbstractContextManager[asyncio.Queue[Progress]]:
+        """A queue of the event's progress: its current state, then each change."""
+        return self._subscribed(event_id, 0.0)
+
+    def notify(self, event_id: UUID, status: Status) -> None:
+        """Deliver the final status of an event. An event that no request waits for is ignored."""
         now = asyncio.get_running_loop().time()
-        follower = Follower(event_id, moved_at=now, due_at=now)
-        self._followers.add(follower)
-        if self._beating is None or self._beating.done():
-            self._beating = asyncio.create_task(self._beat())
-        try:
-            yield follower.changes
-        finally:
-            self._followers.discard(follower)
+        for subscription in self._subscriptions:
+            if subscription.event_id == event_id:
+                subscription.deliver(Progress(status), now)
 
     async def close(self) -> None:
-        if self._beating:
-            self._beating.cancel()
+        """Stop polling."""
+        if self._polling:
+            self._polling.cancel()
 
-    async def _beat(self) -> None:
-        """Runs while somebody follows."""
-        while self._followers:
-            now = asyncio.get_running_loop().time()
-            if due := [one for one in self._followers if one.due_at <= now]:
-                await self._look(due, now)
-            await asyncio.sleep(BEAT_S)
-
-    async def _look(self, due: list[Follower], now: float) -> None:
+    @contextmanager
+    def _subscribed(self, event_id: UUID, delay_s: float) -> Iterator[asyncio.Queue[Progress]]:
+        """`delay_s`: seconds until the first poll, and at least that long between polls."""
+        now = asyncio.get_running_loop().time()
+        interval_s = max(POLL_S, delay_s)
+        subscription = Subscription(event_id, now, poll_at=now + delay_s, interval_s=interval_s)
+        self._subscriptions.add(subscription)
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll_all())
         try:
-            found = await self._events.progress(list({one.event_id for one in due}))
+            yield subscription.changes
+        finally:
+            self._subscriptions.discard(subscription)
+
+    async def _poll_all(self) -> None:
+        """Poll until the last subscription ends."""
+        while self._subscriptions:
+            now = asyncio.get_running_loop().time()
+            if due := [waiting for waiting in self._subscriptions if waiting.poll_at <= now]:
+                await self._poll(due, now)
+            await asyncio.sleep(POLL_S)
+
+    async def _poll(self, due: list[Subscription], now: float) -> None:
+        try:
+            rows = await self._events.progress(list({waiting.event_id for waiting in due}))
         except LEDGER_FAILURES:
-            return  # the ledger may be back at the next beat; the callers' time runs
-        for follower in due:
-            if follower.event_id in found:
-                follower.tell(found[follower.event_id], now)
-            follower.looked(now)
+            return  # the next poll tries again, within the callers' timeouts
+        for subscription in due:
+            if subscription.event_id in rows:
+                subscription.deliver(rows[subscription.event_id], now)
+            subscription.schedule(now)

@@ -19,6 +19,7 @@ from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.domain.errors import InvalidInput
+from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
@@ -133,6 +134,12 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
     inbox = connect(url, pool_size=INBOX_CONNECTIONS, name=name, limits=INBOX)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
     return Ledger.of(engine, lanes, inbox=inbox, long=long)
+
+
+def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifications:
+    """Notifications of ended events, on one more connection of this process."""
+    url = _given(settings.database_url, "database_url")
+    return EndNotifications(connect(url, pool_size=1), receiver)
 
 
 def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:

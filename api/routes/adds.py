@@ -43,7 +43,7 @@ async def add(
     event_id = await _accept(request, api, project, idempotency_key)
     if request.infer:
         return {"event_id": str(event_id), "status": "PENDING"}
-    return await _outcome(event_id, api, project)
+    return await _outcome(event_id, api, project, verbatim=True)
 
 
 @router.post("/v1/memories/")
@@ -59,7 +59,7 @@ async def add_v1(
         queued = "Memory processing has been queued for background execution"
         results = [{"message": queued, "status": "PENDING", "event_id": str(event_id)}]
     else:
-        results = (await _outcome(event_id, api, project)).get("results", [])
+        results = (await _outcome(event_id, api, project, verbatim=not request.infer))["results"]
     if request.output_format == "v1.1":
         return {"results": results, "relations": []}
     return results
@@ -79,16 +79,9 @@ async def _accept(request: AddRequest, api: Api, project: Project, key: str | No
     )
 
 
-async def _outcome(event_id: UUID, api: Api, project: Project) -> dict[str, Any]:
-    """The event's end, or PENDING where the workers take longer than a request may."""
-    if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s):
+async def _outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:
+    """The event's end, or PENDING if workers take longer than `MEMLANE_SYNC_WAIT_S`."""
+    if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
         return {"event_id": str(event_id), "status": "PENDING", "results": []}
-    event = event_views.event(await api.stores.ledger.events.get(project.id, event_id))
-    said = event["error"] or event["note"] or "Memories stored."
-    answer = {
-        "message": said,
-        "status": event["status"],
-        "event_id": str(event_id),
-        "results": event["results"],
-    }
-    return answer | ({"omitted": event["omitted"]} if event["omitted"] else {})
+    end = await api.stores.ledger.events.end(project.id, event_id)
+    return event_views.stored(event_id, end)

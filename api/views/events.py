@@ -9,7 +9,7 @@ from uuid import UUID
 from api.views.memories import scope_ids
 from api.views.usage import usage
 from pipeline.domain.events import Status
-from pipeline.events.store import EventView, Progress, ReceiptLine, StageRun
+from pipeline.events.store import EventEnd, EventView, Progress, ReceiptLine, StageRun
 from pipeline.events.undo import Undone
 
 
@@ -42,6 +42,20 @@ def event(found: EventView) -> dict[str, Any]:
         "undone_at": found.undone_at,
         "latency": _ms_between(found.created_at, found.completed_at),
     }
+
+
+def stored(event_id: UUID, end: EventEnd) -> dict[str, Any]:
+    """The response to an add that waited for the end of its event."""
+    failure = end.failure_detail or end.failure_code
+    status = shown(end.status)
+    error = failure if status is Status.FAILED else None
+    response = {
+        "message": error or end.note or "Memories stored.",
+        "status": status,
+        "event_id": str(event_id),
+        "results": [receipt_line(line) for line in end.receipt],
+    }
+    return response | ({"omitted": end.omitted} if end.omitted else {})
 
 
 def shown(status: Status) -> Status:

@@ -11,12 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
     CompoundSelect,
     Row,
     Select,
     Text,
+    Uuid,
     and_,
+    any_,
+    bindparam,
     case,
     cast,
     exists,
@@ -34,6 +38,7 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
 from pipeline.ledger.statements import Direct
@@ -129,6 +134,21 @@ class EventView:
 
 
 @dataclass(frozen=True, slots=True)
+class EventEnd:
+    """The part of an event that its caller waits for: what it stored, or why it failed.
+
+    `omitted`: message parts that were not kept, each with the number of its message.
+    """
+
+    status: Status
+    failure_code: str | None
+    failure_detail: str | None
+    note: str | None
+    receipt: Sequence[ReceiptLine]
+    omitted: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """`pending`: events that have not ended. `related`: whether there are current relations."""
 
@@ -168,6 +188,24 @@ class Events:
             raise NotFound(NO_SUCH_EVENT)
         return views[0]
 
+    async def end(self, project_id: ProjectId, event_id: UUID) -> EventEnd:
+        """The outcome of an event in one short statement, without its messages, stages and cost.
+
+        Errors: NotFound, also for another project's event.
+        """
+        values = {"project_id": project_id, "event_id": event_id}
+        row = await self._direct.row(statement("read_end"), values)
+        if row is None:
+            raise NotFound(NO_SUCH_EVENT)
+        return EventEnd(
+            Status(row.status),
+            row.failure_code,
+            row.failure_detail,
+            row.note,
+            [_receipt_line(line) for line in row.receipt or ()],
+            row.omitted or (),
+        )
+
     async def page(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
@@ -189,23 +227,8 @@ class Events:
         return Status(found)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        """The progress of each of these events, from one statement."""
-        active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
-        waits = and_(active, lanes.c.state == "WAITING")
-        query = (
-            select(
-                events.c.id,
-                events.c.status,
-                case((active, lanes.c.stage)).label("stage"),
-                case((waits, lanes.c.wait_code)).label("wait_code"),
-                case((waits, lanes.c.due_at)).label("wait_until"),
-                case((waits, lanes.c.wait_cause)).label("wait_cause"),
-            )
-            .join(lanes)
-            .where(among(events.c.id, ids))
-        )
-        async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
+        """The progress of these events, in one query."""
+        rows = await self._direct.rows(_progress(), {"ids": list(ids)})
         return {
             row.id: Progress(
                 Status(row.status), row.stage, row.wait_code, row.wait_until, row.wait_cause
@@ -272,6 +295,19 @@ class Events:
         return [
             _view(row, lines_of[row.id], runs_of[row.batch_id], said_of[row.id]) for row in rows
         ]
+
+
+def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
+    """A receipt line from JSON."""
+    memory_id = line["memory_id"]
+    return ReceiptLine(
+        Outcome(line["outcome"]),
+        UUID(memory_id) if memory_id else None,
+        line["text"],
+        line["previous_text"],
+        line["reason"],
+        line["message_ordinal"],
+    )
 
 
 def _grouped(rows: Sequence[Row[Any]], name: str) -> dict[UUID, list[Row[Any]]]:
@@ -377,6 +413,25 @@ def _view(
         ],
         truncated=row.options is None
         or any("truncated" in one._fields and one.truncated for one in (*lines, *said)),
+    )
+
+
+@cache
+def _progress() -> Select[Any]:
+    """The query of `Events.progress`; `ids` is an array."""
+    active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
+    waits = and_(active, lanes.c.state == "WAITING")
+    return (
+        select(
+            events.c.id,
+            events.c.status,
+            case((active, lanes.c.stage)).label("stage"),
+            case((waits, lanes.c.wait_code)).label("wait_code"),
+            case((waits, lanes.c.due_at)).label("wait_until"),
+            case((waits, lanes.c.wait_cause)).label("wait_cause"),
+        )
+        .join(lanes)
+        .where(events.c.id == any_(bindparam("ids", type_=ARRAY(Uuid))))
     )
 
 

@@ -307,6 +307,7 @@ class Lanes:
             failure_detail=ending.failure_detail,
             graph_status=ending.graph_status,
             note=ending.note,
+            notify=not batch.options.infer,
         )
         if row is None:
             raise LaneLost

@@ -258,9 +258,13 @@ async def verbatim_bench(settings: Mapping[str, str]) -> Figures:
         await send_all(running.port, request, callers=4, requests=40)
         runs = []
         for _ in range(RUNS):
-            alone = await send_all(running.port, request, callers=1, requests=60)
-            eight = await send_all(running.port, request, callers=8, requests=240)
-            runs.append({"1_caller": summary(alone), "8_callers": summary(eight)})
+            figures: Figures = {}
+            for label, callers, requests in (("1_caller", 1, 60), ("8_callers", 8, 240)):
+                before = cpu_s(running)
+                run = await send_all(running.port, request, callers=callers, requests=requests)
+                cpu_ms = spent_ms(before, cpu_s(running), requests)
+                figures[label] = summary(run) | {"cpu_ms_per_add": cpu_ms}
+            runs.append(figures)
         return median_of(runs)
 
 

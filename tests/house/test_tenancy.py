@@ -42,6 +42,7 @@ ALL_TENANTS = {
     "Collections.*": "names of the vector store's collections, no tenant's data",
     "Cooldowns.*": "circuit breakers of providers, shared by all projects",
     "Direct.*": "executes statements of the stores",
+    "EndNotifications.*": "one connection for all requests, which checked their events' projects",
     "Erasures.claim": "the eraser takes the next erasure of any project",
     "Erasures.end": "the eraser's claimed erasure",
     "Erasures.found": "the eraser's claimed erasure",

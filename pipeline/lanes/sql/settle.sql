@@ -1,6 +1,8 @@
 -- End a batch: its events get their last status, the lane its next batch or its rest.
 -- accepted_seq is read under the row's lock, so an event accepted just now is not left behind.
--- The project's webhooks get a delivery for each event.
+-- The project's webhooks get a delivery for each event. With `notify`, API processes that wait for the
+-- events are notified: see pipeline/events/notifications.py. Transactions that notify commit one at a
+-- time, so it is off for events that no request waits for.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),
@@ -39,4 +41,8 @@ WITH held AS (
     JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
     WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
 )
-SELECT state, (SELECT array_agg(age_s) FROM ended) AS ages_s FROM held
+SELECT state,
+       (SELECT array_agg(age_s) FROM ended) AS ages_s,
+       (SELECT count(pg_notify('memlane_event_ended', id || ' ' || CAST(:status AS text)))
+        FROM ended WHERE CAST(:notify AS boolean)) AS notified
+FROM held

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from api.event_watch import EventWatch
 from api.http.sse import HEARTBEAT, live
@@ -20,7 +21,6 @@ from pipeline.events.store import Events, Progress
 from tests.integration.api.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
 from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
-from tests.support.plans import recorded
 
 
 @pytest.fixture
@@ -122,18 +122,20 @@ async def test_a_wait_is_told_with_its_reason_and_its_end(
     assert frame[1]["status"] == "SUCCEEDED"
 
 
-async def test_an_event_that_stands_still_is_looked_at_less_often(
-    engine: Engine, watch: EventWatch, monkeypatch: pytest.MonkeyPatch
+async def test_an_event_without_progress_is_polled_less_often(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.event_watch.STILL_AFTER_S", -1.0)
-    monkeypatch.setattr("api.event_watch.STILL_BEAT_S", 3600.0)
-    still, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
-    with watch.following(still) as first:
+    monkeypatch.setattr("api.event_watch.IDLE_AFTER_S", -1.0)
+    monkeypatch.setattr("api.event_watch.IDLE_POLL_S", 3600.0)
+    events = Counting(engine.ledger.engine)
+    watch = EventWatch(events)
+    idle, moving = await engine.add("I like jazz."), await engine.add("I like tea.", user_id="jon")
+    with watch.following(idle) as first:
         await first.get()
-        with recorded(engine.ledger.engine) as statements, watch.following(moving) as second:
+        with watch.following(moving) as second:
             assert (await second.get()).status is Status.PENDING
-    # The one query since then asked after the event that was new.
-    assert [str(still) in str(values) for _, values in statements] == [False] * len(statements)
+    assert events.polls == [[idle], [moving]]
+    await watch.close()
 
 
 async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch) -> None:
@@ -148,39 +150,39 @@ async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch
 
 
 class Counting(Events):
-    """Events that keep what they were asked."""
+    """Events that keep the ids of each poll."""
 
-    asked: list[int]
+    def __init__(self, engine: AsyncEngine) -> None:
+        super().__init__(engine)
+        self.polls: list[list[UUID]] = []
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        self.asked.append(len(set(ids)))
+        self.polls.append(list(ids))
         return await super().progress(ids)
 
 
 async def test_all_streams_share_one_look_a_beat(engine: Engine) -> None:
     events = Counting(engine.ledger.engine)
-    events.asked = []
     watch = EventWatch(events)
     ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(5)]
     streams = [Stream(engine, watch, event_id) for event_id in ids for _ in range(4)]
     first = await asyncio.gather(*(stream.next() for stream in streams))
     assert {frame["status"] for _, frame in first} == {"PENDING"}
-    assert max(events.asked) == 5
-    assert len(events.asked) < len(streams)
+    assert max(map(len, events.polls)) == 5
+    assert len(events.polls) < len(streams)
     await watch.close()
 
 
 async def test_nobody_is_asked_for_after_the_last_reader_has_gone(engine: Engine) -> None:
     events = Counting(engine.ledger.engine)
-    events.asked = []
     watch = EventWatch(events)
     stream = Stream(engine, watch, await engine.add("I like jazz."))
     await stream.next()
     await stream.chunks.aclose()  # type: ignore[attr-defined]
-    beating = watch._beating
-    assert beating is not None
+    polling = watch._polling
+    assert polling is not None
     async with asyncio.timeout(5):
-        await beating
+        await polling
 
 
 async def test_the_route_streams_to_the_end(service: Service) -> None:
@@ -247,7 +249,7 @@ async def test_a_client_that_goes_away_ends_its_stream(service: Service) -> None
         await started.wait()
         gone.set()
         await serving_it
-    assert service.api.watch._followers == set()
+    assert service.api.watch._subscriptions == set()
 
 
 @pytest.mark.parametrize(
