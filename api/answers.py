@@ -200,7 +200,7 @@ COMPONENTS: Mapping[str, Schema] = {
         project_id=ID, org_id=ID, name=TEXT, description=TEXT, custom_instructions=TEXT,
         agent_custom_instructions=maybe(TEXT), custom_categories=many(OBJECT),
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
-        memory_depth=TEXT, usecase=ANY, user_role=TEXT, enable_graph=FLAG, version=TEXT,
+        memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
         is_default=FLAG, members=many(ref("Member")), **DATES,
     ),
     "Key": fields(**KEY),

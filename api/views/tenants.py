@@ -44,6 +44,7 @@ def project(
 
     Texts and lists that are not set are empty where the Mem0 Platform documents no null.
     """
+    use_case = found.settings.get("usecase_setting")
     return {
         "project_id": str(found.id),
         "org_id": str(found.organization_id),
@@ -61,7 +62,8 @@ def project(
         "usecase_setting": None,
         **found.settings,
         "memory_depth": str(found.settings.get("memory_depth") or ""),
-        "usecase": found.settings.get("usecase_setting"),
+        # The documented type is text, but a client may set a number.
+        "usecase": None if use_case is None else str(use_case),
         **NOT_HERE,
         "user_role": role,
         "enable_graph": graph,

@@ -339,6 +339,7 @@ async def test_what_is_set_on_a_project_is_read_back_and_the_rest_stays(tenant: 
     categories = found.pop("custom_categories")
     assert sorted(map(str, categories)) == sorted(map(str, first.pop("custom_categories")))  # type: ignore[call-overload]
     assert found.items() >= (first | then).items()
+    assert found["usecase"] == "2"
     assert found["updated_at"] > found["created_at"]
 
 
