@@ -5,10 +5,13 @@ They are no dependency of ours: their own requirements must not meet those of th
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CACHE = Path(tempfile.gettempdir()) / "memlane-compat"
@@ -19,24 +22,36 @@ NPM = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silen
 def python_with(*packages: str) -> Path:
     """The folder of executables of an environment that holds exactly these packages."""
     folder = CACHE / "+".join(packages).replace("==", "-")
-    if not (folder / ".made").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        _run(sys.executable, "-m", "venv", str(folder))
-        _run(str(folder / "bin" / "pip"), "install", "--quiet", *packages)
-        (folder / ".made").touch()
+    with _made_once(folder) as missing:
+        if missing:
+            _run(sys.executable, "-m", "venv", str(folder))
+            _run(str(folder / "bin" / "pip"), "install", "--quiet", *packages)
     return folder / "bin"
 
 
 def node_with(package: str) -> Path:
     """A folder whose node_modules hold exactly this package."""
     folder = CACHE / package.replace("@", "-")
-    if not (folder / ".made").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "package.json").write_text('{"private": true}')
-        _run(*NPM, package, cwd=folder)
-        (folder / ".made").touch()
+    with _made_once(folder) as missing:
+        if missing:
+            folder.mkdir(parents=True)
+            (folder / "package.json").write_text('{"private": true}')
+            _run(*NPM, package, cwd=folder)
     return folder
+
+
+@contextmanager
+def _made_once(folder: Path) -> Iterator[bool]:
+    """Yield whether the folder has to be made. The other test process waits, then uses it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = folder / ".made"
+        missing = not made.exists()
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield missing
+        made.touch()
 
 
 def _run(*command: str, cwd: Path | None = None) -> None:
