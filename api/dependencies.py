@@ -76,7 +76,7 @@ class Api:
 
     async def _ask_after_the_model(self) -> None:
         """What workers last saw of it: a probe would cost a call. Errors: ModelUnavailable."""
-        if await self.stores.ledger.cooldowns.is_down(self.settings.llm.model):
+        if await self.stores.ledger.circuits.is_down(self.settings.llm.model):
             raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pydantic import SecretStr
@@ -14,6 +14,7 @@ from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
+from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.sender_httpx import HttpSender
 from pipeline.adapters.vectors_chroma import Chroma
 from pipeline.adapters.vectors_pgvector import Pgvector
@@ -25,12 +26,19 @@ from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, LONG, connect
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
-from pipeline.models.cooldowns import Cooldowns
+from pipeline.models.circuits import Circuits
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import Workshop
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
-from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings, Settings
+from pipeline.settings import (
+    MINILM,
+    NO_MODEL,
+    RULES,
+    ModelSettings,
+    Settings,
+    openai_environment,
+)
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
@@ -78,7 +86,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     """`name`: what the ledger's server calls the connections."""
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
-    embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.cooldowns))
+    embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
     index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
     return Stores(ledger, vectors, embedder, index, turns)
@@ -88,7 +96,7 @@ def services(settings: Settings, built: Stores) -> Services:
     allowed = settings.replay_models
     return Services(
         ledger=built.ledger,
-        model=build_model(settings.llm, built.ledger.cooldowns),
+        model=build_model(settings.llm, built.ledger.circuits),
         embedder=built.embedder,
         index=built.index,
         projector=Projector(built.index, gather_s=MEMORIES_GATHER_S),
@@ -98,9 +106,9 @@ def services(settings: Settings, built: Stores) -> Services:
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
         workshop=Workshop.of(
-            lambda name: build_model(settings.llm.named(name, allowed), built.ledger.cooldowns),
+            lambda name: build_model(settings.llm.named(name, allowed), built.ledger.circuits),
             lambda name: build_embedder(
-                settings.embedder.named(name, allowed), built.ledger.cooldowns
+                settings.embedder.named(name, allowed), built.ledger.circuits
             ),
         ),
     )
@@ -162,7 +170,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
     )
 
 
-def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
+def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
     if settings.model == RULES:
         return RulesModel()
     if settings.model.startswith("local/"):
@@ -172,22 +180,17 @@ def build_model(settings: ModelSettings, cooldowns: Cooldowns) -> MemoryModel:
     from pipeline.adapters.llm_openai import OpenAIChat  # noqa: PLC0415
 
     client = OpenAIChat if _speaks_openai(settings) else LiteLLM
-    llm = client(
-        settings.model,
-        api_base=settings.api_base,
-        api_key=_secret(settings.api_key),
-        timeout_s=settings.timeout_s,
-    )
-    return GuardedModel(MeasuredModel(PromptedModel(llm)), cooldowns)
+    llm = client(_remote(settings))
+    return GuardedModel(MeasuredModel(PromptedModel(llm)), circuits)
 
 
-def build_embedder(settings: ModelSettings, cooldowns: Cooldowns | None = None) -> Embedder:
+def build_embedder(settings: ModelSettings, circuits: Circuits | None = None) -> Embedder:
     """The configured model behind a cache of the texts used last; a remote one has a circuit
     breaker between the two.
     """
     embedder = _uncached_embedder(settings)
-    if cooldowns is not None and not settings.model.startswith("local/"):
-        embedder = GuardedEmbedder(embedder, cooldowns)
+    if circuits is not None and not settings.model.startswith("local/"):
+        embedder = GuardedEmbedder(embedder, circuits)
     return CachedEmbedder(embedder)
 
 
@@ -197,20 +200,24 @@ def _uncached_embedder(settings: ModelSettings) -> Embedder:
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local embedder is {MINILM}.")
     if _speaks_openai(settings):
-        return OpenAIEmbedder(
-            settings.model,
-            api_base=settings.api_base,
-            api_key=_secret(settings.api_key),
-            timeout_s=settings.timeout_s,
-        )
+        return OpenAIEmbedder(_remote(settings))
     from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
 
-    return LiteLLMEmbedder(
+    return LiteLLMEmbedder(_remote(settings))
+
+
+def _remote(settings: ModelSettings) -> RemoteModel:
+    """Address of the model. The direct client uses the same OpenAI variables as LiteLLM."""
+    remote = RemoteModel(
         settings.model,
         api_base=settings.api_base,
         api_key=_secret(settings.api_key),
         timeout_s=settings.timeout_s,
     )
+    if not _speaks_openai(settings):
+        return remote
+    base, organization = openai_environment()
+    return replace(remote, api_base=remote.api_base or base, organization=organization)
 
 
 def _speaks_openai(settings: ModelSettings) -> bool:
@@ -229,12 +236,7 @@ def build_reranker(settings: ModelSettings) -> Reranker | None:
         raise InvalidInput(f"{settings.model}: there is no local reranker.")
     from pipeline.adapters.reranker_litellm import LiteLLMReranker  # noqa: PLC0415
 
-    return LiteLLMReranker(
-        settings.model,
-        api_base=settings.api_base,
-        api_key=_secret(settings.api_key),
-        timeout_s=settings.timeout_s,
-    )
+    return LiteLLMReranker(_remote(settings))
 
 
 def spare_the_collector() -> None:

@@ -311,6 +311,13 @@ def given_names() -> list[str]:
     return sorted(name for name in names if name.upper().startswith(PREFIX))
 
 
+def openai_environment() -> tuple[str | None, str | None]:
+    """OpenAI's base URL and organization from the variables that LiteLLM reads, or None."""
+    names = os.environ  # noqa: TID251  the only place that reads the environment
+    base = names.get("OPENAI_BASE_URL") or names.get("OPENAI_API_BASE")
+    return base or None, names.get("OPENAI_ORGANIZATION") or None
+
+
 def load() -> Settings:
     """The settings of this process, read from its environment.
 

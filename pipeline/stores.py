@@ -24,7 +24,7 @@ from pipeline.memories.feedback import Feedback
 from pipeline.memories.history import MemoryHistory
 from pipeline.memories.store import Memories
 from pipeline.memories.vectors import MemoryVectors
-from pipeline.models.cooldowns import Cooldowns
+from pipeline.models.circuits import Circuits
 from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
@@ -75,7 +75,7 @@ class Ledger:
     recordings: Recordings
     erasures: Erasures
     webhooks: Webhooks
-    cooldowns: Cooldowns
+    circuits: Circuits
     costs: Costs
     books: Books
 
@@ -125,7 +125,7 @@ class Ledger:
             recordings=Recordings(long),
             erasures=Erasures(long),
             webhooks=Webhooks(engine),
-            cooldowns=Cooldowns(engine),
+            circuits=Circuits(engine),
             costs=Costs(engine),
             books=Books(engine),
         )

@@ -68,7 +68,7 @@ class Sweeper:
     ) -> None:
         self._now = ledger.now
         self._lanes = ledger.lanes
-        self._cooldowns = ledger.cooldowns
+        self._circuits = ledger.circuits
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
         self._retention = retention
@@ -90,7 +90,7 @@ class Sweeper:
         """Lanes parked by a provider's outage: one at a time to probe it, and once it is back more
         and more of them, so that it is not met by all at once.
         """
-        down, due = await self._cooldowns.down()
+        down, due = await self._circuits.down()
         if down:
             self._models.arm()
             await self._lanes.release(FailureCode.LLM_UNAVAILABLE, limit=due)

@@ -1,4 +1,4 @@
-"""What LiteLLM knows about a model without a call: its provider, and the keys it looks for."""
+"""Facts about a model from LiteLLM without a call: its provider and the keys it needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pipeline.adapters import litellm_client
 
 
 def has_provider(model: str, api_base: str | None) -> bool:
-    """Whether LiteLLM knows a provider for this name. Blocks: loads litellm."""
+    """True if LiteLLM supports the provider of this model. Blocks: loads litellm."""
     litellm = litellm_client.load()
     try:
         litellm.get_llm_provider(model, api_base=api_base)
@@ -16,9 +16,11 @@ def has_provider(model: str, api_base: str | None) -> bool:
 
 
 def missing_keys(model: str) -> list[str]:
-    """The variables LiteLLM looks for and that are not set; for some providers they are optional.
+    """Environment variables that LiteLLM reads for this model and that are not set.
+
+    For some providers they are optional.
 
     Blocks: loads litellm.
     """
-    found = litellm_client.load().validate_environment(model)
-    return list(found["missing_keys"])
+    result = litellm_client.load().validate_environment(model)
+    return list(result["missing_keys"])

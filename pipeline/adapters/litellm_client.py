@@ -1,10 +1,10 @@
-"""One network call through LiteLLM, with its import, in-call retries and error names.
+"""Calls through LiteLLM: its import, retries and errors.
 
-Shared by the adapters named *_litellm; nothing else imports litellm.
+Shared by the adapters named *_litellm; no other module imports litellm.
 
-- litellm is imported on first use, in a thread: 1.5 to 7 CPU seconds that must not stop the loop.
-- LiteLLM's errors carry prompts, answers and headers in their text: none of it leaves this module.
-- The default transport (aiohttp) and its cached clients belong to one event loop: one a process.
+- The first use imports litellm in a thread: it takes 1.5 to 7 CPU seconds.
+- LiteLLM's error texts contain prompts, answers and headers; none of it leaves this module.
+- Its default transport (aiohttp) and cached clients belong to one event loop per process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from pipeline.adapters.llm_json import rejection
 from pipeline.adapters.provider_calls import (
     PASSING_STATUSES,
-    RetryPolicy,
+    RemoteModel,
     Throttled,
     retried,
     retry_after_s,
@@ -40,10 +40,10 @@ _ENVIRONMENT = {
     "LITELLM_MODE": "PRODUCTION",
 }
 _LOADING = threading.Lock()
-# They quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
+# Loggers that quote prompts and answers: LiteLLM in its errors, openai at DEBUG.
 _TALKATIVE = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai")
-# LiteLLM reports as HTTP 500 what no retry mends: a key that was never given, and a provider that
-# does not do what it is asked for.
+# LiteLLM reports two permanent errors as HTTP 500: a missing key, and an operation that the
+# provider does not support.
 _NO_KEY = re.compile(
     r"missing (credentials|\w+ api key)|api_key.{0,40}must be set|api[ _]key is required",
     re.IGNORECASE,
@@ -52,28 +52,19 @@ _CANNOT = re.compile(r"unsupported provider: \w+", re.IGNORECASE)
 
 
 class LiteLLMClient:
-    """One model at one provider.
+    """Client of one model at one provider.
 
-    Where `api_base` is given, only the given key is ever sent to it: an OPENAI_API_KEY that happens
-    to be in the environment is not.
+    If `api_base` is set, only the configured key is sent to it, never an OPENAI_API_KEY of the
+    environment.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None,
-        api_key: str | None,
-        timeout_s: float,
-        retry: RetryPolicy,
-    ) -> None:
-        self.model = model
-        self._timeout_s = timeout_s
-        self._retry = retry
+    def __init__(self, remote: RemoteModel) -> None:
+        self.model = remote.name
+        self._remote = remote
         self._arguments: dict[str, Any] = {
-            "model": model,
-            "api_base": api_base,
-            "api_key": api_key or ("none" if api_base else None),
+            "model": remote.name,
+            "api_base": remote.api_base,
+            "api_key": remote.api_key or ("none" if remote.api_base else None),
             "max_retries": 0,
             "num_retries": 0,
         }
@@ -83,9 +74,9 @@ class LiteLLMClient:
         return load() if _load.cache_info().currsize else await asyncio.to_thread(load)
 
     async def call(self, function: str, **arguments: Any) -> Any:
-        """What `litellm.<function>` answers.
+        """Call `litellm.<function>` and return its response.
 
-        Errors: ModelUnavailable, ModelRejected (FormatRefused where response_format is at fault).
+        Errors: ModelUnavailable, ModelRejected (FormatRefused if it is about response_format).
         """
         litellm = await self.litellm()
         ask = getattr(litellm, function)
@@ -93,7 +84,9 @@ class LiteLLMClient:
         async def once(limit_s: float) -> Any:
             return await self._once(ask, limit_s, arguments)
 
-        return await retried(once, self._retry, timeout_s=self._timeout_s, model=self.model)
+        return await retried(
+            once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.model
+        )
 
     async def _once(self, ask: Any, limit_s: float, arguments: Mapping[str, Any]) -> Any:
         try:
@@ -106,30 +99,30 @@ class LiteLLMClient:
 
 
 def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected:
-    """The error by what helps. Only the class and the HTTP status are told."""
+    """The error of a failed call. It names only the class and the HTTP status."""
     status: int | None = getattr(error, "status_code", None)
-    told = f"{model}: {type(error).__name__}" + (f" (HTTP {status})" if status else "")
+    text = f"{model}: {type(error).__name__}" + (f" (HTTP {status})" if status else "")
     if _NO_KEY.search(str(error)):
         return ModelRejected(f"{model}: no API key is set")
     if status == 500 and _CANNOT.search(str(error)):
         return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
     if status == 429:
-        return Throttled(told, retry_after_s=retry_after_s(_headers(error)))
+        return Throttled(text, retry_after_s=retry_after_s(_headers(error)))
     if status is None or status >= 500 or status in PASSING_STATUSES:
-        return ModelUnavailable(told, retry_after_s=retry_after_s(_headers(error)))
-    return rejection(status, str(error))(told)
+        return ModelUnavailable(text, retry_after_s=retry_after_s(_headers(error)))
+    return rejection(status, str(error))(text)
 
 
 def _headers(error: Exception) -> Mapping[str, str]:
-    found = getattr(getattr(error, "response", None), "headers", None)
-    found = found or getattr(error, "litellm_response_headers", None) or {}
-    return {str(name).lower(): str(value) for name, value in found.items()}
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    headers = headers or getattr(error, "litellm_response_headers", None) or {}
+    return {str(name).lower(): str(value) for name, value in headers.items()}
 
 
 def load() -> Any:
-    """litellm, made quiet and with its lazy parts in place.
+    """Import litellm, silence its loggers and load its lazy parts.
 
-    Slow the first time: not to be called in an event loop. Threads that ask at once wait for one.
+    Slow the first time: do not call it in an event loop. Only one thread imports; others wait.
     """
     with _LOADING:
         return _load()
@@ -154,22 +147,22 @@ def _load() -> Any:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Import without garbage collections, and keep what was imported out of all later ones.
+    """Pause the garbage collector during an import, and exclude the imported objects later.
 
     Measured (litellm 1.106, 2 cores): import 2.3 -> 1.5 CPU s; longest stall of other threads
     0.17 -> 0.015 s; every later full collection 0.2 s -> below 1 ms.
     """
-    was_on = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
     finally:
-        if was_on:
+        if was_enabled:
             gc.enable()
 
 
 def _openai_error() -> type[Exception]:
-    """The root of every error litellm raises on purpose."""
+    """Root of the errors that litellm raises."""
     root: type[Exception] = importlib.import_module("openai").OpenAIError
     return root

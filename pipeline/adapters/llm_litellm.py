@@ -1,4 +1,4 @@
-"""Chat completions of any provider LiteLLM knows."""
+"""Chat completions of any provider that LiteLLM supports."""
 
 from __future__ import annotations
 
@@ -7,41 +7,31 @@ from typing import Any
 
 from pipeline.adapters.litellm_client import LiteLLMClient
 from pipeline.adapters.llm_json import JsonLLM, Reply
-from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy
+from pipeline.adapters.provider_calls import RemoteModel
 
 
 class LiteLLM(JsonLLM):
     """The LLM port over LiteLLM: `model` is a LiteLLM name such as `openai/gpt-4o-mini`."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = 60.0,
-        retry: RetryPolicy = DEFAULT_RETRY,
-    ) -> None:
-        super().__init__(model)
-        self._client = LiteLLMClient(
-            model, api_base=api_base, api_key=api_key, timeout_s=timeout_s, retry=retry
-        )
+    def __init__(self, remote: RemoteModel) -> None:
+        super().__init__(remote.name)
+        self._client = LiteLLMClient(remote)
 
     async def table(self) -> Any:
         return await self._client.litellm()
 
     async def close(self) -> None:
-        """LiteLLM keeps its connections for the life of the process."""
+        """Nothing to release: LiteLLM keeps its connections until the process ends."""
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
         return _reply(await self._client.call("acompletion", messages=messages, **options))
 
 
 def _reply(response: Any) -> Reply:
-    """The answer; an empty one where there is none."""
+    """The first choice of a response; an empty text if there is none."""
     choices = getattr(response, "choices", None) or ()
     usage = getattr(response, "usage", None)
-    # LiteLLM has worked the price out for its own log; None where it does not know the model.
+    # LiteLLM computes the price for its own log; None for a model that it has no price for.
     hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     return Reply(
         text=(choices[0].message.content or "") if choices else "",

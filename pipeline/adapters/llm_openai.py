@@ -1,14 +1,15 @@
-"""Chat completions of any server that speaks OpenAI's API, straight over HTTP.
+"""Chat completions of any server with OpenAI's API, over plain HTTP.
 
-Not through LiteLLM, whose call costs several ms of CPU: a quarter of what a worker spends on an
-event. What this adapter does not understand (a refusal of another parameter, an answer of another
-form) goes through LiteLLM, which knows the peculiarities of servers and models; where LiteLLM gets
-an answer, all later calls take that way. Prices are LiteLLM's.
+Not through LiteLLM, whose call costs several ms of CPU: a quarter of a worker's CPU per event.
+A call whose refusal or answer this adapter does not understand is repeated through LiteLLM, which
+handles the differences between servers. If that succeeds, all later calls go through LiteLLM.
+Prices are those of LiteLLM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -18,43 +19,30 @@ import structlog
 from pipeline.adapters.llm_json import JsonLLM, Reply, rejection
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.openai_http import OpenAIHttp
-from pipeline.adapters.provider_calls import DEFAULT_RETRY, RetryPolicy, retried
+from pipeline.adapters.provider_calls import RemoteModel, retried
 from pipeline.domain.errors import ModelRejected
 
 log = structlog.get_logger(__name__)
 
-# A reasoning model's thoughts in its answer, which LiteLLM takes out.
+# Start of a reasoning model's thoughts in its answer, which LiteLLM removes.
 THOUGHTS = "<think"
 _WRONG_KEY = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
 class NotUnderstoodError(Exception):
-    """A response that is no chat completion, and no error that has a name here."""
+    """A response that is neither a chat completion nor a known error."""
 
 
 class OpenAIChat(JsonLLM):
     """The LLM port for a model named `openai/<model>`; `api_base` ends in `/v1`."""
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = 60.0,
-        retry: RetryPolicy = DEFAULT_RETRY,
-    ) -> None:
-        super().__init__(model)
-        # Without a key, what LiteLLM sends.
-        key = api_key or "none"
-        self._http = OpenAIHttp(
-            model, "/chat/completions", api_base=api_base, api_key=key, connections=0
-        )
-        self._litellm = LiteLLM(
-            model, api_base=api_base, api_key=api_key, timeout_s=timeout_s, retry=retry
-        )
-        self._timeout_s = timeout_s
-        self._retry = retry
+    def __init__(self, remote: RemoteModel) -> None:
+        super().__init__(remote.name)
+        self._remote = remote
+        # Without a key: the same text that LiteLLM sends.
+        with_key = replace(remote, api_key=remote.api_key or "none")
+        self._http = OpenAIHttp(with_key, "/chat/completions", connections=0)
+        self._litellm = LiteLLM(remote)
         self._through_litellm = False
 
     async def table(self) -> Any:
@@ -80,7 +68,9 @@ class OpenAIChat(JsonLLM):
         async def once(limit_s: float) -> bytes:
             return await self._post(body, limit_s)
 
-        content = await retried(once, self._retry, timeout_s=self._timeout_s, model=self.name)
+        content = await retried(
+            once, self._remote.retry, timeout_s=self._remote.timeout_s, model=self.name
+        )
         try:
             answer = orjson.loads(content)
             choice, usage = answer["choices"][0], answer.get("usage") or {}
@@ -111,7 +101,7 @@ class OpenAIChat(JsonLLM):
 
 
 def _price(litellm: Any, model: str, answer: Mapping[str, Any]) -> float | None:
-    """The price of the answer in dollars; None for a model that LiteLLM's table does not hold."""
+    """Price of the answer in dollars; None for a model that LiteLLM has no price for."""
     model = answer.get("model") or model
     if model not in litellm.model_cost or not answer.get("usage"):
         return None

@@ -1,6 +1,6 @@
-"""JSON requests to any server that speaks OpenAI's API, straight over HTTP.
+"""JSON requests to any server with OpenAI's API: connections, headers and errors.
 
-Shared by the adapters named *_openai: connections, the key, and errors named by what helps.
+Shared by the adapters named *_openai.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from pipeline.adapters.provider_calls import PASSING_STATUSES, Throttled, retry_after_s
+from pipeline.adapters.provider_calls import PASSING_STATUSES, RemoteModel, Throttled, retry_after_s
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
 
 PROVIDER = "openai/"
@@ -26,7 +26,7 @@ KEEPALIVE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """`headers` have lower-case names."""
+    """An HTTP response. The names in `headers` are lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,28 +34,20 @@ class Response:
 
 
 class OpenAIHttp:
-    """The connections to one endpoint of one model named `openai/<model>`.
+    """Connections to one endpoint of one model named `openai/<model>`.
 
-    `api_base` ends in `/v1`. `connections`: how many at once; 0 for no limit.
+    The model's `api_base` ends in `/v1`. `connections`: maximum number; 0 for no limit.
     """
 
-    def __init__(
-        self,
-        model: str,
-        endpoint: str,
-        *,
-        api_base: str | None,
-        api_key: str | None,
-        connections: int,
-    ) -> None:
-        self.model = model
-        self.remote_model = model.removeprefix(PROVIDER)
-        self._url = (api_base or OPENAI_BASE).rstrip("/") + endpoint
-        self._key = api_key
+    def __init__(self, remote: RemoteModel, endpoint: str, *, connections: int) -> None:
+        self.model = remote.name
+        self.remote_model = remote.name.removeprefix(PROVIDER)
+        self._remote = remote
+        self._url = (remote.api_base or OPENAI_BASE).rstrip("/") + endpoint
         self._connections = connections
 
     async def post(self, body: Mapping[str, object], *, limit_s: float) -> Response:
-        """The response, whatever its status. Errors: ModelUnavailable where there is none."""
+        """Send a request. Returns any response; errors: ModelUnavailable if there is none."""
         timeout = aiohttp.ClientTimeout(total=limit_s)
         try:
             async with self._session.post(
@@ -74,7 +66,7 @@ class OpenAIHttp:
         return Response(response.status, headers, content)
 
     def error(self, response: Response) -> ModelUnavailable | ModelRejected:
-        """The error by what helps. It names the status only: a body may repeat the texts."""
+        """The error of a response. It names only the status: a body can repeat user text."""
         text = f"{self.model}: HTTP {response.status}"
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             return Throttled(text, retry_after_s=retry_after_s(response.headers))
@@ -85,21 +77,24 @@ class OpenAIHttp:
         return ModelRejected(text)
 
     async def close(self) -> None:
+        """Close the connections."""
         if "_session" in vars(self):
             await self._session.close()
 
     @cached_property
     def _session(self) -> aiohttp.ClientSession:
-        """Made at the first request: a session belongs to the loop that runs then."""
+        """Session, created at the first request because it belongs to the running event loop."""
         headers = {"content-type": "application/json"}
-        if self._key:
-            headers["authorization"] = f"Bearer {self._key}"
+        if self._remote.api_key:
+            headers["authorization"] = f"Bearer {self._remote.api_key}"
+        if self._remote.organization:
+            headers["openai-organization"] = self._remote.organization
         connector = aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=KEEPALIVE_S)
         return aiohttp.ClientSession(connector=connector, headers=headers)
 
     @cached_property
     def _proxy(self) -> str | None:
-        """The proxy that the environment names for this server, looked up once."""
+        """Proxy from the environment for this server, read once."""
         url = urlsplit(self._url)
         if urllib.request.proxy_bypass(url.hostname or ""):
             return None

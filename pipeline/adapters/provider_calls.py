@@ -10,7 +10,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import TypeVar
@@ -54,6 +54,22 @@ class RetryPolicy:
 
 
 DEFAULT_RETRY = RetryPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """A model at a provider: its LiteLLM name, such as `openai/gpt-4o-mini`, and how to call it.
+
+    `api_base`, `api_key`: None for the provider's defaults. `organization`: an OpenAI organization.
+    `timeout_s`: timeout of one call.
+    """
+
+    name: str
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout_s: float = 60.0
+    retry: RetryPolicy = DEFAULT_RETRY
+    organization: str | None = None
 
 
 async def retried(

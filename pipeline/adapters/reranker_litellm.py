@@ -1,43 +1,32 @@
-"""Rerankers of any provider LiteLLM knows: a model that reads question and text together."""
+"""Rerankers of any provider that LiteLLM supports."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pipeline.adapters.litellm_client import LiteLLMClient
-from pipeline.adapters.provider_calls import RetryPolicy
+from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import MalformedAnswer
 
-# About a thousand tokens: what is longer is cut in pieces there, each read like a text of its own.
+# Maximum length of a text, about a thousand tokens: a provider splits longer texts into pieces.
 # Source: https://jina.ai/models/jina-reranker-v2-base-multilingual (1,024 with the question)
 LONGEST = 4_000
-# Somebody waits for the search: a second try where there is time for one, and no more.
+# Number of tries. A client waits for the search, so there is at most one retry.
 TRIES = 2
 
 
 class LiteLLMReranker:
-    """The Reranker port over LiteLLM: `model` is a name such as `cohere/rerank-v3.5`.
+    """The Reranker port over LiteLLM, for a model such as `cohere/rerank-v3.5`.
 
-    `timeout_s` bounds the whole call, a second try included.
+    The model's `timeout_s` is the limit of the whole call, including the second try.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = 5.0,
-    ) -> None:
-        self._client = LiteLLMClient(
-            model,
-            api_base=api_base,
-            api_key=api_key,
-            timeout_s=timeout_s,
-            retry=RetryPolicy(tries=TRIES, total_s=timeout_s),
-        )
+    def __init__(self, remote: RemoteModel) -> None:
+        policy = RetryPolicy(tries=TRIES, total_s=remote.timeout_s)
+        self._client = LiteLLMClient(replace(remote, retry=policy))
 
     @property
     def name(self) -> str:
@@ -46,7 +35,7 @@ class LiteLLMReranker:
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
         if not texts:
             return []
-        # An empty text is refused by some; a space is read.
+        # Some providers refuse an empty text; a space is accepted.
         documents = [text[:LONGEST] or " " for text in texts]
         response = await self._client.call(
             "arerank", query=question, documents=documents, top_n=len(documents)
@@ -66,8 +55,9 @@ class LiteLLMReranker:
 
 
 def shares(scores: list[float]) -> list[float]:
-    """0..1 in the same order. Some servers tell logits: those go through the logistic function,
-    by which such models are trained.
+    """Scores from 0 to 1 in the same order; logits, which some servers return, are converted.
+
+    The conversion is the logistic function, with which such models are trained.
     """
     if all(0 <= score <= 1 for score in scores):
         return scores

@@ -1,21 +1,19 @@
-"""A model and an embedder behind the circuit breaker that all processes share."""
+"""Wrappers that put a model or an embedder behind the circuit breaker of all processes."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.domain.events import Instructions, Question
-from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
-from pipeline.models.cooldowns import PROBE_EVERY, Cooldowns, Turn
-from pipeline.ports import Embedder, ExtractionRequest, MemoryModel
+from pipeline.models.circuits import PROBE_EVERY, Circuits, Permit
+from pipeline.models.wrapped import WrappedEmbedder, WrappedModel
+from pipeline.ports import Embedder, MemoryModel
 
 T = TypeVar("T")
 
@@ -26,7 +24,7 @@ _project: ContextVar[ProjectId | None] = ContextVar("_project", default=None)
 
 @contextmanager
 def on_behalf_of(project_id: ProjectId) -> Iterator[None]:
-    """Calls inside are made for this project: its failures alone stop no other."""
+    """Attribute the calls in the block to a project: its failures alone do not stop the others."""
     token = _project.set(project_id)
     try:
         yield
@@ -34,91 +32,61 @@ def on_behalf_of(project_id: ProjectId) -> Iterator[None]:
         _project.reset(token)
 
 
-class GuardedModel:
-    """The MemoryModel port: the same four questions, not put to a provider known to be down.
+class GuardedModel(WrappedModel):
+    """The MemoryModel port behind the circuit breaker.
 
-    Errors: as the model's; ModelUnavailable at once, without a call, while another one probes.
+    Errors: those of the model; ModelUnavailable without a call while the circuit is open.
     """
 
-    def __init__(self, model: MemoryModel, cooldowns: Cooldowns) -> None:
-        self._model = model
-        self._cooldowns = cooldowns
+    def __init__(self, model: MemoryModel, circuits: Circuits) -> None:
+        super().__init__(model)
+        self._circuits = circuits
 
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        return await self._guarded(lambda: self._model.extract(request))
-
-    async def decide(
-        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
-    ) -> Answer[tuple[Decision, ...]]:
-        return await self._guarded(lambda: self._model.decide(facts, neighbours, instructions))
-
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        return await self._guarded(lambda: self._model.relate(facts, current))
-
-    async def distil(
-        self, question: Question, memories: Sequence[str]
-    ) -> Answer[Mapping[str, Any]]:
-        return await self._guarded(lambda: self._model.distil(question, memories))
-
-    async def close(self) -> None:
-        await self._model.close()
-
-    async def _guarded(self, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
-        return await _call(self.name, self._cooldowns, ask, lambda answer: bool(answer.usage.calls))
+    async def _call(self, task: str, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
+        return await _guarded(
+            self.name, self._circuits, ask, lambda answer: bool(answer.usage.calls)
+        )
 
 
-class GuardedEmbedder:
-    """The Embedder port: no request goes to a provider known to be down.
+class GuardedEmbedder(WrappedEmbedder):
+    """The Embedder port behind the circuit breaker.
 
-    Errors: as the embedder's; ModelUnavailable at once while another request probes.
+    Errors: those of the embedder; ModelUnavailable without a request while the circuit is open.
     """
 
-    def __init__(self, embedder: Embedder, cooldowns: Cooldowns) -> None:
-        self._embedder = embedder
-        self._cooldowns = cooldowns
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    async def dimensions(self) -> int:
-        return await self._embedder.dimensions()
+    def __init__(self, embedder: Embedder, circuits: Circuits) -> None:
+        super().__init__(embedder)
+        self._circuits = circuits
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return await _call(self.name, self._cooldowns, lambda: self._embedder.embed(texts), bool)
-
-    async def close(self) -> None:
-        await self._embedder.close()
+        return await _guarded(self.name, self._circuits, lambda: self._embedder.embed(texts), bool)
 
 
-async def _call(
+async def _guarded(
     provider: str,
-    cooldowns: Cooldowns,
+    circuits: Circuits,
     ask: Callable[[], Awaitable[T]],
     reached: Callable[[T], bool],
 ) -> T:
-    """`reached`: whether an answer came from the provider, and not without a request."""
+    """Make a call if the circuit allows it, and record the result.
+
+    `reached`: returns True for an answer that took a request to the provider.
+    """
     project_id = _project.get()
-    turn = await cooldowns.enter(provider, project_id)
-    if turn is Turn.CLOSED:
-        cause = await cooldowns.cause(provider) or f"{provider}: no answer"
+    permit = await circuits.enter(provider, project_id)
+    if permit is Permit.REFUSED:
+        cause = await circuits.cause(provider) or f"{provider}: no answer"
         raise ModelUnavailable(f"{cause}{PROBED}")
     try:
         answer = await ask()
     except ModelUnavailable as error:
-        await cooldowns.failed(
+        await circuits.failed(
             provider,
             retry_after_s=error.retry_after_s,
             project_id=project_id,
             cause=str(error)[:LONGEST_CAUSE],
         )
         raise
-    if turn is not Turn.FREE and reached(answer):
-        await cooldowns.answered(provider)
+    if permit is not Permit.FREE and reached(answer):
+        await circuits.answered(provider)
     return answer

@@ -9,12 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pipeline.adapters.embedder_batched import BATCH
 from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_hash import HashEmbedder
-from pipeline.adapters.embedder_litellm import BATCH, LiteLLMEmbedder
+from pipeline.adapters.embedder_litellm import LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
-from pipeline.adapters.provider_calls import RetryPolicy
+from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder
@@ -50,9 +51,9 @@ def build(name: str, server: LLMServer, minilm: MiniLM) -> Embedder:
         case "local/minilm":
             return minilm
         case "openai/stand-in":
-            return OpenAIEmbedder(name, api_base=server.base_url, api_key="k")
+            return OpenAIEmbedder(RemoteModel(name, server.base_url, "k"))
         case _:
-            return LiteLLMEmbedder("openai/stand-in", api_base=server.base_url, api_key="k")
+            return LiteLLMEmbedder(RemoteModel("openai/stand-in", server.base_url, "k"))
 
 
 def cosine(one: Vector, other: Vector) -> float:
@@ -160,7 +161,7 @@ def clean(server: LLMServer) -> Iterator[LLMServer]:
 
 @both
 async def test_a_vector_behind_an_api_is_asked_for_in_batches(clean: LLMServer, remote: Remote):
-    embedder = remote("openai/e", api_base=clean.base_url)
+    embedder = remote(RemoteModel("openai/e", clean.base_url))
     await embedder.embed(["a"] * (BATCH + 1))
     assert clean.count("embed") == 2
     await embedder.close()
@@ -169,7 +170,7 @@ async def test_a_vector_behind_an_api_is_asked_for_in_batches(clean: LLMServer, 
 @both
 async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
     clean.on("embed", "401", times=1)
-    embedder = remote("openai/e", api_base=clean.base_url)
+    embedder = remote(RemoteModel("openai/e", clean.base_url))
     with pytest.raises(ModelRejected, match="HTTP 401"):
         await embedder.dimensions()
     await embedder.close()
@@ -178,7 +179,7 @@ async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
 @pytest.fixture
 async def openai(clean: LLMServer) -> AsyncIterator[OpenAIEmbedder]:
     policy = RetryPolicy(tries=2, wait_s=lambda _: 0.0)
-    embedder = OpenAIEmbedder("openai/e", api_base=clean.base_url, api_key="k", retry=policy)
+    embedder = OpenAIEmbedder(RemoteModel("openai/e", clean.base_url, "k", retry=policy))
     yield embedder
     await embedder.close()
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.adapters.litellm_client import load
+from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LONGEST, LiteLLMReranker, shares
 from pipeline.adapters.reranker_overlap import OverlapReranker
 from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
@@ -38,7 +39,7 @@ async def server() -> AsyncIterator[LLMServer]:
 
 
 def behind(server: LLMServer, name: str = PROVIDERS[0], timeout_s: float = 5.0) -> LiteLLMReranker:
-    return LiteLLMReranker(name, api_base=server.base_url, api_key="k", timeout_s=timeout_s)
+    return LiteLLMReranker(RemoteModel(name, server.base_url, "k", timeout_s))
 
 
 @pytest.fixture(params=["fake/overlap", *PROVIDERS])
@@ -122,7 +123,7 @@ async def test_a_provider_that_cannot_rerank_is_named(server: LLMServer) -> None
 
 async def test_a_key_that_was_never_given_is_named() -> None:
     with pytest.raises(ModelRejected, match="no API key is set"):
-        await LiteLLMReranker("jina_ai/stand-in").rerank(QUESTION, TEXTS)
+        await LiteLLMReranker(RemoteModel("jina_ai/stand-in")).rerank(QUESTION, TEXTS)
 
 
 async def test_of_a_long_text_as_much_is_sent_as_is_read(server: LLMServer) -> None:

@@ -40,7 +40,7 @@ ALL_TENANTS = {
     "Books.add_searches": "counts searches of many projects in one statement, by project",
     "Books.fold": "housekeeping",
     "Collections.*": "names of the vector store's collections, no tenant's data",
-    "Cooldowns.*": "circuit breakers of providers, shared by all projects",
+    "Circuits.*": "circuit breakers of providers, shared by all projects",
     "Direct.*": "executes statements of the stores",
     "EndNotifications.*": "one connection for all requests, which checked their events' projects",
     "Erasures.claim": "the eraser takes the next erasure of any project",

@@ -6,7 +6,7 @@ It embeds and reranks too, by words.
 
     async with LLMServer() as server:
         server.on("extract", "429", times=1, retry_after_s=0)
-        LiteLLM("openai/stand-in", api_base=server.base_url)
+        LiteLLM(RemoteModel("openai/stand-in", api_base=server.base_url))
 
 As a process: `python -m tests.support.llm_server --port 0` prints {"port": …, "base_url": …}; then
 POST /admin/rules ({"rules": [{"on", "do", …}]}), DELETE /admin/rules, GET and DELETE /admin/calls.

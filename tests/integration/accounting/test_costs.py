@@ -13,7 +13,7 @@ import pytest
 from api.views import usage as usage_views
 from pipeline.accounting.costs import Paid, total
 from pipeline.adapters.llm_litellm import LiteLLM
-from pipeline.adapters.provider_calls import RetryPolicy
+from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import LaneLost
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.usage import Usage
@@ -31,7 +31,7 @@ COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 @pytest.fixture
 async def server(engine: Engine) -> AsyncIterator[LLMServer]:
     async with LLMServer() as running:
-        llm = LiteLLM("openai/stand-in", api_base=running.base_url, retry=AT_ONCE)
+        llm = LiteLLM(RemoteModel("openai/stand-in", running.base_url, retry=AT_ONCE))
         engine.with_model(PromptedModel(llm))
         yield running
 

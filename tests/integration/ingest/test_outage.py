@@ -19,7 +19,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
-from pipeline.models.cooldowns import FAILURES, LONGEST_S, PROBE_EVERY, Turn
+from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
 from pipeline.ports import ExtractionRequest
 from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine, Hints
@@ -47,7 +47,7 @@ class Remote(RulesModel):
 @pytest.fixture
 def remote(engine: Engine) -> Remote:
     model = Remote()
-    engine.with_model(GuardedModel(model, engine.ledger.cooldowns))
+    engine.with_model(GuardedModel(model, engine.ledger.circuits))
     return model
 
 
@@ -119,10 +119,10 @@ async def test_a_provider_that_names_a_time_is_left_alone_until_then(
     await engine.drain()
     assert len(remote.calls) == 1
     await engine.pass_time(590)
-    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+    assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.REFUSED
     await engine.pass_time(15)
-    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
-    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
+    assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.PROBE
+    assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.REFUSED
 
 
 async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> None:
@@ -132,7 +132,7 @@ async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> N
     remote.up = True
     await engine.add("I like jazz.", user_id="lucky")
     await engine.drain()
-    assert await engine.ledger.cooldowns.enter(remote.name) is Turn.FREE
+    assert await engine.ledger.circuits.enter(remote.name) is Permit.FREE
 
 
 async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
@@ -142,7 +142,7 @@ async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
     await engine.add("I like jazz.")
     await engine.drain()
     await engine.pass_time(LONGEST_S + 1)
-    assert await engine.ledger.cooldowns.enter(remote.name, engine.project.id) is Turn.PROBE
+    assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.PROBE
 
 
 class RemoteEmbedder(HashEmbedder):
@@ -163,7 +163,7 @@ async def test_an_embedder_that_is_down_is_probed_and_its_lanes_resume_with_it(
 ) -> None:
     embedder = RemoteEmbedder()
     embedder.up = False
-    guarded = GuardedEmbedder(embedder, engine.ledger.cooldowns)
+    guarded = GuardedEmbedder(embedder, engine.ledger.circuits)
     engine.services = replace(engine.services, embedder=guarded)
     ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(20)]
     await engine.drain()
@@ -203,21 +203,21 @@ async def test_lanes_that_wait_for_the_store_resume_once_it_answers(engine: Engi
 
 async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None:
     cooldowns, first, second, third = (
-        engine.ledger.cooldowns,
+        engine.ledger.circuits,
         *(ProjectId(uuid4()) for _ in range(3)),
     )
     for _ in range(FAILURES):
         await cooldowns.failed("far/model", retry_after_s=None, project_id=first)
-    assert await cooldowns.enter("far/model", first) is Turn.CLOSED
-    assert await cooldowns.enter("far/model", second) is Turn.FREE
+    assert await cooldowns.enter("far/model", first) is Permit.REFUSED
+    assert await cooldowns.enter("far/model", second) is Permit.FREE
     await cooldowns.failed("far/model", retry_after_s=None, project_id=second)
-    assert await cooldowns.enter("far/model", third) is Turn.CLOSED
+    assert await cooldowns.enter("far/model", third) is Permit.REFUSED
 
 
 async def test_a_provider_that_names_a_time_is_left_alone_by_all(engine: Engine) -> None:
-    cooldowns = engine.ledger.cooldowns
+    cooldowns = engine.ledger.circuits
     await cooldowns.failed("far/model", retry_after_s=60, project_id=ProjectId(uuid4()))
-    assert await cooldowns.enter("far/model", ProjectId(uuid4())) is Turn.CLOSED
+    assert await cooldowns.enter("far/model", ProjectId(uuid4())) is Permit.REFUSED
 
 
 async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Remote) -> None:
@@ -225,9 +225,9 @@ async def test_stages_call_on_behalf_of_their_project(engine: Engine, remote: Re
     for n in range(FAILURES):
         await engine.add("I like jazz.", user_id=f"user-{n}")
     await engine.drain()
-    cooldowns = engine.ledger.cooldowns
-    assert await cooldowns.enter(remote.name, engine.project.id) is Turn.CLOSED
-    assert await cooldowns.enter(remote.name, ProjectId(uuid4())) is Turn.FREE
+    cooldowns = engine.ledger.circuits
+    assert await cooldowns.enter(remote.name, engine.project.id) is Permit.REFUSED
+    assert await cooldowns.enter(remote.name, ProjectId(uuid4())) is Permit.FREE
 
 
 async def test_an_event_that_waits_tells_the_cause(engine: Engine, remote: Remote) -> None:

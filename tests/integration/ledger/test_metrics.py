@@ -21,7 +21,7 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.lanes.group_commit import GroupCommit
-from pipeline.models.cooldowns import FAILURES
+from pipeline.models.circuits import FAILURES
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import ModelSettings
@@ -156,7 +156,7 @@ async def test_calls_of_the_embedder_are_timed() -> None:
 
 
 async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service) -> None:
-    cooldowns = service.engine.ledger.cooldowns
+    cooldowns = service.engine.ledger.circuits
     configure(service, llm=ModelSettings(model="openai/gpt"))
     for _ in range(FAILURES):
         assert (await service.client.get("/readyz")).json()["model"] == "ok"

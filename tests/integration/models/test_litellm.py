@@ -18,6 +18,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from pipeline.adapters.litellm_client import load, translated
@@ -25,7 +26,8 @@ from pipeline.adapters.llm_json import MAX_TOKENS, JsonLLM, LimitRefused
 from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.llm_openai import OpenAIChat
 from pipeline.adapters.openai_http import OpenAIHttp
-from pipeline.adapters.provider_calls import RetryPolicy, retry_after_s
+from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy, retry_after_s
+from pipeline.bootstrap import build_embedder, build_model
 from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
@@ -33,6 +35,8 @@ from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
+from pipeline.settings import ModelSettings
+from tests.support.engine import Engine
 from tests.support.llm_server import Do, LLMServer
 
 AT_ONCE = RetryPolicy(wait_s=lambda _: 0.0)
@@ -61,7 +65,7 @@ async def build(request: pytest.FixtureRequest) -> AsyncIterator[Build]:
     built: list[JsonLLM] = []
 
     def build(model: str, **options: Any) -> JsonLLM:
-        built.append(request.param(model, **{"retry": AT_ONCE, **options}))
+        built.append(request.param(RemoteModel(model, **{"retry": AT_ONCE, **options})))
         return built[-1]
 
     yield build
@@ -236,9 +240,9 @@ async def test_both_clients_tell_the_same_price(server: LLMServer):
         "completion_tokens": 70,
         "total_tokens": 1_570,
     } | details
-    options: Any = {"api_base": server.base_url, "retry": AT_ONCE}
-    direct = OpenAIChat("openai/gpt-4o-mini", **options)
-    paid = [(await ask(llm)).usage for llm in (direct, LiteLLM("openai/gpt-4o-mini", **options))]
+    remote = RemoteModel("openai/gpt-4o-mini", api_base=server.base_url, retry=AT_ONCE)
+    direct = OpenAIChat(remote)
+    paid = [(await ask(llm)).usage for llm in (direct, LiteLLM(remote))]
     await direct.close()
     assert paid[0] == paid[1]
     assert paid[0].cost_usd == pytest.approx(500 * 0.15e-6 + 1_000 * 0.075e-6 + 70 * 0.6e-6)
@@ -246,13 +250,13 @@ async def test_both_clients_tell_the_same_price(server: LLMServer):
 
 async def test_an_unknown_provider_is_rejected():
     with pytest.raises(ModelRejected):
-        await ask(LiteLLM("nosuch/model", retry=AT_ONCE))
+        await ask(LiteLLM(RemoteModel("nosuch/model", retry=AT_ONCE)))
 
 
 async def test_a_key_that_was_never_given_is_rejected(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelRejected, match="no API key is set"):
-        await ask(LiteLLM("openai/gpt-4o-mini", retry=AT_ONCE))
+        await ask(LiteLLM(RemoteModel("openai/gpt-4o-mini", retry=AT_ONCE)))
 
 
 async def test_only_the_given_key_goes_to_a_given_base(
@@ -322,6 +326,33 @@ async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm:
     assert len(server.calls) == 2
 
 
+async def test_with_a_key_alone_the_openai_variables_name_server_and_organization(
+    engine: Engine, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+):
+    """As with LiteLLM, which reads the same variables."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_ORGANIZATION", "org-memlane")
+    settings = ModelSettings(model="openai/stand-in", api_key=SecretStr(KEY))
+    embedder = build_embedder(settings)
+    model = build_model(settings, engine.ledger.circuits)
+    await embedder.embed(["I like tea."])
+    await model.extract(said())
+    await embedder.close()
+    await model.close()
+    assert [call.headers["openai-organization"] for call in server.calls] == ["org-memlane"] * 2
+    assert {call.headers["authorization"] for call in server.calls} == {f"Bearer {KEY}"}
+
+
+async def test_a_configured_base_goes_before_the_variable(
+    server: LLMServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://provider.invalid/v1")
+    embedder = build_embedder(ModelSettings(model="openai/stand-in", api_base=server.base_url))
+    await embedder.embed(["I like tea."])
+    await embedder.close()
+    assert server.count("embed") == 1
+
+
 async def test_the_direct_client_uses_the_proxy_of_the_environment(
     server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ):
@@ -329,7 +360,7 @@ async def test_the_direct_client_uses_the_proxy_of_the_environment(
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     base = "http://provider.invalid/v1"
-    http = OpenAIHttp("openai/x", "/embeddings", api_base=base, api_key=None, connections=1)
+    http = OpenAIHttp(RemoteModel("openai/x", api_base=base), "/embeddings", connections=1)
     response = await http.post({"input": "tea"}, limit_s=10)
     await http.close()
     assert response.status == 200

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline.adapters.litellm_client import load
+from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LiteLLMReranker
 from pipeline.search.cutoff import AT_LEAST
 from tests.integration.api.test_api import LIST, MAYA, SEARCH, Service, serving
@@ -43,9 +44,8 @@ async def reranker() -> AsyncIterator[LLMServer]:
 
 
 def use(service: Service, reranker: LLMServer, *, timeout_s: float = 5.0) -> None:
-    behind = LiteLLMReranker(
-        "cohere/stand-in", api_base=reranker.base_url, api_key="k", timeout_s=timeout_s
-    )
+    remote = RemoteModel("cohere/stand-in", reranker.base_url, "k", timeout_s)
+    behind = LiteLLMReranker(remote)
     service.app.state.api = replace(service.api, reranker=behind)
 
 

@@ -1,6 +1,7 @@
-"""The cool-down every process shares: while a provider is down, one call at a time may find out.
+"""Store of the circuit breaker's state, shared by all processes.
 
-Without it a thousand parked lanes would each ask a provider that is already struggling.
+While a provider is down, one caller at a time probes it. Without this, a thousand parked lanes
+would each call a provider that is already overloaded.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import cooldowns
 
-# So many failures in a row, with no answer between, and the provider counts as down.
+# Number of failures in a row that open the circuit.
 FAILURES = 3
-# Whatever a provider asks for, it is probed again after an hour.
+# Maximum delay before the next probe, also if the provider asks for more.
 LONGEST_S = 3_600.0
 PROBE_EVERY = timedelta(seconds=2)
 # Seconds a process remembers that a provider has no failures: a search reads no row for it. The
@@ -27,44 +28,48 @@ PROBE_EVERY = timedelta(seconds=2)
 CLOSED_FOR_S = 1.0
 
 
-# Read before every call: built once, and sent without SQLAlchemy's share of 1 ms of CPU.
+# Read before every call: built once, and executed without SQLAlchemy, which would cost 1 ms of CPU.
 _FAILURES_OF = select(cooldowns.c.failures, cooldowns.c.project_id).where(
     cooldowns.c.provider == bindparam("provider")
 )
 
 
-class Turn(StrEnum):
-    """What a caller may do: FREE, nothing is wrong; SHAKY, some calls failed; PROBE, it is down and
-    this caller may find out; CLOSED, it is down and somebody else does.
+class Permit(StrEnum):
+    """Answer of the circuit breaker to a caller.
+
+    FREE: no recent failure. SHAKY: some calls failed, call. PROBE: the circuit is open, and this
+    caller makes the probe. REFUSED: the circuit is open, do not call.
     """
 
     FREE = "FREE"
     SHAKY = "SHAKY"
     PROBE = "PROBE"
-    CLOSED = "CLOSED"
+    REFUSED = "REFUSED"
 
 
-class Cooldowns:
+class Circuits:
+    """State of the circuit of each provider."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
         self._closed_until: dict[str, float] = {}
 
-    async def enter(self, provider: str, project_id: ProjectId | None = None) -> Turn:
-        """Ask before a call. PROBE is given to one caller every two seconds, over all processes.
+    async def enter(self, provider: str, project_id: ProjectId | None = None) -> Permit:
+        """Ask for a permit before a call. One caller of all processes gets PROBE every 2 seconds.
 
-        While only one project's calls fail, the provider is down for that project alone.
+        If only one project's calls failed, the circuit is open for that project alone.
         """
         if time.monotonic() < self._closed_until.get(provider, 0.0):
-            return Turn.FREE
+            return Permit.FREE
         row = await self._direct.row(_FAILURES_OF, {"provider": provider})
         if row is None:
             self._closed_until[provider] = time.monotonic() + CLOSED_FOR_S
-            return Turn.FREE
+            return Permit.FREE
         if row.failures < FAILURES:
-            return Turn.SHAKY
+            return Permit.SHAKY
         if row.project_id not in (None, project_id):
-            return Turn.FREE
+            return Permit.FREE
         probe = (
             update(cooldowns)
             .where(cooldowns.c.provider == provider, cooldowns.c.probe_at <= func.now())
@@ -72,7 +77,7 @@ class Cooldowns:
             .returning(cooldowns.c.provider)
         )
         async with self._engine.connect() as connection:
-            return Turn.CLOSED if await connection.scalar(probe) is None else Turn.PROBE
+            return Permit.REFUSED if await connection.scalar(probe) is None else Permit.PROBE
 
     async def failed(
         self,
@@ -82,18 +87,19 @@ class Cooldowns:
         project_id: ProjectId | None = None,
         cause: str | None = None,
     ) -> None:
-        """Record a failed call of this project; where the provider named a time, it is down for
-        all until then.
+        """Record a failed call of a project.
+
+        `retry_after_s`: delay that the provider asked for; it opens the circuit for all projects.
         """
         self._closed_until.pop(provider, None)
         only = None if retry_after_s else project_id
-        asked = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
+        delay = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1
-        later = func.now() + max(asked, PROBE_EVERY)
-        noted = insert(cooldowns).values(
+        later = func.now() + max(delay, PROBE_EVERY)
+        row = insert(cooldowns).values(
             provider=provider, failures=count, probe_at=later, project_id=only, cause=cause
         )
-        again = noted.on_conflict_do_update(
+        upsert = row.on_conflict_do_update(
             index_elements=[cooldowns.c.provider],
             set_={
                 "failures": cooldowns.c.failures + count,
@@ -103,28 +109,28 @@ class Cooldowns:
             },
         )
         async with self._engine.connect() as connection:
-            await connection.execute(again)
+            await connection.execute(upsert)
 
     async def answered(self, provider: str) -> None:
-        """The provider answers again: everybody may call it."""
+        """Close the circuit: the provider has answered."""
         async with self._engine.connect() as connection:
             await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
 
     async def cause(self, provider: str) -> str | None:
-        """What its last call failed with."""
+        """Error text of the last failed call, or None."""
         query = select(cooldowns.c.cause).where(cooldowns.c.provider == provider)
         async with self._engine.connect() as connection:
             text: str | None = await connection.scalar(query)
         return text
 
     async def is_down(self, provider: str) -> bool:
-        """What is known of it, without a call."""
+        """True if the circuit is open."""
         query = select(cooldowns.c.failures).where(cooldowns.c.provider == provider)
         async with self._engine.connect() as connection:
             return (await connection.scalar(query) or 0) >= FAILURES
 
     async def down(self) -> tuple[int, int]:
-        """How many providers are down, and how many of those may be probed now."""
+        """Number of open circuits, and the number of those that are due for a probe."""
         due = func.count().filter(cooldowns.c.probe_at <= func.now())
         query = (
             select(func.count(), due).select_from(cooldowns).where(cooldowns.c.failures >= FAILURES)
