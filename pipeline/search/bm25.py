@@ -1,7 +1,7 @@
 """BM25 over a set of rows, in one statement: how rare a term is, is counted in that set alone.
 
 A tenant's rare word is rare, no matter what others write, and the cost grows with the set.
-Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+Source: tests/bench/search.py; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Words are compared by BM25 over the scope of the query: rarity and length are counted there, so a
 tenant's rare word is rare no matter what others write, and the cost grows with that scope alone.
-Source: tests/bench/search; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+Source: tests/bench/search.py; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
 
 Statements depend on the shape of a query, not on its values, so they are built once for each shape.
 """
