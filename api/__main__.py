@@ -19,6 +19,7 @@ OTHER_FILES = 512
 
 
 def main() -> None:
+    """Run one API process until it is stopped."""
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
     allow_files(configured.max_connections + OTHER_FILES)
@@ -48,8 +49,8 @@ def allow_files(count: int) -> None:
 
 
 def listen(configured: Settings) -> socket.socket:
-    """The socket of the API's port. Where several processes listen on it, the kernel deals the
-    connections out among them. Errors: OSError where the port is somebody else's.
+    """The socket of the API's port. If several processes listen on it, the kernel distributes
+    the connections. Errors: OSError if another program has the port.
     """
     return socket.create_server(
         (configured.host, configured.port),

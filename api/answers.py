@@ -23,22 +23,27 @@ DATE: Schema = {"type": "string", "format": "date"}
 
 
 def maybe(schema: Schema) -> Schema:
+    """The schema, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def either(*schemas: Schema) -> Schema:
+    """Any of these schemas."""
     return {"anyOf": list(schemas)}
 
 
 def one_of(*words: str) -> Schema:
+    """One of these strings."""
     return {"type": "string", "enum": list(words)}
 
 
 def many(row: Schema) -> Schema:
+    """An array of rows."""
     return {"type": "array", "items": row}
 
 
 def fields(**properties: Schema) -> Schema:
+    """An object with all of these fields."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -48,10 +53,12 @@ def some(always: Schema, **properties: Schema) -> Schema:
 
 
 def ref(name: str) -> Schema:
+    """A reference to a schema of COMPONENTS."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def page(row: str, **more: Schema) -> Schema:
+    """One page of rows in the envelope of the Mem0 Platform."""
     return fields(
         count=WHOLE, next=maybe(TEXT), previous=maybe(TEXT), results=many(ref(row)), **more
     )

@@ -42,6 +42,7 @@ Speaks the Mem0 Platform's REST API: `MemoryClient(host="http://…")` works unc
 
 
 def limits(settings: Settings) -> Limits:
+    """Limits of backpressure from the settings."""
     return Limits(settings.max_scope_events, settings.max_project_events, settings.max_lag_s)
 
 
@@ -53,15 +54,19 @@ class Memlane(FastAPI):
         self._settings = settings
 
     def build_middleware_stack(self) -> ASGIApp:
+        """Put the response headers and CORS around everything else, error pages included."""
         app = super().build_middleware_stack()
         origins = self._settings.origins
         return AnswerHeaders(cross_origin(app, origins) if origins else app)
 
     def openapi(self) -> dict[str, Any]:
+        """The OpenAPI description, with examples and response schemas."""
         return describe(self, self._settings.public_url or "/")
 
 
 def create_app(settings: Settings) -> FastAPI:
+    """Build the app of one API process; its lifespan opens and closes all connections."""
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         stores = bootstrap.stores(settings)

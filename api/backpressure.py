@@ -1,6 +1,4 @@
-"""What the API knows of the load, from a look at the ledger a second: whether an add may come in,
-and how busy its project is.
-"""
+"""Backpressure: adds are admitted by the load, which is read from the ledger every second."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ class FairDispatcher:
 
 
 class Gate:
-    """Costs an add a dictionary look-up: what it compares with is at most a second old."""
+    """Admits adds by a load that is at most a second old; costs an add a dictionary look-up."""
 
     def __init__(self, view: LoadView, limits: Limits) -> None:
         self._view = view
@@ -60,9 +58,11 @@ class Gate:
         self._looking: asyncio.Task[None] | None = None
 
     def open(self) -> None:
+        """Start reading the load."""
         self._looking = asyncio.create_task(self._look())
 
     async def close(self) -> None:
+        """Stop reading the load."""
         if self._looking:
             self._looking.cancel()
 
@@ -75,9 +75,9 @@ class Gate:
             raise
 
     def woken(self, project_id: ProjectId) -> int:
-        """How many lanes of this project are busy, the one just woken included.
+        """Count a woken lane. Returns the number of busy lanes of its project, this one included.
 
-        Those woken since the last look count too: a crowd comes within a second.
+        Lanes woken since the last reading count too.
         """
         self._lanes[project_id] += 1
         return self._lanes[project_id]

@@ -1,9 +1,10 @@
-"""What routes are given: the process's services, and what the caller's key opens.
+"""Dependencies of routes: the process's services, and the tenant of the caller's key.
 
-Caller          the key's project; GET takes scope read, all else write
-Reader          the key's project; scope read, whatever the method
-Administrator   the grant itself; GET takes scope read, all else admin
-Subject         the project an administrator looks at or changes
+Given     the services
+Granted   the key's grant
+Caller    the key's project; GET requires scope read, any other method write
+Reader    the key's project; any method requires scope read
+Admin     the grant and the named project; GET requires scope read, any other method admin
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ HOW = "Send your API key as `Authorization: Token <key>`."
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """Everything the routes work with; one a process."""
+    """The services that routes use; one for each process."""
 
     settings: Settings
     stores: Stores
@@ -60,29 +61,29 @@ class Api:
     turnstile: Turnstile = field(default_factory=Turnstile)
 
     async def health(self) -> dict[str, str]:
-        """Each store and the model by name: ok, or what it raised."""
+        """The state of each store and the model: ok, or the name of the error."""
         pings = {
-            "ledger": self._ask_the_ledger,
+            "ledger": self._check_ledger,
             "vectors": self.stores.vectors.ping,
-            "model": self._ask_after_the_model,
+            "model": self._check_model,
         }
         return {name: await _state(ping) for name, ping in pings.items()}
 
-    async def _ask_the_ledger(self) -> None:
-        """Errors: as its ping; StoreUnavailable where adds wait though it answers."""
+    async def _check_ledger(self) -> None:
+        """Ping it. Errors: as `Ledger.ping`; StoreUnavailable if adds wait although it answers."""
         await self.stores.ledger.ping()
         if self.stores.ledger.inbox.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 
-    async def _ask_after_the_model(self) -> None:
-        """What workers last saw of it: a probe would cost a call. Errors: ModelUnavailable."""
+    async def _check_model(self) -> None:
+        """Read the circuit breaker: a probe would cost a call. Errors: ModelUnavailable."""
         if await self.stores.ledger.circuits.is_down(self.settings.llm.model):
             raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
 
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """`project`: the one that is named in path, query or body, or else the key's own."""
+    """A grant and the project named in path, query or body, or else the key's own."""
 
     grant: Grant
     project: Project
@@ -98,8 +99,9 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
 
 
 async def api_of(request: Request) -> Api:
-    found: Api = request.app.state.api
-    return found
+    """The services of this process."""
+    api: Api = request.app.state.api
+    return api
 
 
 async def granted(
@@ -108,7 +110,7 @@ async def granted(
     authorization: Annotated[str | None, Security(TOKEN)] = None,
     x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Grant:
-    """What the key opens: from `Authorization: Token` or `Bearer`, or `X-API-Key`."""
+    """The grant of the key in `Authorization: Token` or `Bearer`, or in `X-API-Key`."""
     scheme, _, key = (authorization or "").partition(" ")
     if scheme.lower() not in ("token", "bearer") or not key:
         key = x_api_key or ""
@@ -125,13 +127,13 @@ async def granted(
 
 
 async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
-    """The key's project. To GET takes a key that reads, anything else one that writes."""
+    """The key's project. GET requires a key that reads, any other method one that writes."""
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
     return await _own(request, grant)
 
 
 async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
-    """The key's project, for a route that only reads whatever its method."""
+    """The key's project, for a route that only reads, even if its method is POST."""
     grant.require(Access.READ)
     return await _own(request, grant)
 
@@ -147,8 +149,8 @@ async def administration(
     api: Annotated[Api, Depends(api_of)],
     grant: Annotated[Grant, Depends(granted)],
 ) -> Administration:
-    """To look takes any key, to change one that administers; and that one reaches every project of
-    its organization.
+    """The named project. GET requires any key; changes require an admin key, which reaches every
+    project of its organization.
     """
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await Named.by(request), grant.project
@@ -164,7 +166,7 @@ async def administration(
 
 
 def as_uuid(value: str) -> UUID:
-    """Errors: NotFound, for what is no id at all is nobody's id."""
+    """Parse a project id. Errors: NotFound, also for an invalid UUID."""
     try:
         return UUID(value)
     except ValueError:

@@ -42,7 +42,7 @@ LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again short
 
 
 class Unauthorized(MemlaneError):
-    """No key, or one that opens no project."""
+    """No API key, or one that is not valid."""
 
 
 def respond(status: int, message: str, *, code: str | None = None, **headers: str) -> JSONResponse:
@@ -55,64 +55,78 @@ def respond(status: int, message: str, *, code: str | None = None, **headers: st
 
 
 async def unauthorized(_: Request, error: Exception) -> JSONResponse:
+    """Answer 401."""
     return respond(401, str(error), **{"WWW-Authenticate": "Token"})
 
 
 async def invalid(_: Request, error: Exception) -> JSONResponse:
+    """Answer 400."""
     return respond(400, str(error))
 
 
 async def unreadable(request: Request, error: Exception) -> JSONResponse:
+    """Answer 400: name the fields that failed validation, or the expected content type."""
     assert isinstance(error, RequestValidationError)
-    if any(_unparsed(one) for one in error.errors()[:1]):
+    if any(_unparsed(fault) for fault in error.errors()[:1]):
         sent = request.headers.get("content-type", "")[:100]
         return respond(400, f"{JSON_EXPECTED} This request says {sent!r}.")
-    return respond(400, "; ".join(_said(one) for one in error.errors()[:5]))
+    return respond(400, "; ".join(_described(fault) for fault in error.errors()[:5]))
 
 
 async def forbidden(_: Request, error: Exception) -> JSONResponse:
+    """Answer 403."""
     return respond(403, str(error))
 
 
 async def missing(_: Request, error: Exception) -> JSONResponse:
+    """Answer 404."""
     return respond(404, str(error))
 
 
 async def conflict(_: Request, error: Exception) -> JSONResponse:
+    """Answer 409."""
     return respond(409, str(error))
 
 
 async def http(_: Request, error: Exception) -> JSONResponse:
+    """Answer an HTTPException with its status and headers."""
     assert isinstance(error, HTTPException)
     return respond(error.status_code, str(error.detail), **(error.headers or {}))
 
 
 async def unavailable(_: Request, error: Exception) -> JSONResponse:
+    """Answer 503 with `Retry-After`: a store or model is unavailable."""
     assert isinstance(error, TransientError)
     return respond(503, str(error), code=error.code, **{"Retry-After": "5"})
 
 
 async def unstorable(_: Request, error: Exception) -> JSONResponse:
-    """The ledger answers, and refuses a value that the schemas let through."""
+    """Answer 400: the ledger refuses a value that the schemas accept."""
     log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
-    return respond(400, "A value in this request is out of the range that can be stored.")
+    return respond(
+        400,
+        "A value in this request is out of the range that can be stored.",
+    )
 
 
 async def overloaded(_: Request, error: Exception) -> JSONResponse:
+    """Answer 429 for the caller's own load, 503 for the server's, with `Retry-After`."""
     assert isinstance(error, Overloaded)
-    said = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
+    message = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
     return respond(
-        503 if error.server_wide else 429, said, **{"Retry-After": str(error.retry_after_s)}
+        503 if error.server_wide else 429, message, **{"Retry-After": str(error.retry_after_s)}
     )
 
 
 async def ledger_down(request: Request, error: Exception) -> JSONResponse:
+    """Answer 503; a write may have been committed before the connection was lost."""
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
     unknown = request.method not in ("GET", "HEAD") and may_have_committed(error)
     return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
 
 
 async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    """Answer 500 with a request id, and log the exception with it."""
     request_id = uuid.uuid4().hex
     log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
     # The server closes the connection of a request that crashed, and has to say so.
@@ -138,12 +152,12 @@ HANDLERS: dict[int | type[Exception], Handler] = {
 
 
 def _unparsed(error: dict[str, Any]) -> bool:
-    """Whether the body was not read as JSON: FastAPI hands it on as bytes for other types."""
+    """Tell if the body was not read as JSON: FastAPI passes bytes for other content types."""
     return error["loc"] == ("body",) and isinstance(error.get("input"), bytes)
 
 
-def _said(error: dict[str, Any]) -> str:
-    """One validation error in words: where, and what is wrong."""
+def _described(error: dict[str, Any]) -> str:
+    """The text of one validation error: its place and the fault."""
     if error["type"] == "json_invalid":
         return f"The body is not valid JSON: {error.get('ctx', {}).get('error', 'unreadable')}."
     if error["loc"] == ("body",) and error["type"] == "missing":

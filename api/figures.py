@@ -1,4 +1,4 @@
-"""The gauges that only the ledger knows, for whoever scrapes /metrics and however often."""
+"""Gauges that are read from the ledger, at most once every few seconds for all scrapers."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def watch(pip: subprocess.Popen[bytes], log: Path, pinned: int) -> None:
 
 
 def ended(pip: subprocess.Popen[bytes]) -> bool:
-    """Whether pip ends within the time between two looks."""
+    """Tell if pip ends before the next check."""
     try:
         pip.wait(LOOK_S)
     except subprocess.TimeoutExpired:
@@ -58,7 +58,7 @@ def ended(pip: subprocess.Popen[bytes]) -> bool:
 
 
 def progress(text: str, pinned: int) -> str:
-    """How far pip is, by what it has written."""
+    """The progress of pip, by its output."""
     wanted = pinned - len(re.findall(r"^Ignoring ", text, re.MULTILINE))
     if "\nInstalling collected packages" in text:
         return f"  unpacking {wanted} packages ..."

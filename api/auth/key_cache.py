@@ -1,4 +1,4 @@
-"""The keys this process has seen: what they open, and how often they may ask."""
+"""A cache of API keys: their grants and rate limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from api.auth.rate_limit import Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
 from pipeline.tenants.api_keys import ApiKeys, Grant
 
-# How long a revoked key may still work, in exchange for a look-up a key and not a request.
+# How long a revoked key may still work. Without the cache, each request would cost a query.
 KEY_CACHE_S = 5.0
 MOST_KEYS = 10_000
 # Different wrong keys that one address may try in a minute; each costs a look-up in the ledger.
@@ -18,10 +18,10 @@ WRONG_KEYS_PER_MIN = 60
 
 @dataclass(slots=True)
 class KeyRing:
-    """Grants by API key, remembered for seconds; wrong keys too, and counted by address.
+    """Grants by API key, cached for seconds; wrong keys too, counted by address.
 
-    `_valid`: keys that were valid here once. They are looked up whatever their address has tried:
-    behind a proxy, an attacker and an honest client share one.
+    `_valid`: keys that were valid before. They are looked up even if their address has sent many
+    wrong keys: behind a proxy, an attacker and an honest client share one address.
     """
 
     keys: ApiKeys
@@ -31,9 +31,9 @@ class KeyRing:
     _valid: set[str] = field(default_factory=set)
 
     async def grant(self, key: str, address: str = "") -> Grant | None:
-        """What the key opens; None for a wrong one.
+        """The grant of the key; None for a wrong key.
 
-        Errors: Overloaded for an address that has tried too many wrong ones.
+        Errors: Overloaded for an address that has sent too many wrong keys.
         """
         known = self._known.get(key)
         if known and known[0] > time.monotonic():
@@ -50,7 +50,7 @@ class KeyRing:
         allowance = self.wrong.peek(address)
         if allowance and allowance.retry_after_s:
             raise Overloaded(
-                f"This address has sent {allowance.limit} different keys that are not valid.",
+                f"This address has sent {allowance.limit} API keys that are not valid.",
                 retry_after_s=allowance.retry_after_s,
             )
 
@@ -65,7 +65,7 @@ class KeyRing:
             self._valid.add(key)
 
     def allowance(self, grant: Grant) -> Allowance | None:
-        """Counts one request of the key; None where there is no limit."""
+        """Count one request of the key. None if there is no limit."""
         return self.rate.take(grant.key_id)
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""Which organizations and projects a request names. What it works on still comes from its key."""
+"""The organizations and projects that a request names. Its tenant still comes from its key."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Named:
 
     @classmethod
     async def by(cls, request: Request) -> Named:
+        """Read the ids from path, query and body of a request."""
         given = [
             *request.path_params.items(),
             *request.query_params.multi_items(),
@@ -29,7 +30,7 @@ class Named:
         return cls(frozenset(_ids(given, "org_id")), frozenset(_ids(given, "project_id")))
 
     def others(self, grant: Grant) -> bool:
-        """Is any of them not the key's own?"""
+        """Tell if any of them is not the key's own."""
         own = grant.project
         return not (
             self.organizations <= {str(own.organization_id)} and self.projects <= {str(own.id)}

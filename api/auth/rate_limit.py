@@ -1,4 +1,4 @@
-"""Token buckets: how often a key or an address may ask. Each holds a minute's requests.
+"""Token buckets: rate limits of keys and addresses. Each holds a minute's requests.
 
 Per API process, in memory: a request pays a dictionary look-up, where a shared counter would cost a
 round trip.
@@ -19,7 +19,7 @@ MOST_KEYS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How a bucket stands after a request. `full_in_s`: until all of the limit is free again."""
+    """State of a token bucket after a request. `full_in_s`: seconds until it is full again."""
 
     limit: int
     remaining: int
@@ -27,6 +27,7 @@ class Allowance:
     retry_after_s: int = 0
 
     def headers(self) -> dict[str, str]:
+        """The rate limit headers of a response."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
@@ -37,21 +38,21 @@ class Allowance:
         """Errors: Overloaded."""
         if self.retry_after_s:
             raise Overloaded(
-                f"This key may make {self.limit} requests a minute.",
+                f"This key may send {self.limit} requests a minute.",
                 retry_after_s=self.retry_after_s,
             )
 
 
 @dataclass(slots=True)
 class RateLimit:
-    """Kept of a bucket is the moment it will be full: one number a key."""
+    """Token buckets by key; each is stored as the time at which it will be full."""
 
     per_minute: int = 0
     clock: Callable[[], float] = time.monotonic
     _full_at: dict[Hashable, float] = field(default_factory=dict)
 
     def peek(self, key: Hashable) -> Allowance | None:
-        """What `take` would answer, without counting."""
+        """The result of `take`, without counting a request."""
         return self.take(key, count=False)
 
     def take(self, key: Hashable, *, count: bool = True) -> Allowance | None:

@@ -9,5 +9,6 @@ import orjson
 
 
 def answers(name: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI `responses` of a route, with the example of that name."""
     example = orjson.loads(resources.files(__package__).joinpath(f"{name}.json").read_bytes())
     return {200: {"content": {"application/json": {"example": example}}}}

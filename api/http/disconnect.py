@@ -1,7 +1,7 @@
 """Requests whose client is gone: a read ends at once, and with it its statement in PostgreSQL.
 
-An add gets a few seconds more, for some clients send and never listen; after that nobody wants it
-written twice, once for each try. Any other request is carried out to its end.
+An add gets a few seconds more, because some clients send and close; later it would be written once
+for each retry. Any other request is carried out to its end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BODY_HEADERS = {b"content-length", b"transfer-encoding"}
 
 
 class EndWithClient:
-    """`adds`: the endpoints that accept adds."""
+    """Middleware that ends requests of disconnected clients. `adds`: endpoints that accept adds."""
 
     def __init__(
         self, app: ASGIApp, *, adds: Collection[Callable[..., Any]], add_s: float = ADD_S
@@ -31,11 +31,14 @@ class EndWithClient:
         self._add_s = add_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the request until its end, or until its time without a client is over."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         client = _Client(receive)
         if not BODY_HEADERS & {name for name, _ in scope["headers"]}:
-            await client.read_ahead()  # or nobody would listen: a route without a body never does
+            await (
+                client.read_ahead()
+            )  # a route without a body never reads, so a disconnect would go unseen
         request = asyncio.create_task(_as_coroutine(self._app, scope, client.receive, send))
         try:
             await asyncio.wait({request, client.gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -49,7 +52,7 @@ class EndWithClient:
             client.close()
 
     def _time_left(self, scope: Scope) -> float | None:
-        """Seconds that a request may go on without its client; None: to its end."""
+        """Seconds that a request may go on without its client; None for no limit."""
         if scope["method"] in ("GET", "HEAD") or _only_reads(scope.get("route")):
             return 0.0
         return self._add_s if scope.get("endpoint") in self._adds else None
@@ -62,7 +65,7 @@ def _only_reads(route: Any) -> bool:
 
 
 class _Client:
-    """The body as it is asked for, and after its end an eye on the connection."""
+    """The client's side of a request: its body, then its disconnect."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

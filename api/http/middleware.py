@@ -1,4 +1,4 @@
-"""What happens to every request before it is routed, and to every answer before it is sent."""
+"""Middleware: every request before it is routed, every response before it is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as the Mem0 clients count them: from 1, with absolute URLs to the next and the last."""
+"""Pages as the Mem0 clients count them: from 1, with absolute URLs to the next and previous one."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from starlette.exceptions import HTTPException
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
-# No ledger has so many; an offset beyond is more than it can count.
+# An offset beyond this page is out of PostgreSQL's range.
 LAST_PAGE = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """A page's number, from 1, and its size."""
+
     number: int
     size: int
 
     @property
     def limit(self) -> int:
+        """Rows of the page."""
         return self.size
 
     @property
     def offset(self) -> int:
+        """Rows before the page."""
         return (self.number - 1) * self.size
 
     def envelope(self, results: list[dict[str, Any]], count: int, http: Request) -> dict[str, Any]:
-        """The answer. Errors: 404 for a page beyond the last."""
+        """The response. Errors: HTTPException 404 for a page beyond the last."""
         if self.number > 1 and self.offset >= count:
             raise HTTPException(404, "Invalid page.")
         last = (count + self.size - 1) // self.size
@@ -59,7 +63,7 @@ def _public(http: Request) -> URL:
 def page_of(
     number: int | None, size: int | None, *, usual: int = PAGE_SIZE, largest: int = LARGEST_PAGE
 ) -> Page:
-    """Errors: InvalidInput; the cloud's 404 for a page that cannot be."""
+    """The page of this number and size. Errors: InvalidInput; 404 beyond LAST_PAGE."""
     page = Page(1 if number is None else number, usual if size is None else size)
     if page.number < 1 or not 1 <= page.size <= largest:
         raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")

@@ -23,38 +23,40 @@ FIELDS = {*KIND, *ALIASES}
 OPENS = ("{", "[", "(")
 
 
-def literal(name: str, said: str) -> Any:
-    """The value a client's query string means. Errors: InvalidInput."""
+def literal(name: str, text: str) -> Any:
+    """Parse a value written as JSON or as a Python literal. Errors: InvalidInput."""
     try:
-        return read(said.encode())
+        return read(text.encode())
     except orjson.JSONDecodeError:
         pass
     try:
-        # Only what JSON has: no bytes, sets or Infinity, whatever Python can write.
-        return read(json.dumps(ast.literal_eval(said), allow_nan=False).encode())
+        # Only values that JSON has: no bytes, sets or Infinity.
+        return read(json.dumps(ast.literal_eval(text), allow_nan=False).encode())
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise InvalidInput(f"{name} is neither JSON nor a Python literal of it.") from None
+        raise InvalidInput(f"{name} is neither JSON nor a Python literal; send JSON.") from None
 
 
 def conditions(query: QueryParams) -> list[dict[str, Any]]:
-    """Every condition of a query string, in the language of filters. All must hold.
+    """The conditions of a query string as filters, all of which must hold.
 
-    Nothing is left out: a condition that is ignored would widen a delete. Errors: InvalidInput.
+    An unknown one is refused: ignoring it would widen a delete. Errors: InvalidInput.
     """
-    found = []
+    parts = []
     for name in dict.fromkeys(query.keys()):
         if name in NO_CONDITION:
             continue
-        values = [_value(name, said) for said in query.getlist(name)]
+        values = [_value(name, text) for text in query.getlist(name)]
         if name == "filters":
-            found += values
+            parts += values
         elif DEEP.fullmatch(name):
             continue
         elif name in FIELDS or name.startswith("metadata."):
-            found.append({name: values[0] if len(values) == 1 else values})
+            parts.append({name: values[0] if len(values) == 1 else values})
         else:
-            raise InvalidInput(f"{name} is no filter. Use {', '.join((*ENTITY_IDS, 'filters'))}.")
-    return found + deep_metadata(query)
+            raise InvalidInput(
+                f"{name} is not a filter. Use {', '.join((*ENTITY_IDS, 'filters'))}."
+            )
+    return parts + deep_metadata(query)
 
 
 def deep_metadata(query: QueryParams) -> list[dict[str, Any]]:
@@ -81,9 +83,9 @@ def _either(key: str, text: str) -> dict[str, Any]:
     )
 
 
-def _value(name: str, said: str) -> Any:
-    if not said.strip():
-        raise InvalidInput(f"{name} is blank; leave it out, or say whose memories.")
-    if name in ("filters", "metadata") or said.lstrip().startswith(OPENS):
-        return literal(name, said)
-    return said
+def _value(name: str, text: str) -> Any:
+    if not text.strip():
+        raise InvalidInput(f"{name} is blank; give a value or leave it out.")
+    if name in ("filters", "metadata") or text.lstrip().startswith(OPENS):
+        return literal(name, text)
+    return text

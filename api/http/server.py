@@ -60,9 +60,11 @@ class Peers:
         return self.total() <= self._most and self._open[address] <= self._most_of_one
 
     def total(self) -> int:
+        """Number of open connections."""
         return self._open.total()
 
     def leave(self, address: str) -> None:
+        """Count the connection as closed."""
         self._open[address] -= 1
         if not self._open[address]:
             del self._open[address]
@@ -87,6 +89,7 @@ class LimitedHttp(HttpToolsProtocol):
     # ── connection ───────────────────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Admit the connection and start the deadline of its first head, or refuse it."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         if self.peers.admit(self._address):
@@ -95,12 +98,14 @@ class LimitedHttp(HttpToolsProtocol):
             self._refuse(503, TOO_MANY, **{"Retry-After": str(RETRY_AFTER_S)})
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Release the connection and its timers."""
         self.peers.leave(self._address)
         self._watch(None)
         self._read_on()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse the bytes, within the limit of a head."""
         while data and not self._refused and not self.transport.is_closing():
             room = len(data) if self._awaits == BODY else LARGEST_HEAD_BYTES - self._head_bytes
             if not room:
@@ -116,24 +121,29 @@ class LimitedHttp(HttpToolsProtocol):
     # ── parser ───────────────────────────────────────────────────────────────────────────────────
 
     def on_message_begin(self) -> None:
+        """Await the rest of a head."""
         self._awaits = HEAD
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header."""
         if len(self.headers) >= MOST_HEADERS:
             self._too_large = True
             raise HttpParserError(TOO_LARGE)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Await the body."""
         self._awaits = BODY
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """Await nothing until the next request."""
         self._awaits, self._head_bytes = None, 0
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
+        """Refuse a request that cannot be parsed."""
         if self._too_large:
             self._refuse(431, TOO_LARGE)
         else:
@@ -163,11 +173,13 @@ class LimitedHttp(HttpToolsProtocol):
             self._refuse(408, TOO_SLOW[part])
 
     def pause_writing(self) -> None:
+        """Start the deadline of a client that does not read."""
         super().pause_writing()
         if self._unread is None:
             self._unread = self.loop.call_later(self.unread_s, self.transport.abort)
 
     def resume_writing(self) -> None:
+        """Cancel that deadline."""
         super().resume_writing()
         self._read_on()
 

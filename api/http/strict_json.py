@@ -32,7 +32,10 @@ _STEP = {1: 1, 2: -1}
 
 
 class StrictRequest(Request):
+    """A request whose JSON is read within the bounds."""
+
     async def json(self) -> Any:
+        """The parsed body. Errors: HTTPException 400."""
         try:
             return read(await self.body())
         except InvalidInput as error:
@@ -44,6 +47,7 @@ class StrictJson(APIRoute):
     """A route that hands its body to the parser as above; a bad one is a 400 like any other."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, with StrictRequest for the request."""
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:

@@ -22,9 +22,9 @@ def compact(answer: Any) -> Any:
     match answer:
         case {"results": list(rows)}:
             links = {"next", "previous"}
-            kept = {key: value for key, value in answer.items() if key not in links}
+            rest = {key: value for key, value in answer.items() if key not in links}
             more = {"more_pages": True} if answer.get("next") else {}
-            return kept | more | {"results": [_row(row) for row in rows]}
+            return rest | more | {"results": [_row(row) for row in rows]}
         case dict():
             return _row(answer)
         case _:
@@ -43,4 +43,4 @@ def _says(key: str, value: object) -> bool:
 
 def _value(value: Any) -> Any:
     """Rows inside a row: receipt lines, turns around a hit."""
-    return [_row(one) for one in value] if isinstance(value, list) else value
+    return [_row(row) for row in value] if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""What answers at /mcp: asks for a key, starts the SDK at the first request, and hands over to it.
+"""The MCP endpoint /mcp: checks the key, starts the SDK at the first request, and calls it.
 
-Only then, because the SDK costs a process 0.4 CPU seconds and 24 MB that most never need.
+The SDK costs a process 0.4 CPU seconds and 24 MB that most never need.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ CALLER: ContextVar[Any] = ContextVar("caller", default=None)
 
 
 class McpEndpoint:
+    """The ASGI app of the MCP endpoint."""
+
     def __init__(self, app: ASGIApp, version: str) -> None:
         self._version = version
 
@@ -46,7 +48,7 @@ class McpEndpoint:
             await manager.handle_request(scope, receive, send)
 
     async def ask(self, asked: Asked, outside: Request) -> httpx.Response:
-        """The API's answer to whoever's key came with the request from outside."""
+        """The REST API's answer to a request, with the key of the request from outside."""
         CALLER.set(outside.scope.get("client"))
         return await self._inside.request(
             asked.method,
@@ -57,6 +59,7 @@ class McpEndpoint:
         )
 
     async def close(self) -> None:
+        """End the SDK's manager and the client of the REST API."""
         self._closing.set()
         if self._running:
             await self._running
@@ -73,7 +76,7 @@ class McpEndpoint:
         return self._manager
 
     async def _run(self, manager: Any, ready: asyncio.Event) -> None:
-        """In a task of its own, for the SDK's must be ended where they were begun."""
+        """Run the SDK's manager in one task: it must be ended in the task that started it."""
         async with manager.run():
             ready.set()
             await self._closing.wait()

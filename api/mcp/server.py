@@ -19,7 +19,7 @@ from api.mcp.compact import compact
 from api.mcp.tools import TOOLS, Asked, Tool
 from pipeline.domain.errors import InvalidInput
 
-# How the API is asked from the inside, with the headers of the request that came from outside.
+# Calls the REST API in this process, with the key of the request that came in.
 Ask = Callable[[Asked, Request], Awaitable[httpx.Response]]
 Context = ServerRequestContext[Any, Any]
 
@@ -33,6 +33,7 @@ logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
 
 
 def listed(tool: Tool) -> types.Tool:
+    """The tool as MCP lists it."""
     hints = types.ToolAnnotations(
         read_only_hint=tool.reads, destructive_hint=tool.destroys, open_world_hint=False
     )
@@ -42,7 +43,7 @@ def listed(tool: Tool) -> types.Tool:
 
 
 def build(ask: Ask, version: str) -> StreamableHTTPSessionManager:
-    """One a process. Stateless, and answers in plain JSON: there is no session to lose."""
+    """Build the session manager of a process: stateless, with answers in plain JSON."""
 
     async def list_tools(_: Context, __: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[listed(tool) for tool in TOOLS])

@@ -1,4 +1,4 @@
-"""The tools, by the names of Mem0's hosted MCP server: what an agent may give, what is asked."""
+"""The MCP tools, with the names of Mem0's hosted server: their arguments and REST calls."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
+    """An MCP tool: name, description, arguments, and the REST call it makes."""
+
     name: str
     about: str
     properties: Mapping[str, Schema]
@@ -35,6 +37,7 @@ class Tool:
 
     @property
     def schema(self) -> Schema:
+        """JSON Schema of the arguments."""
         return {
             "type": "object",
             "properties": dict(self.properties),
@@ -82,7 +85,7 @@ OPTIONS = {
         "description": "turns: also messages as they were said. Default: facts.",
     },
     "max_tokens": _is(
-        "integer", "Also a context of at most so many tokens: the best results as dated lines."
+        "integer", "Also a context of at most this many tokens: the best results as dated lines."
     ),
 }
 MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
@@ -105,7 +108,7 @@ def _memory(arguments: Arguments) -> str:
 
 
 def _uuid(arguments: Arguments, name: str) -> UUID:
-    """Never a part of another path: an agent passes on what it was told. Errors: InvalidInput."""
+    """Parse an id, so that an argument cannot reach another path. Errors: InvalidInput."""
     try:
         return UUID(str(arguments.get(name)))
     except ValueError:
@@ -131,8 +134,8 @@ def _list(arguments: Arguments) -> Asked:
 TOOLS = (
     Tool(
         "add_memory",
-        "Remember what was said. Returns an event_id at once; get_event_status tells what became "
-        "of it. Give at least one id.",
+        "Remember what was said. Returns an event_id at once; get_event_status reads "
+        "the result. Give at least one id.",
         WHOSE
         | {
             "text": _is("string", "What to remember, in plain words."),
@@ -225,7 +228,7 @@ TOOLS = (
     ),
     Tool(
         "list_events",
-        "List what was asked of the memory and what became of it, newest first.",
+        "List events and their status, newest first.",
         WHOSE
         | PAGES
         | {
@@ -242,7 +245,7 @@ TOOLS = (
     ),
     Tool(
         "get_event_status",
-        "Tell what became of an event: its status, and each fact with what was done and why.",
+        "Read an event: its status, and each fact with its outcome and the reason.",
         {"event_id": _is("string", "The event's UUID.")},
         ("event_id",),
         lambda given: Asked("GET", f"/v1/event/{_uuid(given, 'event_id')}/"),

@@ -32,10 +32,12 @@ FILES = {
 
 
 def add_to(app: FastAPI) -> None:
+    """Add the pages' routes to the app."""
     app.router.routes.extend(Route(path, page) for path in FILES)
 
 
 async def page(request: Request) -> Response:
+    """Serve a page of documentation."""
     package, path, media_type = FILES[request.scope["path"]]
     headers = {"Content-Security-Policy": POLICY}
     if media_type != HTML:  # the scripts and styles of a release do not change

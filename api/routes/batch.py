@@ -17,7 +17,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> dict[str, str]:
     """Change several memories, all or none of them."""
     stores = api.stores
-    edits = [MemoryEdit(one.memory_id, one.values()) for one in request.memories]
+    edits = [MemoryEdit(edit.memory_id, edit.values()) for edit in request.memories]
     if edits:
         await memories.edit(
             project.id, edits, ledger=stores.ledger, embedder=stores.embedder, index=stores.index

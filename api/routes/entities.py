@@ -1,4 +1,4 @@
-"""Users, agents, apps and runs: who has memories, and erasing all of somebody's."""
+"""Users, agents, apps and runs: list, register and erase them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["entities"], route_class=StrictJson)
 
-# The Python client cannot page: whoever it does not see on the first page, its reset() leaves.
+# The Python client reads only the first page, and its reset() deletes what it read.
 PAGE_SIZE = LARGEST_PAGE = 10_000
 
 
@@ -46,7 +46,7 @@ async def list_entities(
 
 @router.get("/v1/entities/filters/")
 async def filters(api: Given, project: Caller) -> dict[str, Any]:
-    """What lists and searches can be narrowed by."""
+    """The values that filters of lists and searches accept."""
     users = await api.stores.ledger.owners.census(project.id, kind="user", limit=PAGE_SIZE)
     return {
         "event_type": [*EventType, *UNRECORDED],
@@ -60,7 +60,7 @@ async def filters(api: Given, project: Caller) -> dict[str, Any]:
 async def get(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> list[dict[str, Any]]:
-    """One of them, in a list of one."""
+    """One user, agent, app or run, in a list of one."""
     return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
 
 
@@ -82,17 +82,19 @@ async def delete_by_number(
 
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
 async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """Erase all that carries the id: memories, history, what was said. There is no undo.
+    """Erase all that carries the id: memories, history, messages. There is no undo.
 
-    An id that nobody has is no error: it may have gone with another one a moment ago. The receipt
-    is at `/v1/erasures/{event_id}/`.
+    An unknown id is not an error: it may have been erased a moment ago. The receipt is at
+    `/v1/erasures/{event_id}/`.
     """
-    whose = Whose(kind_of(entity_type), entity_id)
-    event_id = await erasure.erase(project.id, whose, erasures=api.stores.ledger.erasures)
+    owner = Whose(kind_of(entity_type), entity_id)
+    event_id = await erasure.erase(project.id, owner, erasures=api.stores.ledger.erasures)
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
 
 def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """The handler that registers entities of one kind."""
+
     async def register(request: RegisterRequest, api: Given, project: Caller) -> dict[str, Any]:
         owner_id = request.id_of(kind)
         if owner_id is None:
@@ -106,7 +108,7 @@ def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
         )
         return owner_views.registered(await _one(kind, owner_id, api, project), project)
 
-    register.__doc__ = f"Write down what is known of {kind}s before they say anything."
+    register.__doc__ = f"Register {kind}s with a name and metadata before their first add."
     return register
 
 
@@ -117,6 +119,7 @@ NO_SUCH_ENTITY = "Entity not found!"
 
 
 def kind_of(entity_type: str) -> str:
+    """The singular of an entity type in a path. Errors: InvalidInput."""
     kind = entity_type.removesuffix("s")
     if kind not in KINDS:
         raise InvalidInput("Invalid entity type")

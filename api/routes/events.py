@@ -1,4 +1,4 @@
-"""Events: what became of an add, and what can still be done about it."""
+"""Events: read, follow, cancel, replay and undo them."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def get(
 ) -> dict[str, Any]:
     """An event with its receipt. `wait`: seconds to wait for its end before the response."""
     identity = uuid(event_id)
-    found = await api.stores.ledger.events.get(project.id, identity)
-    if wait and found.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
-        found = await api.stores.ledger.events.get(project.id, identity)
-    return event_views.event(found)
+    view = await api.stores.ledger.events.get(project.id, identity)
+    if wait and view.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
+        view = await api.stores.ledger.events.get(project.id, identity)
+    return event_views.event(view)
 
 
 @router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
@@ -165,24 +165,25 @@ async def undo(
 
 
 def statuses(value: str) -> list[str]:
-    """The ledger's words for a client's: FAILED includes CANCELLED."""
-    asked = _words("status", value, list(Status))
-    return [*asked, Status.CANCELLED] if Status.FAILED in asked else asked
+    """Statuses of a client, in the ledger's words: FAILED includes CANCELLED."""
+    words = _words("status", value, list(Status))
+    return [*words, Status.CANCELLED] if Status.FAILED in words else words
 
 
 def kinds(value: str) -> list[str]:
-    """Reads are no events here, so none are found of their kinds."""
+    """Event types of a client, in the ledger's words. Reads are not events here."""
     return _words("event_type", value, [*EventType, *UNRECORDED])
 
 
 def _words(name: str, value: str, known: list[str]) -> list[str]:
-    asked = [word.strip().upper() for word in value.split(",")]
-    if not set(asked) <= set(known):
+    words = [word.strip().upper() for word in value.split(",")]
+    if not set(words) <= set(known):
         raise InvalidInput(f"{name} is one of {', '.join(known)}.")
-    return asked
+    return words
 
 
 def uuid(value: str) -> UUID:
+    """Parse an event id. Errors: InvalidInput."""
     try:
         return UUID(value)
     except ValueError:

@@ -68,12 +68,12 @@ async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] 
     await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
     event = await api.stores.ledger.events.get(project.id, event_id)
     if event.status in (Status.FAILED, Status.CANCELLED):
-        raise Conflict(f"It failed with {event.failure_code}: {event.failure_detail}")
+        raise Conflict(f"The export failed with {event.failure_code}: {event.failure_detail}")
     if event.status is not Status.SUCCEEDED:
         return None
     return await api.stores.ledger.answers.of(project.id, event_id)
 
 
 def _waiting(event_id: UUID) -> dict[str, str]:
-    said = "Not ready yet; ask again, or poll the event."
-    return {"message": said, "id": str(event_id), "status": Status.PENDING}
+    message = "Not ready yet; ask again, or poll the event."
+    return {"message": message, "id": str(event_id), "status": Status.PENDING}

@@ -1,4 +1,4 @@
-"""API keys: made, listed and revoked by whoever administers the organization."""
+"""API keys: create, list and revoke them with an admin key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ async def list_keys(
 ) -> dict[str, list[dict[str, Any]]]:
     """The keys of your project, or of another one of the organization, by prefix; newest first."""
     admin.grant.require(Access.ADMIN)
-    found = await api.stores.ledger.keys.of_project(admin.project.id)
-    return {"results": [tenant_views.key(one) for one in found]}
+    rows = await api.stores.ledger.keys.of_project(admin.project.id)
+    return {"results": [tenant_views.key(row) for row in rows]}
 
 
 @router.post("/v1/keys/")
@@ -45,8 +45,8 @@ async def revoke_key(
 ) -> dict[str, str]:
     """End a key. API processes other than this one may accept it for five more seconds.
 
-    What the key of a member, or one that expires, has made ends with it; what a lasting key has
-    made, only with `descendants=true`.
+    Keys created by a member's key, or by one that expires, end with it; those created by a
+    lasting key, only with `descendants=true`.
     """
     await api.stores.ledger.keys.revoke(
         admin.grant.project.organization_id, as_uuid(key_id), descendants=descendants

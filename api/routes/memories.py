@@ -80,8 +80,8 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
 
-    All four ids as `*` delete the project's memories, whatever ids they have. What waits in the
-    scopes of a delete by ids is cancelled. The event can be polled, and undone.
+    All four ids as `*` delete all memories of the project. Pending events in the
+    scopes of a delete by ids are cancelled. The event can be polled, and undone.
     """
     asked = conditions(http.query_params) + _of_body(await http.body())
     tree = require_scope(parse(whole_project(asked)))
@@ -96,7 +96,7 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
 
 
 def whole_project(asked: list[dict[str, Any]]) -> dict[str, Any]:
-    """The conditions, ANDed; four wildcards mean everybody, not those who have all four ids."""
+    """The conditions, ANDed; four wildcards mean all owners, not owners with all four ids."""
     wild = [one for one in asked if one in ALL_IDS]
     if len(wild) == len(ALL_IDS) == len(asked):
         return {"OR": asked}
@@ -144,6 +144,7 @@ router.get("/v1/memories/{entity_type}/{entity_id:path}/")(list_of)
 
 
 def uuid(value: str) -> UUID:
+    """Parse a memory id. Errors: InvalidInput."""
     try:
         return UUID(value)
     except ValueError:

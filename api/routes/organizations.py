@@ -1,4 +1,4 @@
-"""Organizations, their projects, and who is a member: what the key's owner administers."""
+"""Organizations, their projects and members: administered with an admin key."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 
 
 async def in_organization(org_id: str) -> None:
-    """So that the path is described; `Admin` has looked at it."""
+    """Describe the path in OpenAPI; `Admin` checks its ids."""
 
 
 async def in_project(org_id: str, project_id: str) -> None:
-    """So that the path is described; `Admin` has looked at it."""
+    """Describe the path in OpenAPI; `Admin` checks its ids."""
 
 
 OF_ORGANIZATION = [Depends(in_organization)]
@@ -70,6 +70,7 @@ async def found_organization(
 
 @router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
 async def organization(api: Given, admin: Admin) -> dict[str, Any]:
+    """The organization with its members."""
     ledger = api.stores.ledger
     found = await ledger.projects.organization(admin.project.organization_id)
     people = await ledger.members.of(await _visible(api, admin))
@@ -161,6 +162,7 @@ async def get_project(
     admin: Admin,
     fields: Annotated[list[str] | None, Query(description="Accepted; the answer is whole.")] = None,
 ) -> dict[str, Any]:
+    """The project with its members and settings."""
     views = await api.stores.ledger.projects.views(admin.project.organization_id, admin.project.id)
     [whole] = await _shown(api, admin, views)
     return whole
@@ -168,6 +170,7 @@ async def get_project(
 
 @router.patch(PROJECT, dependencies=OF_PROJECT)
 async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Change a project's texts, categories and settings."""
     request.something()
     ledger = api.stores.ledger.projects
     await ledger.change(admin.project.id, request.columns(), request.settings())
@@ -188,12 +191,14 @@ async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
 
 @router.get(MEMBERS, dependencies=OF_PROJECT)
 async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
+    """The members of the project."""
     found = await api.stores.ledger.members.of([admin.project.id])
     return {"members": [tenant_views.member(one) for one in found]}
 
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
 async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
+    """Make a person a member of the project."""
     await api.stores.ledger.members.add([admin.project.id], request.email, request.role)
     return {"message": "Member added successfully."}
 

@@ -1,4 +1,4 @@
-"""Replays of a whole scope: begin one, look what it would change, switch it on or drop it."""
+"""Replays of a whole scope: begin one, read its diff, switch to it or discard it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJso
 async def begin(
     request: replay_schemas.BeginRequest, api: Given, project: Caller
 ) -> dict[str, Any]:
-    """Take all that was ever added under exactly these ids through the stages again, in a shadow:
-    with other instructions, another model or embedder, or the answers recorded then.
+    """Process every event of exactly these ids again, in a shadow: with other instructions, another
+    model or embedder, or the recorded answers.
 
-    Nobody's reads see the shadow. Cancelled and undone events are left out.
+    Reads do not see the shadow. Cancelled and undone events are left out.
     """
     scope, wish = request.scope(project), request.wish(api.settings)
     limits = replay_schemas.limits(api.settings)
@@ -44,13 +44,13 @@ async def list_replays(
 ) -> dict[str, Any]:
     """The project's replays, newest first."""
     shadows = api.stores.ledger.shadows
-    found, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
-    return page.envelope([replay_views.replay(one) for one in found], count, http)
+    rows, count = await shadows.page(project.id, limit=page.limit, offset=page.offset)
+    return page.envelope([replay_views.replay(row) for row in rows], count, http)
 
 
 @router.get("/{replay_id}/", responses=answers("replay"))
 async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """How far a replay is: RUNNING, READY, or SWITCHED.
+    """The progress of a replay: RUNNING, READY, or SWITCHED.
 
     `behind` counts the events that were added since it began; a switch replays them first.
     """
@@ -59,19 +59,19 @@ async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
 
 @router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
 async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """What a switch would change: memories that would go, come, or read otherwise for the same
-    message; relations; and edits by people that would be lost. 409 while the replay is RUNNING.
+    """The changes a switch would make: memories removed, added, or reworded for the same message;
+    relations; and edits by people that would be lost. 409 while the replay is RUNNING.
     """
-    found = await api.stores.ledger.switch.difference(project.id, uuid(replay_id))
-    return replay_views.diff(found)
+    difference = await api.stores.ledger.switch.difference(project.id, uuid(replay_id))
+    return replay_views.diff(difference)
 
 
 @router.post("/{replay_id}/switch/")
 async def switch(
     replay_id: str, api: Given, project: Caller, request: replay_schemas.SwitchRequest | None = None
 ) -> dict[str, Any]:
-    """Make what the replay remembers what these ids remember, all at once. What they remembered
-    before is superseded, and stays in the history.
+    """Replace the memories of these ids by those of the replay, in one step. The replaced ones are
+    superseded, and stay in the history.
 
     409 where events came since, which are replayed first: ask again; and where edits by people
     would be lost, or events failed that had succeeded, unless `force` is true.
@@ -92,13 +92,14 @@ async def switch(
 
 @router.delete("/{replay_id}/")
 async def discard(replay_id: str, api: Given, project: Caller) -> dict[str, str]:
-    """Drop a replay and all it came to; nothing else changes. 409 once it was switched on."""
+    """Discard a replay and its memories; nothing else changes. 409 once it was switched on."""
     stores = api.stores
     await use_cases.discard(project.id, uuid(replay_id), ledger=stores.ledger, index=stores.index)
     return {"message": "Replay discarded."}
 
 
 def uuid(value: str) -> UUID:
+    """Parse a replay id. Errors: InvalidInput."""
     try:
         return UUID(value)
     except ValueError:

@@ -24,7 +24,7 @@ NO_ONES_EMAIL = "local@memlane.invalid"
 
 @router.get("/v1/ping/")
 async def ping(project: Caller) -> dict[str, str]:
-    """Whose key this is. The clients call it first and refuse to work without its ids."""
+    """The organization and project of the key. Clients call it first, and require its ids."""
     return {
         "status": "ok",
         "org_id": str(project.organization_id),
@@ -56,7 +56,7 @@ async def stats(
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers, and which version it runs."""
+    """The process answers; its version."""
     return {"status": "ok", "version": __version__}
 
 
@@ -65,17 +65,17 @@ async def readyz(api: Given) -> Response:
     """The ledger answers, so adds can be accepted. What else is down is named beside it."""
     checks = await api.health()
     ready = checks["ledger"] == "ok"
-    said = {"status": "ok" if ready else "unavailable", **checks}
-    return JSONResponse(said, 200 if ready else 503)
+    body = {"status": "ok" if ready else "unavailable", **checks}
+    return JSONResponse(body, 200 if ready else 503)
 
 
 async def scraper(
     api: Given, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
 ) -> None:
-    """Metrics tell how much a whole installation does.
+    """Authorize a scraper: metrics are of all projects.
 
-    Errors: Unauthorized without the token, if there is one; Forbidden where there is none and
-    others than this machine may ask.
+    Errors: Unauthorized without the configured token; Forbidden if none is configured and other
+    hosts can connect.
     """
     token = api.settings.metrics_token
     if token is None and not is_loopback(api.settings.host):

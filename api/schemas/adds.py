@@ -1,4 +1,4 @@
-"""A conversation turn as clients send it."""
+"""Adds: a conversation turn as clients send it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ MOST_MESSAGES = 500
 
 
 class AddRequest(Request):
+    """An add: messages, the ids they belong to, and options."""
+
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -71,32 +73,37 @@ class AddRequest(Request):
     @field_validator("custom_categories", mode="before")
     @classmethod
     def one_mapping(cls, value: object) -> object:
+        """Accept a list of categories or one object."""
         return categories(value)
 
     @field_validator("messages", mode="before")
     @classmethod
     def as_list(cls, value: object) -> object:
+        """Accept a bare string or object for one message."""
         return as_list(value)
 
     @field_validator("expiration_date", mode="before")
     @classmethod
     def blank_is_none(cls, value: object) -> object:
+        """Accept a blank date for none."""
         return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
     @classmethod
     def time(cls, value: object) -> object:
+        """Parse a timestamp in any accepted form."""
         return value if value is None else moment("timestamp", value)
 
     @model_validator(mode="after")
     def somebody(self) -> AddRequest:
+        """Require at least one id, none of them a wildcard."""
         given = [value for value in self.ids().values() if value]
         if not given:
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
         if any(len(value) > LONGEST_ID for value in given):
             raise ValueError(f"an id is longer than {LONGEST_ID} characters")
         if ANY in given:
-            raise ValueError(f"{ANY!r} stands for any id in filters, so nobody can be called that")
+            raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
         return self
 
     def ids(self) -> dict[str, str | None]:
@@ -104,9 +111,11 @@ class AddRequest(Request):
         return {name: getattr(self, name) or _plain(self.filters, name) for name in ENTITY_IDS}
 
     def scope(self, project: Project) -> Scope:
+        """The scope of these ids in the project."""
         return Scope(project.id, **self.ids())
 
     def options(self) -> AddOptions:
+        """Options of the add, apart from messages and ids."""
         return AddOptions(
             infer=self.infer,
             metadata=self.metadata or {},
@@ -122,6 +131,7 @@ class AddRequest(Request):
         )
 
     def turns(self) -> list[Message]:
+        """The messages to store."""
         deduced = [text for text in self.deduced_memories or () if text.strip()]
         if deduced and not self.infer:
             return [Message(Role.USER, text) for text in deduced]
@@ -139,7 +149,7 @@ def categories(value: object) -> object:
             raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
                 f'Expected a dictionary of items but got type "{kind}".'
             )
-        merged |= {str(name): "" if said is None else said for name, said in item.items()}
+        merged |= {str(name): about or "" for name, about in item.items()}
     return merged
 
 

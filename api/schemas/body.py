@@ -1,4 +1,4 @@
-"""What all bodies have in common."""
+"""The base of all request bodies."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ LONGEST_ID = 512
 
 
 def as_id(value: object) -> object:
-    """Ids may be numbers in JSON; blank ones are as good as none."""
+    """The value as an id: a number becomes its text, a blank one none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return none_if_blank(value)
 
 
 def none_if_blank(value: object) -> object:
+    """None for a blank string, else the value."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
@@ -45,6 +46,7 @@ class Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def unknown_keys(cls, value: Any) -> Any:
+        """Note or refuse keys that the model does not have."""
         if isinstance(value, dict):
             unknown_fields.refuse_or_note(value, _names(cls) | cls.also, strict=cls.strict)
         return value

@@ -18,6 +18,8 @@ NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_
 
 
 class UpdateRequest(Request):
+    """Changes of one memory."""
+
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Lisbon."}]})
 
     also = frozenset({"message", "data", "memory"})
@@ -40,6 +42,7 @@ class UpdateRequest(Request):
     @field_validator("text")
     @classmethod
     def not_blank(cls, value: str | None) -> str | None:
+        """Refuse a blank text."""
         if value is not None and not value.strip():
             raise ValueError("a memory cannot be blank; delete it instead")
         return value
@@ -47,11 +50,13 @@ class UpdateRequest(Request):
     @field_validator("expiration_date", mode="before")
     @classmethod
     def blank_is_none(cls, value: object) -> object:
+        """Accept a blank date for none."""
         return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
     @classmethod
     def time(cls, value: object) -> object:
+        """Parse a timestamp in any accepted form."""
         return value if value is None else moment("timestamp", value)
 
     def values(self) -> dict[str, Any]:
@@ -69,6 +74,7 @@ class UpdateRequest(Request):
 
 
 def memory_id(value: object) -> UUID:
+    """Parse a memory id. Errors: ValueError."""
     try:
         return UUID(str(value))
     except ValueError:
@@ -79,26 +85,33 @@ MemoryId = Annotated[UUID, BeforeValidator(memory_id)]
 
 
 class BatchEdit(UpdateRequest):
+    """Changes of one memory in a batch."""
+
     memory_id: MemoryId
 
     @model_validator(mode="after")
     def something(self) -> BatchEdit:
+        """Require at least one change."""
         if not self.values():
             raise ValueError(NOTHING_TO_CHANGE)
         return self
 
 
 class BatchUpdateRequest(Request):
+    """Changes of many memories."""
+
     memories: list[BatchEdit]
 
     @field_validator("memories", mode="before")
     @classmethod
     def few_enough(cls, value: object) -> object:
+        """Limit the number of memories."""
         return few(value, "updated")
 
     @field_validator("memories")
     @classmethod
     def each_once(cls, value: list[BatchEdit]) -> list[BatchEdit]:
+        """Refuse a memory that is named twice."""
         times = Counter(edit.memory_id for edit in value)
         if twice := next((one for one, count in times.items() if count > 1), None):
             raise ValueError(f"memory {twice} is named twice; merge its changes into one")
@@ -106,22 +119,29 @@ class BatchUpdateRequest(Request):
 
 
 class Named(Request):
+    """The id of one memory."""
+
     memory_id: MemoryId
 
 
 class BatchDeleteRequest(Request):
+    """Ids of memories to delete."""
+
     memories: list[Named]
 
     @field_validator("memories", mode="before")
     @classmethod
     def few_enough(cls, value: object) -> object:
+        """Limit the number of memories."""
         return few(value, "deleted")
 
     def ids(self) -> list[UUID]:
+        """The ids, each once."""
         return list(dict.fromkeys(one.memory_id for one in self.memories))
 
 
 def few(value: object, done: str) -> object:
+    """Refuse more than MOST_AT_ONCE memories. Errors: ValueError."""
     if isinstance(value, list) and len(value) > MOST_AT_ONCE:
         raise ValueError(f"Maximum of {MOST_AT_ONCE} memories can be {done} in a single request")
     return value

@@ -1,4 +1,4 @@
-"""What is asked of the memories as a whole: an object of the caller's shape, or a summary."""
+"""Exports and summaries: a question to all memories that match."""
 
 from __future__ import annotations
 
@@ -23,21 +23,26 @@ SUMMARY = {"type": "object", "properties": {"summary": {"type": "string"}}}
 
 
 class QuestionRequest(ReadRequest):
-    """Whose memories are read; ids may stand in the filters or beside them."""
+    """The memories to read; ids may stand in the filters or beside them."""
 
     def scope(self, project: Project) -> Scope:
-        """The lane the question waits in: behind all that was said there before."""
+        """The lane of the question: it is answered after the adds before it."""
         return Scope(project.id, **pinned(self.tree()))
 
 
 class SummaryRequest(QuestionRequest):
+    """A summary of some memories."""
+
     model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
 
     def options(self) -> AddOptions:
+        """The question as options of an add."""
         return AddOptions(question=Question(EventType.SUMMARY, self.asked(), outline(SUMMARY)))
 
 
 class ExportRequest(QuestionRequest):
+    """An export of some memories in the shape of a JSON schema."""
+
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -46,7 +51,7 @@ class ExportRequest(QuestionRequest):
                     "schema": {
                         "type": "object",
                         "properties": {
-                            "home": {"type": "string", "description": "where she lives"},
+                            "home": {"type": "string", "description": "the city of residence"},
                             "food": {"type": "array", "items": {"type": "string"}},
                         },
                     },
@@ -69,6 +74,7 @@ class ExportRequest(QuestionRequest):
         return whole(schema) if isinstance(schema, dict) else schema
 
     def options(self) -> AddOptions:
+        """The question as options of an add."""
         question = Question(
             EventType.EXPORT, self.asked(), outline(self.shape), self.export_instructions
         )
@@ -76,12 +82,13 @@ class ExportRequest(QuestionRequest):
 
 
 class ExportReadRequest(ReadRequest):
-    """Which export: by its id, or the newest of these filters."""
+    """The export to read: by its id, or the newest of these filters."""
 
     memory_export_id: UUID | None = None
 
     @model_validator(mode="after")
     def something(self) -> ExportReadRequest:
+        """Require an id or filters."""
         if self.memory_export_id is None and not self.asked():
             raise ValueError("give memory_export_id or filters")
         return self

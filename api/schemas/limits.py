@@ -34,6 +34,7 @@ def short(limit: int, advice: str) -> tuple[Any, Any]:
 
 
 def checked(text: str, limit: int, advice: str) -> str:
+    """The text, if it is short enough. Errors: ValueError."""
     if len(text) > limit:
         raise ValueError(
             f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
@@ -42,7 +43,7 @@ def checked(text: str, limit: int, advice: str) -> str:
 
 
 def depth(value: object) -> int:
-    """How many levels of objects and lists nest; stops counting beyond DEEPEST_METADATA."""
+    """Levels of nested objects and lists; stops counting beyond DEEPEST_METADATA."""
     levels, parts = 0, [value]
     while levels <= DEEPEST_METADATA and (nested := [part for part in parts if _nests(part)]):
         levels += 1
@@ -59,6 +60,8 @@ def _inner(value: Any) -> Collection[object]:
 
 
 def small(limit_bytes: int, advice: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A validator that limits an object's depth and bytes."""
+
     def check(value: dict[str, Any]) -> dict[str, Any]:
         if depth(value) > DEEPEST_METADATA:
             raise ValueError(f"this object nests deeper than {DEEPEST_METADATA} levels; flatten it")
@@ -77,6 +80,7 @@ def small(limit_bytes: int, advice: str) -> Callable[[dict[str, Any]], dict[str,
 
 
 def few_categories(value: dict[str, str]) -> dict[str, str]:
+    """Limit the number of categories and their texts. Errors: ValueError."""
     if len(value) > MOST_CATEGORIES:
         raise ValueError(f"there are {len(value)} categories, the limit is {MOST_CATEGORIES}")
     if any(len(name) > LONGEST_NAME for name in value):

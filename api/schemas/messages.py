@@ -88,12 +88,14 @@ class MessageIn(BaseModel):
     @field_validator("role")
     @classmethod
     def known_role(cls, value: str) -> str:
+        """Map other names of a role to one of ours."""
         if value not in ROLES:
             raise ValueError(f"{value!r} is not a role; use user, assistant, system or tool")
         return ROLES[value].value
 
     @model_validator(mode="after")
     def is_a_message(self) -> MessageIn:
+        """Refuse anything but an object."""
         if not self.model_fields_set & {"role", "content", "tool_calls", "function_call"}:
             raise ValueError('a message is {"role": "user", "content": "…"}')
         return self
@@ -114,6 +116,7 @@ class MessageIn(BaseModel):
         return self
 
     def turn(self) -> Message:
+        """The message's text and omitted parts."""
         return Message(Role(self.role), self._kept.text, self.name, self._kept.omitted)
 
 

@@ -25,16 +25,19 @@ class RegisterRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def no_metadata(cls, value: Any) -> Any:
+        """Accept null for no metadata."""
         if isinstance(value, dict) and value.get("metadata", ...) is None:
             return {**value, "metadata": {}}
         return value
 
     @model_validator(mode="after")
     def no_wildcard(self) -> RegisterRequest:
+        """Refuse an id that filters use as a wildcard."""
         if ANY in (self.user_id, self.agent_id, self.app_id, self.run_id):
-            raise ValueError(f"{ANY!r} stands for any id in filters, so nobody can be called that")
+            raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
         return self
 
     def id_of(self, kind: str) -> str | None:
-        found: str | None = getattr(self, KINDS[kind])
-        return found
+        """The id given for this kind."""
+        owner_id: str | None = getattr(self, KINDS[kind])
+        return owner_id

@@ -1,4 +1,4 @@
-"""Lists and searches: whose memories, which of them, and how many."""
+"""Lists and searches: filters, dates, pages and options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_QUERY = 8_000
 
 
 class ReadRequest(Request):
-    """What list and search share: whose memories. A null is the default."""
+    """The filters that list and search share. A null is the default."""
 
     filters: dict[str, Any] | None = None
     user_id: EntityId = None
@@ -44,12 +44,13 @@ class ReadRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def without_nulls(cls, value: Any) -> Any:
+        """Use the default of each field that is null."""
         if not isinstance(value, dict):
             return value
         return {name: given for name, given in value.items() if given is not None}
 
     def tree(self) -> Filter:
-        """All that is asked, ANDed. Errors: InvalidInput; also where it names nobody."""
+        """All filters, ANDed. Errors: InvalidInput; also if they name no id."""
         return require_scope(parse(self.asked()))
 
     def asked(self) -> dict[str, Any]:
@@ -65,6 +66,8 @@ class ReadRequest(Request):
 
 
 class ListRequest(ReadRequest):
+    """A list of memories."""
+
     model_config = ConfigDict(json_schema_extra={"examples": [{"filters": {"user_id": "maya"}}]})
 
     page: int | None = None
@@ -75,6 +78,8 @@ class ListRequest(ReadRequest):
 
 
 class SearchRequest(ReadRequest, SearchOptions):
+    """A search of memories."""
+
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
@@ -90,8 +95,9 @@ class SearchRequest(ReadRequest, SearchOptions):
     @field_validator("query")
     @classmethod
     def not_blank(cls, value: str) -> str:
+        """Refuse a blank query, and cut a long one."""
         if not value.strip():
-            raise ValueError("say what to search for")
+            raise ValueError("give the text to search for")
         return value.strip()[:LONGEST_QUERY]
 
 

@@ -1,4 +1,4 @@
-"""What to change when an event is tried again, and how to take one back."""
+"""Replays of single events, and undo."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipeline.domain.messages import Message
 
 
 class ReplayRequest(OwnRequest):
-    """What to change before the event is tried again; nothing is a good answer. `stage` asks for
-    the graph alone, of an event that SUCCEEDED with `graph_status` FAILED.
+    """Changes before the event is tried again; none are required. `stage` repeats the graph
+    alone, of an event that SUCCEEDED with `graph_status` FAILED.
     """
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"custom_instructions": "Keep what Maya says of herself."}]}
+        json_schema_extra={"examples": [{"custom_instructions": "Keep facts about Maya."}]}
     )
 
     messages: list[MessageIn] | None = Field(default=None, min_length=1, max_length=MOST_MESSAGES)
@@ -32,18 +32,22 @@ class ReplayRequest(OwnRequest):
     @field_validator("messages", mode="before")
     @classmethod
     def as_list(cls, value: object) -> object:
+        """Accept a bare string or object for one message."""
         return as_list(value)
 
     @model_validator(mode="after")
     def whole_or_graph(self) -> ReplayRequest:
+        """Refuse edits of a replay that only relates again."""
         if self.stage and (self.messages or self.instructions()):
             raise ValueError("the graph alone takes the facts as they are: send only the stage")
         return self
 
     def turns(self) -> list[Message]:
+        """The messages that replace the event's; none keep them."""
         return [m.turn() for m in self.messages or ()]
 
     def instructions(self) -> dict[str, str]:
+        """The instructions that replace the event's."""
         given = {
             "custom": self.custom_instructions,
             "includes": self.includes,
@@ -53,13 +57,13 @@ class ReplayRequest(OwnRequest):
 
 
 class UndoRequest(OwnRequest):
-    """`force` leaves memories as they are that were changed since, and lists them."""
+    """`force` skips memories that were changed since, and lists them."""
 
     force: bool = False
 
 
 class ReplayManyRequest(OwnRequest):
-    """Which FAILED events to try again: all that is given must hold. With `stage`, those that
+    """FAILED events to try again: all given conditions must hold. With `stage`, events that
     SUCCEEDED with `graph_status` FAILED, for their graph alone.
     """
 
@@ -76,6 +80,7 @@ class ReplayManyRequest(OwnRequest):
 
     @model_validator(mode="after")
     def something(self) -> ReplayManyRequest:
+        """Require at least one field."""
         if not any(getattr(self, name) for name in type(self).model_fields):
             names = ", ".join(type(self).model_fields)
             raise ValueError(f"give at least one of {names}")

@@ -18,7 +18,7 @@ from pipeline.tenants.projects import Project
 
 
 class BeginRequest(OwnRequest):
-    """Whose log to replay, exactly as it was added, and what to do otherwise this time."""
+    """The scope whose events to replay, and the changes this time."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"user_id": "maya", "answers": "recorded"}]}
@@ -48,16 +48,18 @@ class BeginRequest(OwnRequest):
 
     @model_validator(mode="after")
     def somebody(self) -> BeginRequest:
+        """Require at least one id, and no edits with recorded answers."""
         if not any(getattr(self, name) for name in ENTITY_IDS):
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
         if self.answers == "recorded" and (self.custom_instructions or self.llm_model):
             raise ValueError(
-                "recorded answers are given to the questions of then:"
+                "recorded answers fit only the recorded questions:"
                 " leave out custom_instructions and llm_model, or ask for fresh answers"
             )
         return self
 
     def scope(self, project: Project) -> Scope:
+        """The scope of exactly these ids."""
         return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
 
     def wish(self, settings: Settings) -> Wish:
@@ -82,6 +84,7 @@ class SwitchRequest(OwnRequest):
 
 
 def limits(settings: Settings) -> ReplayLimits:
+    """Limits of replays from the settings."""
     return ReplayLimits(
         log=MOST_EVENTS,
         open=settings.max_project_replays,

@@ -1,4 +1,4 @@
-"""What a search may ask for beyond its query: how to choose, what to add, what to leave out."""
+"""Options of a search beyond its query: selection, additions, omissions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pipeline.domain.filters import moment
 
 
 class SearchOptions(BaseModel):
+    """Options of a search: selection, additions, and omissions."""
+
     rerank: bool = Field(
         default=False,
         description=(
@@ -52,15 +54,17 @@ class SearchOptions(BaseModel):
     )
     explain: bool | Annotated[list[UUID], Field(max_length=100)] = Field(
         default=False,
-        description="Also what became of these ids, or (true) of the best that were cut.",
+        description="Also the verdict on these ids, or (true) on the best that were cut.",
     )
 
     @field_validator("reference_date", mode="before")
     @classmethod
     def reference_time(cls, value: object) -> object:
+        """Parse a date in any accepted form."""
         return value if value is None else moment("reference_date", value)
 
     def wants(self, channel: Literal["facts", "turns"]) -> bool:
+        """Tell if the search covers facts or turns."""
         if self.include is not None:
             return channel in self.include
         return channel == "facts" or self.max_tokens is not None

@@ -32,7 +32,7 @@ NOT_HERE = {
 
 def _plain(name: str) -> str:
     if not name.strip():
-        raise ValueError("a name is more than blanks")
+        raise ValueError("a name cannot be blank")
     return name.strip()
 
 
@@ -46,12 +46,16 @@ Email = Annotated[
 
 
 class OrganizationRequest(Request):
+    """A new organization."""
+
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "Harbour Clinic"}]})
 
     name: Name
 
 
 class ProjectRequest(Request):
+    """A new project."""
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "support", "description": "The help desk"}]}
     )
@@ -61,7 +65,7 @@ class ProjectRequest(Request):
 
 
 class ProjectUpdateRequest(Request):
-    """What to change; an empty text or list clears, what is left out stays."""
+    """Changes of a project: an empty text or list clears a field, an absent field stays."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"custom_instructions": "Leave out what is said in jest."}]}
@@ -97,13 +101,16 @@ class ProjectUpdateRequest(Request):
     @field_validator("custom_categories", mode="before")
     @classmethod
     def one_mapping(cls, value: object) -> object:
+        """Accept a list of categories or one object."""
         return categories(value)
 
     def columns(self) -> dict[str, Any]:
+        """The changed columns of the project."""
         given = self.model_dump(exclude_unset=True, exclude=set(SETTINGS))
         return {name: value or None for name, value in given.items() if name != "name" or value}
 
     def settings(self) -> dict[str, Any]:
+        """The changed settings, which are stored and read back."""
         return self.model_dump(exclude_unset=True, include=set(SETTINGS))
 
     def something(self) -> None:
@@ -113,10 +120,14 @@ class ProjectUpdateRequest(Request):
 
 
 class MemberName(Request):
+    """The email of a member."""
+
     email: Email
 
 
 class MemberRequest(Request):
+    """A member and a role."""
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"email": "noor@example.org", "role": "READER"}]}
     )
@@ -126,6 +137,8 @@ class MemberRequest(Request):
 
 
 class KeyRequest(OwnRequest):
+    """A new API key."""
+
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"name": "chat backend", "scope": "write"}]}
     )
@@ -144,9 +157,10 @@ class KeyRequest(OwnRequest):
     @field_validator("expires_at", mode="before")
     @classmethod
     def time(cls, value: object) -> object:
+        """Parse a timestamp in any accepted form."""
         return value if value is None else moment("expires_at", value)
 
 
 def role_of(access: Access) -> Role:
-    """What a key may do, in the two words the Mem0 Platform has for it."""
+    """The Mem0 Platform's role for a key's access."""
     return Role.OWNER if access.allows(Access.ADMIN) else Role.READER

@@ -13,34 +13,34 @@ from pipeline.events.store import EventEnd, EventView, Progress, ReceiptLine, St
 from pipeline.events.undo import Undone
 
 
-def event(found: EventView) -> dict[str, Any]:
+def event(row: EventView) -> dict[str, Any]:
     """An event with its receipt."""
-    status = shown(found.status)
+    status = shown(row.status)
     return {
-        "id": str(found.id),
-        "event_type": found.event_type,
+        "id": str(row.id),
+        "event_type": row.event_type,
         "status": status,
-        "results": [receipt_line(line) for line in found.receipt],
-        "note": found.note,
-        "omitted": found.omitted,
-        "error": found.failure_detail or found.failure_code if status is Status.FAILED else None,
-        "code": found.failure_code,
-        "graph_status": found.graph_status,
-        "stage": found.stage,
-        "waiting": waiting(found.wait_code, found.wait_cause, found.wait_until),
-        "usage": usage(found),
-        "stages": [stage(run) for run in found.stages],
-        "truncated": found.truncated,
-        "payload": {"messages": found.messages, **scope_ids(found.scope), "options": found.options},
-        "metadata": found.options.get("metadata") or None,
-        "created_at": found.created_at,
-        "updated_at": found.completed_at or found.started_at or found.created_at,
-        "started_at": found.started_at,
-        "completed_at": found.completed_at,
-        "replays": found.replays,
-        "replayed_at": found.replayed_at,
-        "undone_at": found.undone_at,
-        "latency": _ms_between(found.created_at, found.completed_at),
+        "results": [receipt_line(line) for line in row.receipt],
+        "note": row.note,
+        "omitted": row.omitted,
+        "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
+        "code": row.failure_code,
+        "graph_status": row.graph_status,
+        "stage": row.stage,
+        "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
+        "usage": usage(row),
+        "stages": [stage(run) for run in row.stages],
+        "truncated": row.truncated,
+        "payload": {"messages": row.messages, **scope_ids(row.scope), "options": row.options},
+        "metadata": row.options.get("metadata") or None,
+        "created_at": row.created_at,
+        "updated_at": row.completed_at or row.started_at or row.created_at,
+        "started_at": row.started_at,
+        "completed_at": row.completed_at,
+        "replays": row.replays,
+        "replayed_at": row.replayed_at,
+        "undone_at": row.undone_at,
+        "latency": _ms_between(row.created_at, row.completed_at),
     }
 
 
@@ -63,11 +63,12 @@ def shown(status: Status) -> Status:
     return Status.FAILED if status is Status.CANCELLED else status
 
 
-def progress(found: Progress) -> dict[str, Any]:
+def progress(row: Progress) -> dict[str, Any]:
+    """Status, stage and wait of an event."""
     return {
-        "status": shown(found.status),
-        "stage": found.stage,
-        "waiting": waiting(found.wait_code, found.wait_cause, found.wait_until),
+        "status": shown(row.status),
+        "stage": row.stage,
+        "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
     }
 
 
@@ -76,14 +77,17 @@ def waiting(code: str | None, cause: str | None, until: datetime | None) -> dict
     return {"code": code, "cause": cause, "until": until} if code else None
 
 
-def undone(event_id: UUID, found: Undone) -> dict[str, Any]:
+def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
+    """The result of an undo."""
     return {
         "event_id": str(event_id),
-        "undone_at": found.at,
-        "removed": [str(one) for one in found.gone],
-        "restored": [str(one) for one in found.back],
-        "skipped": [{"id": str(one), "reason": why} for one, why in found.skipped.items()],
-        "relations": {"removed": found.relations_gone, "restored": found.relations_back},
+        "undone_at": row.at,
+        "removed": [str(memory_id) for memory_id in row.gone],
+        "restored": [str(memory_id) for memory_id in row.back],
+        "skipped": [
+            {"id": str(memory_id), "reason": why} for memory_id, why in row.skipped.items()
+        ],
+        "relations": {"removed": row.relations_gone, "restored": row.relations_back},
     }
 
 
@@ -101,6 +105,7 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
 
 
 def stage(run: StageRun) -> dict[str, Any]:
+    """The cost of one run of a stage."""
     return {
         "stage": run.stage,
         "ms": round(run.ms, 1),

@@ -12,25 +12,26 @@ from pipeline.domain.scope import Scope
 from pipeline.memories.history import HistoryEntry
 
 
-def memory(found: Memory) -> dict[str, Any]:
+def memory(row: Memory) -> dict[str, Any]:
+    """A memory with all its fields."""
     # Both run_id and session_id: the clients' lines disagree on the name.
     return {
-        "id": str(found.id),
-        "memory": found.text,
-        **scope_ids(found.scope),
-        "session_id": found.scope.run_id,
-        "metadata": found.metadata or None,
-        "categories": list(found.categories),
-        "structured_attributes": attributes(found.valid_from),
-        "immutable": found.immutable,
-        "expiration_date": found.expiration_date,
-        "attributed_to": found.attributed_to,
-        "event_id": str(found.event_id) if found.event_id else None,
-        "version": found.version,
-        "timestamp": found.valid_from,
-        "created_at": found.created_at,
-        "updated_at": found.updated_at,
-        # A change keeps a memory's id, so whatever is read is the newest of its line.
+        "id": str(row.id),
+        "memory": row.text,
+        **scope_ids(row.scope),
+        "session_id": row.scope.run_id,
+        "metadata": row.metadata or None,
+        "categories": list(row.categories),
+        "structured_attributes": attributes(row.valid_from),
+        "immutable": row.immutable,
+        "expiration_date": row.expiration_date,
+        "attributed_to": row.attributed_to,
+        "event_id": str(row.event_id) if row.event_id else None,
+        "version": row.version,
+        "timestamp": row.valid_from,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        # A change keeps a memory's id, so every memory read is the newest version.
         "lifecycle_state": "active",
         "replaced_by": None,
         "synthesized": False,
@@ -68,6 +69,7 @@ def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
 
 
 def history(entry: HistoryEntry) -> dict[str, Any]:
+    """One entry of a memory's history."""
     return {
         "id": str(uuid5(entry.memory_id, str(entry.version))),
         "memory_id": str(entry.memory_id),
@@ -87,6 +89,7 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def scope_ids(scope: Scope) -> dict[str, str | None]:
+    """The four ids of a scope."""
     return {
         "user_id": scope.user_id,
         "agent_id": scope.agent_id,

@@ -10,28 +10,28 @@ from pipeline.tenants.owners import Owner
 from pipeline.tenants.projects import Project
 
 
-def owner(found: Owner, project: Project) -> dict[str, Any]:
-    """`name` is the id, for clients delete by it; what somebody is called is `display_name`."""
+def owner(row: Owner, project: Project) -> dict[str, Any]:
+    """A user, agent, app or run. `name` is the id, because clients delete by it."""
     return {
-        "id": found.id,
-        "name": found.id,
-        "display_name": found.name,
-        "type": found.kind,
+        "id": row.id,
+        "name": row.id,
+        "display_name": row.name,
+        "type": row.kind,
         "owner": str(project.id),
-        "metadata": found.metadata or None,
-        "total_memories": found.memories,
-        "created_at": found.created_at,
-        "updated_at": found.updated_at,
+        "metadata": row.metadata or None,
+        "total_memories": row.memories,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
     }
 
 
-def registered(found: Owner, project: Project) -> dict[str, Any]:
+def registered(row: Owner, project: Project) -> dict[str, Any]:
     """An entity as registering it answers: its id is a number there, its name what it is called."""
-    return owner(found, project) | {
-        "id": number(project.id, found.kind, found.id),
-        f"{found.kind}_id": found.id,
-        "name": found.name,
-        "metadata": found.metadata,
+    return owner(row, project) | {
+        "id": number(project.id, row.kind, row.id),
+        f"{row.kind}_id": row.id,
+        "name": row.name,
+        "metadata": row.metadata,
         "project": number(project.id, "project", str(project.id)),
         "is_deleted": False,
         "graph_entities": None,

@@ -11,13 +11,13 @@ from pipeline.replays.store import Shadow
 from pipeline.replays.switch import Switched
 
 
-def replay(found: Shadow) -> dict[str, Any]:
+def replay(row: Shadow) -> dict[str, Any]:
     """A replay and how far it is. Its books are gone once it was switched on."""
-    wish, counts = found.wish, found.counts
+    wish, counts = row.wish, row.counts
     return {
-        "id": str(found.id),
-        "status": status(found),
-        **scope_ids(found.scope),
+        "id": str(row.id),
+        "status": status(row),
+        **scope_ids(row.scope),
         "custom_instructions": wish.custom_instructions,
         "llm_model": wish.llm_model,
         "embedder_model": wish.embedder_model,
@@ -25,60 +25,65 @@ def replay(found: Shadow) -> dict[str, Any]:
         "accepted": sum(counts.values()),
         "succeeded": counts[Status.SUCCEEDED],
         "failed": counts[Status.FAILED],
-        "failures": found.failures,
+        "failures": row.failures,
         "in_flight": counts[Status.PENDING] + counts[Status.RUNNING],
-        "behind": found.behind,
-        "created_at": found.created_at,
-        "switched_at": found.switched_at,
+        "behind": row.behind,
+        "created_at": row.created_at,
+        "switched_at": row.switched_at,
     }
 
 
-def status(found: Shadow) -> str:
-    if found.switched_at is not None:
+def status(row: Shadow) -> str:
+    """RUNNING, READY or SWITCHED."""
+    if row.switched_at is not None:
         return "SWITCHED"
-    return "READY" if found.done else "RUNNING"
+    return "READY" if row.done else "RUNNING"
 
 
-def diff(found: Difference) -> dict[str, Any]:
-    """What a switch would change, and at last what it would lose."""
+def diff(row: Difference) -> dict[str, Any]:
+    """The changes a switch would make, and the edits it would lose."""
     return {
         "counts": {
-            "same": found.same,
-            "changed": len(found.changed),
-            "only_live": len(found.only_live),
-            "only_replay": len(found.only_shadow),
-            "relations_added": len(found.relations_added),
-            "relations_removed": len(found.relations_removed),
-            "edits_lost": len(found.lost),
+            "same": row.same,
+            "changed": len(row.changed),
+            "only_live": len(row.only_live),
+            "only_replay": len(row.only_shadow),
+            "relations_added": len(row.relations_added),
+            "relations_removed": len(row.relations_removed),
+            "edits_lost": len(row.lost),
         },
         "changed": [
-            remembered(before) | {"becomes": remembered(after)} for before, after in found.changed
+            remembered(before) | {"becomes": remembered(after)} for before, after in row.changed
         ],
-        "only_live": [remembered(one) for one in found.only_live],
-        "only_replay": [remembered(one) for one in found.only_shadow],
-        "relations_added": [edge(one) for one in found.relations_added],
-        "relations_removed": [edge(one) for one in found.relations_removed],
-        "edits_lost": [edited(one) for one in found.lost],
+        "only_live": [remembered(item) for item in row.only_live],
+        "only_replay": [remembered(item) for item in row.only_shadow],
+        "relations_added": [edge(item) for item in row.relations_added],
+        "relations_removed": [edge(item) for item in row.relations_removed],
+        "edits_lost": [edited(item) for item in row.lost],
     }
 
 
-def remembered(one: Remembered) -> dict[str, Any]:
+def remembered(item: Remembered) -> dict[str, Any]:
+    """A memory on one side of a diff."""
     return {
-        "id": str(one.id),
-        "memory": one.text,
-        "event_id": str(one.event_id) if one.event_id else None,
-        "message": one.message,
+        "id": str(item.id),
+        "memory": item.text,
+        "event_id": str(item.event_id) if item.event_id else None,
+        "message": item.message,
     }
 
 
-def edge(one: Edge) -> dict[str, str]:
-    return {"source": one.source, "relationship": one.relation, "target": one.destination}
+def edge(item: Edge) -> dict[str, str]:
+    """A relation on one side of a diff."""
+    return {"source": item.source, "relationship": item.relation, "target": item.destination}
 
 
-def edited(one: Edited) -> dict[str, Any]:
-    return remembered(one.memory) | {"edit": "DELETE" if one.deleted else "UPDATE"}
+def edited(item: Edited) -> dict[str, Any]:
+    """A person's edit that a switch would lose."""
+    return remembered(item.memory) | {"edit": "DELETE" if item.deleted else "UPDATE"}
 
 
-def switched(found: Shadow, done: Switched) -> dict[str, Any]:
+def switched(row: Shadow, done: Switched) -> dict[str, Any]:
+    """The replay and the counts of its switch."""
     counts = {"removed": len(done.gone), "adopted": len(done.here), "kept": done.kept}
-    return replay(found) | counts
+    return replay(row) | counts

@@ -45,6 +45,7 @@ def turn(found: Turn) -> dict[str, Any]:
 
 
 def hit(found: Hit) -> dict[str, Any]:
+    """One result with its score."""
     match found.passage:
         case Turn() as said:
             passage = {"type": "turn"} | turn(said)
@@ -58,6 +59,7 @@ def hit(found: Hit) -> dict[str, Any]:
 def search(
     found: SearchResult, *, max_tokens: int | None = None, fields: list[str] | None = None
 ) -> dict[str, Any]:
+    """A search response."""
     hits = _within(found.hits)
     answer: dict[str, Any] = {
         "results": [only(hit(one), fields) for one in hits],
@@ -91,6 +93,7 @@ def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def explained(found: Explained) -> dict[str, Any]:
+    """The reason a candidate is or is not among the results."""
     return {
         "id": str(found.id),
         "verdict": found.verdict,
@@ -118,6 +121,7 @@ def scored(score: Score) -> dict[str, Any]:
 
 
 def relation(found: RelationView) -> dict[str, Any]:
+    """A relation near the results."""
     return {
         "source": found.source,
         "source_type": found.source_kind,

@@ -11,11 +11,11 @@ from pipeline.tenants.members import Member, Role
 from pipeline.tenants.projects import Organization, ProjectView
 
 
-def organization(found: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
+def organization(row: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
     """A key opens one organization, so it is the default one; there are no plans or invitations."""
     return {
-        "org_id": str(found.id),
-        "name": found.name,
+        "org_id": str(row.id),
+        "name": row.name,
         "members": distinct(people),
         "is_default": True,
         "is_owner": role is Role.OWNER,
@@ -23,8 +23,8 @@ def organization(found: Organization, people: Iterable[Member], *, role: Role) -
         "byok_enabled": True,
         "invitations": [],
         "owner_pricing_plan": "self-hosted",
-        "created_at": found.created_at,
-        "updated_at": found.created_at,
+        "created_at": row.created_at,
+        "updated_at": row.created_at,
     }
 
 
@@ -38,30 +38,30 @@ def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
 
 
 def project(
-    found: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
+    row: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
 ) -> dict[str, Any]:
     """The whole object, always; `is_default` says that it is the one the key opens.
 
     Texts and lists that are not set are empty where the Mem0 Platform documents no null.
     """
-    use_case = found.settings.get("usecase_setting")
+    use_case = row.settings.get("usecase_setting")
     return {
-        "project_id": str(found.id),
-        "org_id": str(found.organization_id),
-        "name": found.name,
-        "description": found.description or "",
-        "custom_instructions": found.custom_instructions or "",
-        "agent_custom_instructions": found.agent_custom_instructions,
+        "project_id": str(row.id),
+        "org_id": str(row.organization_id),
+        "name": row.name,
+        "description": row.description or "",
+        "custom_instructions": row.custom_instructions or "",
+        "agent_custom_instructions": row.agent_custom_instructions,
         "custom_categories": [
-            {name: about} for name, about in (found.custom_categories or {}).items()
+            {name: about} for name, about in (row.custom_categories or {}).items()
         ],
-        "inclusion_prompt": found.includes,
-        "exclusion_prompt": found.excludes,
+        "inclusion_prompt": row.includes,
+        "exclusion_prompt": row.excludes,
         "multilingual": False,
         "decay": False,
         "usecase_setting": None,
-        **found.settings,
-        "memory_depth": str(found.settings.get("memory_depth") or ""),
+        **row.settings,
+        "memory_depth": str(row.settings.get("memory_depth") or ""),
         # The documented type is text, but a client may set a number.
         "usecase": None if use_case is None else str(use_case),
         **NOT_HERE,
@@ -69,32 +69,34 @@ def project(
         "enable_graph": graph,
         "version": "v3",
         "is_default": own,
-        "members": [member(one) for one in people if one.project_id == found.id],
-        "created_at": found.created_at,
-        "updated_at": found.updated_at,
+        "members": [member(person) for person in people if person.project_id == row.id],
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
     }
 
 
-def member(found: Member) -> dict[str, Any]:
+def member(row: Member) -> dict[str, Any]:
+    """A member."""
     return {
-        "user_id": found.email,
-        "username": found.email.partition("@")[0],
-        "email": found.email,
-        "role": found.role,
-        "created_at": found.created_at,
+        "user_id": row.email,
+        "username": row.email.partition("@")[0],
+        "email": row.email,
+        "role": row.role,
+        "created_at": row.created_at,
     }
 
 
-def key(found: ApiKey) -> dict[str, Any]:
+def key(row: ApiKey) -> dict[str, Any]:
+    """An API key, without its secret."""
     return {
-        "id": str(found.id),
-        "project_id": str(found.project_id),
-        "name": found.name,
-        "prefix": found.prefix,
-        "scope": found.access,
-        "member": found.member,
-        "created_by": str(found.created_by) if found.created_by else None,
-        "created_at": found.created_at,
-        "expires_at": found.expires_at,
-        "revoked_at": found.revoked_at,
+        "id": str(row.id),
+        "project_id": str(row.project_id),
+        "name": row.name,
+        "prefix": row.prefix,
+        "scope": row.access,
+        "member": row.member,
+        "created_by": str(row.created_by) if row.created_by else None,
+        "created_at": row.created_at,
+        "expires_at": row.expires_at,
+        "revoked_at": row.revoked_at,
     }

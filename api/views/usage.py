@@ -14,20 +14,21 @@ DAYS_SHOWN = 31
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def usage(found: EventView) -> dict[str, Any]:
+def usage(row: EventView) -> dict[str, Any]:
     """The event's own share of all that was paid for it, failed tries and replays too; the shares
     of all events add up to the bill. `batch`: what its newest batch cost, for all its events.
     """
-    models = {run.model: None for run in found.stages if run.model}
-    batch = {"id": str(found.batch_id), "events": found.batch_events}
+    models = {run.model: None for run in row.stages if run.model}
+    batch = {"id": str(row.batch_id), "events": row.batch_events}
     return {
         "models": list(models),
-        **paid(found.paid),
-        "batch": batch | paid(total(run.paid for run in found.stages)) if found.batch_id else None,
+        **paid(row.paid),
+        "batch": batch | paid(total(run.paid for run in row.stages)) if row.batch_id else None,
     }
 
 
 def paid(amounts: Paid) -> dict[str, Any]:
+    """Calls, tokens and cost."""
     return {
         "calls": amounts.calls,
         "prompt_tokens": amounts.prompt_tokens,
@@ -36,38 +37,38 @@ def paid(amounts: Paid) -> dict[str, Any]:
     }
 
 
-def spending(found: Spending) -> dict[str, Any]:
+def spending(row: Spending) -> dict[str, Any]:
     """The sums, by model, and by day for the newest days."""
-    days = list(found.days.items())[-DAYS_SHOWN:]
+    days = list(row.days.items())[-DAYS_SHOWN:]
     return {
-        **paid(found.total),
-        "models": [{"model": model, **paid(amounts)} for model, amounts in found.models.items()],
+        **paid(row.total),
+        "models": [{"model": model, **paid(amounts)} for model, amounts in row.models.items()],
         "days": [{"day": day, **paid(amounts)} for day, amounts in days],
     }
 
 
-def stats(found: Accounts, owners: Mapping[str, int], spent: Spending) -> dict[str, Any]:
+def stats(row: Accounts, owners: Mapping[str, int], spent: Spending) -> dict[str, Any]:
     """The names of the Mem0 clients, then the books: `identity` says that they balance."""
     kinds = ("user", "agent", "run")
     each = {kind: owners.get(kind, 0) for kind in kinds}
     return {
-        "total_memories": found.memories,
-        "total_add_events": found.adds,
-        "total_retrieval_events": found.searches,
-        "total_api_retrieval_events": found.searches,
+        "total_memories": row.memories,
+        "total_add_events": row.adds,
+        "total_retrieval_events": row.searches,
+        "total_api_retrieval_events": row.searches,
         # No limit.
         "total_retrieval_events_limit": 0,
         **{f"total_{kind}s_with_memories": each[kind] for kind in kinds},
         # The mean, as a whole number.
-        **{f"memories_per_{kind}": _mean(found.memories, each[kind]) for kind in kinds},
-        "accepted": found.accepted,
-        "succeeded": found.succeeded,
-        "failed": found.failed,
-        "cancelled": found.cancelled,
-        "pending": found.pending,
-        "running": found.running,
-        "oldest_in_flight_s": round(found.oldest_in_flight_s, 3),
-        "identity": found.balanced,
+        **{f"memories_per_{kind}": _mean(row.memories, each[kind]) for kind in kinds},
+        "accepted": row.accepted,
+        "succeeded": row.succeeded,
+        "failed": row.failed,
+        "cancelled": row.cancelled,
+        "pending": row.pending,
+        "running": row.running,
+        "oldest_in_flight_s": round(row.oldest_in_flight_s, 3),
+        "identity": row.balanced,
         "usage": spending(spent),
     }
 

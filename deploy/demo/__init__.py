@@ -5,7 +5,7 @@ reaches behind it, to kill a worker.
 
     sessions   three chats of one user over three months: posted, watched stage by stage, receipts
     asking     two searches, and the history of a memory that changed
-    crash      a burst of turns, kill -9 of the worker in the middle of it, and what became of them
+    crash      a burst of turns, kill -9 of the worker in the middle of it, and their receipts
 
 Where things are:
 

@@ -27,7 +27,7 @@ ACTS = (
     (
         "Three chats become memories",
         "Each turn is one POST: kept at once, understood later, in five stages.\n"
-        "Turns that wait together share a batch. A receipt says what became of each.\n"
+        "Turns that wait together share a batch. A receipt shows the outcome of each.\n"
         'Every turn carries the day it was said, so "last Friday" becomes a date.',
     ),
     (
@@ -130,7 +130,7 @@ def refuse_poor_mix(events: Sequence[Event], model: str) -> None:
 
 
 def farewell(url: str, layout: Layout, user_id: str, question: str, console: Console) -> None:
-    """What to try next; the command can be pasted as it is."""
+    """Commands to try next."""
     body = f'{{"query": "{question}", "filters": {{"user_id": "{user_id}"}}}}'
     console.print("\nYour turn", style="bold magenta")
     command = (

@@ -1,4 +1,4 @@
-"""What the API answers, as far as the demo shows it. Keys it does not name are left out."""
+"""The API's responses, as far as the demo shows them. Other keys are ignored."""
 
 from __future__ import annotations
 
@@ -26,15 +26,21 @@ class Line(BaseModel):
 
 
 class StageRun(BaseModel):
+    """One stage's run."""
+
     stage: str
     ms: float
 
 
 class Waiting(BaseModel):
+    """The reason an event waits."""
+
     code: str
 
 
 class Batch(BaseModel):
+    """The batch an event was worked in."""
+
     id: str
 
 
@@ -50,6 +56,8 @@ class Usage(BaseModel):
 
 
 class Event(BaseModel):
+    """An event with its receipt."""
+
     id: str
     status: str
     results: list[Line]
@@ -64,20 +72,27 @@ class Event(BaseModel):
 
     @property
     def ended(self) -> bool:
+        """Tell if the event has ended."""
         return self.status in ("SUCCEEDED", "FAILED")
 
 
 class Events(BaseModel):
+    """A page of events."""
+
     results: list[Event]
 
 
 class Hit(BaseModel):
+    """One result of a search."""
+
     memory: str
     score: float
     timestamp: datetime | None
 
 
 class Relation(BaseModel):
+    """A relation near the results."""
+
     source: str
     relationship: str
     target: str
@@ -85,6 +100,8 @@ class Relation(BaseModel):
 
 
 class Found(BaseModel):
+    """The response to a search."""
+
     results: list[Hit]
     relations: list[Relation]
 
@@ -99,11 +116,15 @@ class Change(BaseModel):
 
 
 class Memory(BaseModel):
+    """A memory."""
+
     id: str
     memory: str
     user_id: str | None
 
 
 class Memories(BaseModel):
+    """A page of memories."""
+
     count: int
     results: list[Memory]

@@ -61,23 +61,27 @@ class Client:
         return Accepted.model_validate_json(answer).model_copy(update={"ms": ms})
 
     def event(self, event_id: str) -> Event:
+        """Read an event."""
         return Event.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
 
     def events(self, run_id: str) -> list[Event]:
-        """All events of a run, whoever's they are, oldest first."""
+        """All events of a run, of all users, oldest first."""
         params: dict[str, str | int] = {"run_id": run_id, "page_size": PAGE_SIZE}
         answer = self._ask("GET", "/v1/events/", params=params)
         return Events.model_validate_json(answer).results[::-1]
 
     def search(self, query: str, *, top_k: int, **ids: str) -> Found:
+        """Search a user's memories."""
         body = {"query": query, "filters": ids, "top_k": top_k}
         return Found.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
 
     def memories(self, **ids: str) -> Memories:
+        """List a user's memories."""
         body = {"filters": ids, "page_size": PAGE_SIZE}
         return Memories.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
 
     def history(self, memory_id: str) -> list[Change]:
+        """Read a memory's history."""
         return CHANGES.validate_json(self._ask("GET", f"/v1/memories/{memory_id}/history/"))
 
     def _ask(

@@ -1,4 +1,4 @@
-"""Act 3: kill -9 of the worker in the middle of its work, and what became of it."""
+"""Act 3: kill -9 of the worker in the middle of its work, and the recovery."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ class Aftermath:
     ended_told_s: float = 0.0
 
     def once(self, what: str) -> None:
+        """Print a line the first time only."""
         if what not in self.told:
             self.told.add(what)
             self.tell(what)
 
     def tell(self, what: str) -> None:
+        """Print a line with the seconds since the start."""
         self.console.print(screens.moment(self.seconds(), what))
 
     def count(self, ended: int, of: int) -> None:
@@ -54,6 +56,7 @@ class Aftermath:
             self.tell(f"all {of} events have ended" if all_over else f"{ended} of {of} have ended")
 
     def seconds(self) -> float:
+        """Seconds since the start."""
         return time.perf_counter() - self.began_s
 
 
@@ -141,7 +144,7 @@ def _await_work(run_id: str, client: Client) -> None:
 
 
 def _standing(events: Sequence[Event]) -> str:
-    """How many events are where: "9 RUNNING, 15 PENDING"."""
+    """Number of events by status: "9 RUNNING, 15 PENDING"."""
     counted = Counter(event.status for event in events)
     return ", ".join(f"{counted[name]} {name}" for name in sorted(counted, reverse=True))
 
@@ -194,11 +197,11 @@ def _prove(
 
 def _why(lease_s: float, grace_s: float) -> tuple[tuple[str, str], ...]:
     return (
-        ("supervisor", "starts whatever dies again"),
+        ("supervisor", "restarts each process that dies"),
         ("lease", f"the dead renew none and leave no session: free within {lease_s / 2:g} s"),
         (
             "sweeper",
-            f"hands those out again, and what nobody took within {grace_s:g} s",
+            f"repeats their hints, and those not taken within {grace_s:g} s",
         ),
         ("fence", "a worker that comes back late is refused: effects happen once"),
     )

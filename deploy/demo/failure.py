@@ -1,4 +1,4 @@
-"""What ends the demo early, said in words its reader can act on."""
+"""The error that ends the demo early; its text says what to do."""
 
 from __future__ import annotations
 

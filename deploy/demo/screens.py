@@ -29,6 +29,7 @@ def heading(number: int, title: str, about: str) -> RenderableType:
 
 
 def session(number: int, told: Session) -> RenderableType:
+    """The heading of one session."""
     return Text(f"Session {number}, {told.day}: {told.title}", style="bold")
 
 
@@ -110,7 +111,7 @@ def _memory(line: Line) -> Text:
 
 
 def cost(spent: Cost) -> RenderableType:
-    """Who answered, and what it cost."""
+    """The models that answered, and their cost."""
     shared = f"{spent.events} turns, {spent.batches} batch{'es' * (spent.batches != 1)}"
     who = ", ".join(spent.models) or "no model"
     if spent.models == (RULES,):

@@ -21,7 +21,7 @@ FRAMES_PER_S = 12
 
 
 def tell(story: Story, user_id: str, *, client: Client, console: Console) -> list[Event]:
-    """Post all sessions, one after the other, and show what became of each; all events, ended.
+    """Post all sessions, one after the other, and show each receipt. Returns all events, ended.
 
     Errors: DemoError when an event fails or does not end.
     """

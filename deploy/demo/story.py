@@ -1,4 +1,4 @@
-"""What is said in the demo: conversation.json as values."""
+"""The demo's conversation: conversation.json as values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Value(BaseModel):
 
 
 class Turn(_Value):
-    """What the user says, and the assistant's answer to it: one add."""
+    """A message of the user and the assistant's answer: one add."""
 
     user: str = Field(min_length=1)
     assistant: str = Field(min_length=1)
@@ -28,17 +28,20 @@ class Session(_Value):
 
     @property
     def day(self) -> str:
+        """The date of a session."""
         return said(self.at)
 
 
 class Person(_Value):
-    """Somebody of the burst; each has a scope of their own."""
+    """A user of the burst; each has a scope."""
 
     speaker: str
     says: tuple[str, ...] = Field(min_length=1)
 
 
 class Story(_Value):
+    """The sessions and questions of the demo."""
+
     speaker: str
     sessions: tuple[Session, ...]
     questions: tuple[str, ...]

@@ -16,7 +16,7 @@ RULES = "local/rules"
 
 @dataclass(frozen=True)
 class Cost:
-    """What some events cost. `usd` None: the provider's price is not known, or nobody was paid."""
+    """The cost of some events. `usd` None: the price is unknown, or no model was called."""
 
     models: tuple[str, ...]
     calls: int
@@ -27,7 +27,7 @@ class Cost:
 
 
 def outcomes(events: Iterable[Event]) -> Counter[str]:
-    """How often each outcome is in the receipts."""
+    """Number of receipt lines by outcome."""
     return Counter(line.event for event in events for line in event.results)
 
 
@@ -48,7 +48,7 @@ def changed(events: Iterable[Event]) -> str | None:
 
 
 def cost(events: Sequence[Event]) -> Cost:
-    """What the events cost: each receipt has its own share."""
+    """The cost of the events: each receipt has its own share."""
     spent = [event.usage for event in events]
     priced = [usage.cost_usd for usage in spent if usage.cost_usd is not None]
     return Cost(
@@ -62,7 +62,7 @@ def cost(events: Sequence[Event]) -> Cost:
 
 
 def due(events: Iterable[Event]) -> int:
-    """How many memories must exist, by the receipts."""
+    """Number of memories that must exist, by the receipts."""
     counted = outcomes(events)
     return counted["ADD"] - counted["DELETE"]
 

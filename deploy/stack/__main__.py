@@ -73,7 +73,7 @@ def dispatch(arguments: argparse.Namespace) -> int:
 
 
 def stay(arguments: argparse.Namespace, settings: settings_of.Settings, layout: Layout) -> int:
-    """Be the supervisor, until told to end."""
+    """Run the supervisor until it is stopped."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )

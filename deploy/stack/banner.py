@@ -1,4 +1,4 @@
-"""What `up` says when everything runs: where, with which key, and what to type first."""
+"""The message of `up` once everything runs: URL, key, and first commands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Remember something:
     -H "Authorization: Token $(cat {key_file})" -H 'Content-Type: application/json' \\
     -d '{body}'
 
-What became of it (put the event_id of the answer in place of EVENT_ID):
+Read its receipt (replace EVENT_ID by the event_id of the answer):
 
   curl -s {url}/v1/event/EVENT_ID/ -H "Authorization: Token $(cat {key_file})"
 """

@@ -45,26 +45,32 @@ async def check(configured: Settings) -> Report:
 
 
 async def check_database(configured: Settings) -> Report:
+    """Check MEMLANE_DATABASE_URL."""
     return await _server("DATABASE_URL", configured.database_url, _database)
 
 
 async def check_broker(configured: Settings) -> Report:
+    """Check MEMLANE_BROKER_URL."""
     return await _server("BROKER_URL", configured.broker_url, _broker)
 
 
 async def check_chroma(configured: Settings) -> Report:
+    """Check MEMLANE_CHROMA_URL."""
     return await _server("CHROMA_URL", configured.chroma_url, _http)
 
 
 async def check_qdrant(configured: Settings) -> Report:
+    """Check MEMLANE_QDRANT_URL."""
     return await _server("QDRANT_URL", configured.qdrant_url, _http)
 
 
 async def check_llm(configured: Settings) -> Report:
+    """Check the language model with one call."""
     return await _model("MEMLANE_LLM", configured.llm)
 
 
 async def check_reranker(configured: Settings) -> Report:
+    """Check the reranker with one call."""
     return await _model("MEMLANE_RERANKER", configured.reranker)
 
 
@@ -143,7 +149,7 @@ async def _model(setting: str, model: ModelSettings) -> Report:
 
 
 async def _unreachable(url: str) -> str | None:
-    """Why nothing answers there; None where something does, whatever its status."""
+    """The reason no server answers there; None if one answers, with any status."""
     try:
         await _http(url)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -189,6 +195,7 @@ CHECKS: Mapping[str, Callable[[Settings], Awaitable[Report]]] = {
 
 
 def main() -> None:
+    """Check every configured server and write the report to a file."""
     report = asyncio.run(check(settings.load()))  # noqa: TID251  a process of its own, no worker
     write_private(Path(sys.argv[1]), report.model_dump_json())
 

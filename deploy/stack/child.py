@@ -45,8 +45,8 @@ class Backoff:
 class Child:
     """A program under supervision, from `run` until `stop`.
 
-    `healthy` is set while it answers. `give_up` hears of an error that restarting will not mend;
-    once the child was healthy there is none: it is restarted for ever.
+    `healthy` is set while it answers. `give_up` is called for an error that a restart does not fix;
+    a child that was healthy once is always restarted.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Child:
         self._task.add_done_callback(self._unsupervised)
 
     def _unsupervised(self, task: asyncio.Task[None]) -> None:
-        # A bug of ours. Better no stack than one whose processes nobody restarts.
+        # A bug in the supervisor: end the stack, because its processes would not be restarted.
         if not task.cancelled() and (error := task.exception()):
             log.error("child_lost name=%s", self.name, exc_info=error)
             self._give_up(StackError(f"supervisor: {error!r}"))
@@ -194,7 +194,7 @@ async def wait_set(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 def how(process: Process) -> str:
-    """How a child ended, for the log."""
+    """The exit of a child, for the log."""
     code = process.returncode
     if code is not None and code < 0:
         return f"signal={signal.Signals(-code).name}"

@@ -1,4 +1,4 @@
-"""What to run, as a value; and the one way the stack starts it."""
+"""A command to run, as a value, and the function that starts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 class Command:
     """A program, its surroundings, and the signal that ends it in good order.
 
-    `argv[0]` is an absolute path. No secret belongs in `argv`, which everybody can read in `ps`.
+    `argv[0]` is an absolute path. No secret belongs in `argv`, which any user can read in `ps`.
     `user`: see launch.py.
     """
 
@@ -42,7 +42,7 @@ class Command:
 
 
 def inherited_environment() -> dict[str, str]:
-    """What a child gets from us before anything is added."""
+    """The environment that every child inherits."""
     return dict(os.environ)  # noqa: TID251  passed on, not read
 
 

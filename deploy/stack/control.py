@@ -1,4 +1,4 @@
-"""up, down, status, logs, run: what a person types, and what they are told."""
+"""up, down, status, logs, run: the commands and their messages."""
 
 from __future__ import annotations
 
@@ -146,14 +146,14 @@ def _current(layout: Layout) -> State | None:
 
 
 def note_pid(state: State | None) -> int | None:
-    """Whose notes these are."""
+    """The supervisor's pid in these notes."""
     return state.supervisor.pid if state else None
 
 
 def explain(layout: Layout, state: State | None) -> str:
-    """Why the stack did not start: the reason, and the end of the log that tells more.
+    """The reason the stack did not start, and the end of the log with details.
 
-    `state`: the notes of the supervisor that failed; None when it did not live to write any.
+    `state`: the notes of the failed supervisor; None if it wrote none.
     """
     if state is None or not state.failure:
         reason, process = "the supervisor ended early", "supervisor"
@@ -167,7 +167,7 @@ def explain(layout: Layout, state: State | None) -> str:
 
 
 def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]) -> int:
-    """`up` in the foreground, for systemd and containers: ends when told to, or 1 on failure."""
+    """`up` in the foreground, for systemd and containers. Returns the exit code, 1 on failure."""
     try:
         state = supervise(
             settings,

@@ -1,4 +1,4 @@
-"""What stops the stack, said in words its owner can act on."""
+"""The error that stops the stack; its text says what to do."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _started_linux(pid: int) -> str | None:
 
 
 def _boot_id() -> str:
-    # Start times count from boot: the same pid and tick after a reboot is somebody else.
+    # Start times count from boot: after a reboot, the same pid and tick is another process.
     return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
 
 

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 
 class ProcessState(StrEnum):
+    """The state of one process."""
+
     WAITING = "waiting"  # for what must be there first
     STARTING = "starting"
     HEALTHY = "healthy"  # has answered since it was last started
@@ -27,6 +29,8 @@ class ProcessState(StrEnum):
 
 
 class Phase(StrEnum):
+    """The phase of the whole stack."""
+
     STARTING = "starting"
     HEALTHY = "healthy"  # everything was healthy at once
     STOPPING = "stopping"
@@ -34,12 +38,15 @@ class Phase(StrEnum):
 
 
 class ProcessNote(BaseModel):
+    """A process as `state.json` shows it."""
+
     state: ProcessState = ProcessState.WAITING
     pid: int | None = None
     started: str = ""
     restarts: int = 0
 
     def identity(self) -> Identity | None:
+        """The process's identity, to tell it from a later one with its pid."""
         return None if self.pid is None else Identity(self.pid, self.started)
 
 
@@ -51,7 +58,7 @@ class Report(BaseModel):
 
 
 class State(BaseModel):
-    """What was going on when it was written; the pids in it are to be checked, not believed."""
+    """The state of the stack when it was written. Its pids may be of other processes now."""
 
     supervisor: ProcessNote
     phase: Phase = Phase.STARTING
@@ -61,7 +68,7 @@ class State(BaseModel):
     failure: str = ""
     failed_process: str | None = None
     warnings: list[str] = []
-    foreground: bool = False  # `run`: whoever started it restarts it, not `up`
+    foreground: bool = False  # started by `run`: its own supervisor restarts it, not `up`
     salt: str = ""
     settings: dict[str, str] = {}  # a hash of each, see fingerprint.py
     log_sizes: dict[str, int] = {}  # as this supervisor began: what is behind is of this start
@@ -100,14 +107,17 @@ class Journal:
         self._write_pid("supervisor", os.getpid())
 
     def phase(self, phase: Phase) -> None:
+        """Write the phase of the stack."""
         self.state.phase = phase
         self.write()
 
     def failed(self, message: str, process: str | None) -> None:
+        """Write that the start failed, and the reason."""
         self.state.failure, self.state.failed_process = message, process
         self.phase(Phase.FAILED)
 
     def warn(self, warnings: list[str]) -> None:
+        """Write a warning."""
         self.state.warnings = warnings
         self.write()
 
@@ -143,6 +153,7 @@ class Journal:
         self.write()
 
     def write(self) -> None:
+        """Write `state.json` in one step."""
         self._put(self._layout.state, self.state.model_dump_json(indent=1))
 
     def _write_pid(self, name: str, pid: int) -> None:

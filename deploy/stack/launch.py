@@ -27,6 +27,7 @@ MAX_FILES = 65_536  # Chroma holds four files a collection; the usual soft limit
 
 
 def become(user: str) -> None:
+    """Replace this process by the command."""
     if user == "namespace":
         _enter_namespace()
     elif user != "self":
@@ -70,6 +71,7 @@ def inherit() -> None:
 
 
 def main(arguments: list[str]) -> None:
+    """Set up the process and become its program."""
     parent, signum, nice, user, *program = arguments
     try:
         os.nice(int(nice))

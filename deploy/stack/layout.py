@@ -1,4 +1,4 @@
-"""Where everything of one stack lives: the names inside its data directory."""
+"""Files of one stack: the names inside its data directory."""
 
 from __future__ import annotations
 
@@ -32,43 +32,54 @@ class Layout:
 
     @property
     def run(self) -> Path:
+        """Folder of pid files."""
         return self.root / "run"
 
     @property
     def logs(self) -> Path:
+        """Folder of log files."""
         return self.root / "logs"
 
     @property
     def api_key(self) -> Path:
+        """File of the first project's key."""
         return self.root / "api_key"
 
     @property
     def lock(self) -> Path:
+        """Lock file of the supervisor."""
         return self.run / "lock"
 
     @property
     def state(self) -> Path:
+        """File of the stack's state."""
         return self.run / "state.json"
 
     @property
     def ports(self) -> Path:
+        """File of the ports in use."""
         return self.run / "ports.json"
 
     @property
     def metrics(self) -> Path:
+        """Folder of metrics."""
         return self.run / "metrics"
 
     @property
     def check_report(self) -> Path:
+        """File of the last check."""
         return self.run / "check.json"
 
     def pid_file(self, name: str) -> Path:
+        """Pid file of a process."""
         return self.run / f"{name}.pid"
 
     def ready_file(self, name: str) -> Path:
+        """File that a process creates once it is ready."""
         return self.run / f"{name}.ready"
 
     def log_file(self, name: str) -> Path:
+        """Log file of a process."""
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
@@ -94,7 +105,7 @@ class Layout:
         self.metrics.mkdir(mode=0o700)
 
     def kept(self) -> list[Path]:
-        """What a stack has written into the data directory."""
+        """Files that a stack has written into the data directory."""
         return [path for name in KEPT if (path := self.root / name).exists()]
 
     def delete(self) -> None:
@@ -124,7 +135,7 @@ class Layout:
                 os.truncate(path, 0)
 
     def log_sizes(self) -> dict[str, int]:
-        """How long each log is, by the name of its process."""
+        """The size of each log in bytes, by process."""
         return {path.stem: path.stat().st_size for path in self.logs.glob("*.log")}
 
     def log_tail(self, name: str, lines: int = 20, *, after: int = 0) -> list[str]:

@@ -19,7 +19,7 @@ EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def problem(port: int) -> str | None:
-    """Why a server cannot listen on this port of 127.0.0.1; None when it can."""
+    """The reason a server cannot listen on this port of 127.0.0.1; None if it can."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As the servers do: connections that linger after a stop do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -73,6 +73,7 @@ class Postgres(Server):
 
     @property
     def url(self) -> str:
+        """URL of the database."""
         return f"postgresql://{USER}:{self._password}@{HOST}:{self.port}/{DATABASE}"
 
     @property
@@ -80,6 +81,7 @@ class Postgres(Server):
         return self.layout.secret("postgres_password")
 
     def prepare(self) -> None:
+        """Create the cluster, or open an existing one."""
         self._user = choose_user(self._bin / "initdb", self.layout.root, self._data)
         if not self._data.exists():
             self._init()
@@ -88,13 +90,16 @@ class Postgres(Server):
             disarm_stale_lock(self._data)
 
     def end_rest(self) -> None:
+        """End processes that an earlier server left behind."""
         end_backends(self.layout.root)
 
     def command(self) -> Command:
+        """Command line of the server."""
         settings = [part for pair in SETTINGS.items() for part in ("-c", "=".join(pair))]
         return self._run("postgres", "-D", str(self._data), "-p", str(self.port), *settings)
 
     def ready(self) -> bool:
+        """Tell if the server accepts connections."""
         # What pg_isready does: while starting up it answers E, when it accepts R (authenticate).
         names = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
         packet = struct.pack("!ii", 8 + len(names), PROTOCOL_3) + names

@@ -1,4 +1,4 @@
-"""Which processes a stack has, as data."""
+"""The processes of a stack, as data."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def require_port(settings: Settings) -> None:
 
 
 def names_others(settings: Settings) -> bool:
-    """Whether the settings name anything beyond the stack's own servers and the built-in models."""
+    """Tell if the settings name any server or model outside the stack."""
     urls = (settings.database_url, settings.broker_url, settings.chroma_url)
     models = (settings.llm, settings.embedder, settings.reranker)
     remote = any(not one.model.startswith("local/") and one.model != NO_MODEL for one in models)
@@ -164,7 +164,7 @@ def own_servers(settings: Settings, layout: Layout) -> list[Server]:
 
 
 def environment(settings: Settings, layout: Layout, servers: list[Server]) -> dict[str, str]:
-    """What api, workers and sweeper get: the user's variables, and where the servers are."""
+    """The environment of api, workers and sweeper: the user's variables and the servers' URLs."""
     env = inherited_environment()
     if any(server.name == "postgres" for server in servers):
         # Database clients would take PGSSLMODE and its like for our server too.

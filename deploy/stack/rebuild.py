@@ -1,7 +1,7 @@
 """reindex: build the index these settings ask for beside the one that is served, then serve it.
 
-The stack, if it runs, goes on with its own settings meanwhile; it is started anew with these once
-the new index is whole.
+A running stack continues with its own settings; it restarts with these once the new index is
+complete.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def reindex(settings: Settings, layout: Layout) -> int:
     if not running:
         print(f"`{command_line('up')}` with these settings serves it.")
         return 0
-    print("Starting anew with it ...")
+    print("Restarting with it ...")
     return control.down(layout) or control.up(settings, layout)
 
 

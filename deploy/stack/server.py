@@ -1,4 +1,4 @@
-"""What Postgres, Redis and Chroma have in common: prepare, command, ready; and a life of their own.
+"""The base of Postgres, Redis and Chroma: prepare, command, ready; and a start without supervisor.
 
 The supervisor uses the first three. Tests use the rest:
 
@@ -45,7 +45,7 @@ class Server(abc.ABC):
     @property
     @abc.abstractmethod
     def url(self) -> str:
-        """Where clients find it, password included."""
+        """The URL for clients, password included."""
 
     @abc.abstractmethod
     def prepare(self) -> None:
@@ -53,7 +53,7 @@ class Server(abc.ABC):
 
     @abc.abstractmethod
     def command(self) -> Command:
-        """What to run once prepared."""
+        """Command line of the prepared server."""
 
     @abc.abstractmethod
     def ready(self) -> bool:
@@ -128,7 +128,7 @@ class Server(abc.ABC):
 
 
 def exchange(port: int, request: bytes, *, enough: int) -> bytes:
-    """What a server answers to `request`: at least `enough` bytes, or fewer when it stops there."""
+    """The server's answer to `request`: at least `enough` bytes, or fewer if it closes."""
     answer = b""
     try:
         with socket.create_connection((ports.HOST, port), timeout=PROBE_TIMEOUT_S) as connection:

@@ -40,6 +40,7 @@ class Redis(Server):
 
     @property
     def url(self) -> str:
+        """URL of the server."""
         return f"redis://:{self._password}@{HOST}:{self.port}/0"
 
     @property
@@ -51,15 +52,18 @@ class Redis(Server):
         return self.layout.root / "redis" / "redis.conf"
 
     def prepare(self) -> None:
+        """Create its folder."""
         self._config.parent.mkdir(mode=0o700, exist_ok=True)
         config = REDIS_CONFIG.format(host=HOST, port=self.port, password=self._password)
         write_private(self._config, config)
 
     def command(self) -> Command:
+        """Command line of the server."""
         argv = (str(find_redis()), str(self._config))
         return Command(argv, own_environment(), cwd=self._config.parent)
 
     def ready(self) -> bool:
+        """Tell if the server answers."""
         wanted = b"+OK\r\n+PONG\r\n"
         request = f"AUTH {self._password}\r\nPING\r\n".encode()
         return exchange(self.port, request, enough=len(wanted)) == wanted
@@ -96,6 +100,7 @@ class Chroma(Server):
 
     @property
     def url(self) -> str:
+        """URL of the server."""
         return f"http://{HOST}:{self.port}"
 
     @property
@@ -103,9 +108,11 @@ class Chroma(Server):
         return self.layout.root / "chroma"
 
     def prepare(self) -> None:
+        """Create its folder."""
         self._data.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> Command:
+        """Command line of the server."""
         # The `chroma` script imports all of chromadb to reach this one call into Rust. Called
         # directly it answers after 60 ms with 38 MB, through the script after 620 ms with 112 MB
         # (measured, chromadb 1.5.9, 2 cores).
@@ -117,4 +124,5 @@ class Chroma(Server):
         return Command(argv + options, env, cwd=self.layout.root)
 
     def ready(self) -> bool:
+        """Tell if the server answers."""
         return http_ok(self.port, "/api/v2/heartbeat")

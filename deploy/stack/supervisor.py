@@ -93,9 +93,9 @@ def is_running(layout: Layout) -> bool:
 
 
 def end_leftovers(state: State | None) -> dict[str, Identity]:
-    """End what an earlier supervisor left running: exactly the processes it noted, no stranger.
+    """End the processes that an earlier supervisor noted and left running, and no others.
 
-    They were told to end when it did; some still finish their work. Returns those it found.
+    They received a signal when it ended; some still finish their work. Returns those that ran.
     """
     found = state.survivors() if state else {}
     for name, who in found.items():
@@ -167,7 +167,7 @@ class Supervisor:
             self._give_up(error)
 
     def _unhealthy(self) -> list[str]:
-        """What the rest waits for, most basic first."""
+        """Unhealthy processes that others wait for, most basic first."""
         servers = [name for name, child in self._servers.items() if not child.healthy.is_set()]
         if not self._migrated:
             return servers or ["migrate"]
@@ -198,7 +198,7 @@ class Supervisor:
         self._on_healthy(self._journal.state)
 
     async def _check(self) -> None:
-        """Give up at once on a setting that cannot work, whatever waits for it meanwhile."""
+        """Fail the start at once for a setting that cannot work."""
         if self._plan.check is None:
             return
         self._layout.check_report.unlink(missing_ok=True)

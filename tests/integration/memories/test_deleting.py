@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "code instead of a filter": ("filters=dict(user_id='maya')", "neither JSON nor"),
     "a filter that is a word": ("user_id=maya&filters=maya", "neither JSON nor"),
     "a filter that is a list": ("user_id=maya&filters=[1]", "must be an object"),
-    "an unknown condition": ("user_id=maya&colour=red", "colour is no filter"),
+    "an unknown condition": ("user_id=maya&colour=red", "colour is not a filter"),
     "an unknown key": ("filters={'user_id': 'maya', 'colour': 'red'}", "Unknown filter key"),
     "an unknown operator": ("filters={'user_id': {'like': 'm'}}", "does not know"),
     "an unknown operator of metadata, negated": (

@@ -46,7 +46,7 @@ async def test_an_address_may_try_so_many_wrong_keys_and_no_more() -> None:
     held, keys = ring("right", "other")
     for n in range(WRONG_KEYS_PER_MIN):
         assert await held.grant(f"wrong {n}", "10.0.0.1") is None
-    with pytest.raises(Overloaded, match="60 different keys") as refused:
+    with pytest.raises(Overloaded, match="60 API keys") as refused:
         await held.grant("one more", "10.0.0.1")
     assert refused.value.retry_after_s >= 1
     assert len(keys.asked) == WRONG_KEYS_PER_MIN

@@ -119,7 +119,7 @@ def test_an_answer_that_is_not_as_described_is_found() -> None:
     found = {"results": [], "relations": [], "degraded": False, "incomplete": False}
     found |= {"pending": 0, "reranked": False}
     assert fault_of(operation, found) is None
-    assert fault_of(operation, found | {"pending": None}) is not None
+    assert fault_of(operation, found | {"pending": "0"}) is not None
     assert fault_of(operation, found | {"results": [{"id": "7"}]}) is not None
 
 

@@ -275,7 +275,7 @@ def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
     [
         ({}, "query"),
         ({"query": ""}, "query"),
-        ({"query": "  "}, "say what to search for"),
+        ({"query": "  "}, "give the text to search for"),
         ({"query": None}, "query"),
         ({"query": "x", "max_tokens": 200_001}, "max_tokens"),
         ({"query": "x", "explain": [str(PROJECT.id)] * 101}, "explain"),
