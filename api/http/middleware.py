@@ -83,6 +83,7 @@ class BodyLimit:
         self._limit_bytes = limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a body that is declared, or turns out, too large."""
         declared = dict(scope.get("headers", ())).get(b"content-length", b"0")
         seen_bytes = 0
 
@@ -130,6 +131,7 @@ class Measured:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the request and observe its duration."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         begun, answered = time.perf_counter(), False

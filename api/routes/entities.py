@@ -39,7 +39,7 @@ async def list_entities(
     """All users, agents, apps and runs, newest first, with how many memories each has."""
     page = page_of(number, size, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
-    rows = [owner_views.owner(one, project) for one in census.owners]
+    rows = [owner_views.owner(row, project) for row in census.owners]
     totals = {f"total_{kind}s": number for kind, number in census.totals.items()}
     return page.envelope(rows, sum(census.totals.values()), http) | totals
 
@@ -74,7 +74,7 @@ async def delete_by_number(
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
         census = await owners.census(project.id, kind=kind, limit=PAGE_SIZE)
         numbers = {
-            str(owner_views.number(project.id, kind, one.id)): one.id for one in census.owners
+            str(owner_views.number(project.id, kind, row.id)): row.id for row in census.owners
         }
         entity_id = numbers.get(entity_id, entity_id)
     return await delete(entity_type, entity_id, api, project)

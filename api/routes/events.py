@@ -45,14 +45,14 @@ async def get(
 
 @router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
 async def stream(event_id: str, api: Given, project: Caller) -> StreamingResponse:
-    """An event's way, live, as Server-Sent Events: `stage` at each change of status, stage or
-    wait, at last `end` with the whole event. A comment every 15 s keeps proxies from hanging up.
+    """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
+    `end` with the whole event. A comment every 15 s keeps proxies from closing the connection.
     """
     identity = uuid(event_id)
     ledger = api.stores.ledger.events
     await ledger.status(project.id, identity)  # 404 as long as there is a status to answer with
-    told = live(project.id, identity, events=ledger, watch=api.watch)
-    return StreamingResponse(told, media_type="text/event-stream", headers=UNBUFFERED)
+    frames = live(project.id, identity, events=ledger, watch=api.watch)
+    return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
 
 
 @router.get("/v1/events/")

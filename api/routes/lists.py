@@ -65,13 +65,13 @@ async def list_version_2(
     return page.envelope(rows, count, http) if paged else rows
 
 
-def _asked(**said: Any) -> ListRequest:
-    """The query string as a body would say it, refused in the same words."""
+def _asked(**values: Any) -> ListRequest:
+    """The query string as a request; its errors are those of a body."""
     try:
-        return ListRequest(**said)
+        return ListRequest(**values)
     except ValidationError as error:
-        told = [{**one, "loc": ("query", *one["loc"])} for one in error.errors()]
-        raise RequestValidationError(told) from None
+        faults = [{**fault, "loc": ("query", *fault["loc"])} for fault in error.errors()]
+        raise RequestValidationError(faults) from None
 
 
 @router.get("/v1/memories/")

@@ -31,10 +31,10 @@ IN_PROGRESS = "Delete in progress. This may take some time."
 @router.get("/v1/memories/events/")
 async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
     """Every change of the project's memories, newest first."""
-    found, count = await api.stores.ledger.histories.feed(
+    entries, count = await api.stores.ledger.histories.feed(
         project.id, limit=page.limit, offset=page.offset
     )
-    return page.envelope([memory_views.history(entry) for entry in found], count, http)
+    return page.envelope([memory_views.history(entry) for entry in entries], count, http)
 
 
 @router.get("/v1/memories/{memory_id}/")
@@ -71,8 +71,8 @@ async def delete(
     """
     stores = api.stores
     await memories.retire(project.id, [uuid(memory_id)], ledger=stores.ledger, index=stores.index)
-    said: dict[str, Any] = {"message": "Memory deleted successfully!"}
-    return said | ({"cascade_count": 0} if delete_linked else {})
+    body: dict[str, Any] = {"message": "Memory deleted successfully!"}
+    return body | ({"cascade_count": 0} if delete_linked else {})
 
 
 @router.delete("/v1/memories/")
@@ -80,14 +80,14 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
 
-    All four ids as `*` delete all memories of the project. Pending events in the
-    scopes of a delete by ids are cancelled. The event can be polled, and undone.
+    All four ids as `*` delete all memories of the project. Pending events in the scopes of a
+    delete by ids are cancelled. The event can be polled, and undone.
     """
-    asked = conditions(http.query_params) + _of_body(await http.body())
-    tree = require_scope(parse(whole_project(asked)))
+    parts = conditions(http.query_params) + _of_body(await http.body())
+    tree = require_scope(parse(whole_project(parts)))
     event_id = await memories.clear(
         project.id,
-        DeleteRequest(EventType.DELETE_ALL, tree, {"filters": asked}),
+        DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts}),
         ledger=api.stores.ledger,
         index=api.stores.index,
         dispatcher=api.dispatcher,
@@ -95,12 +95,12 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 
 
-def whole_project(asked: list[dict[str, Any]]) -> dict[str, Any]:
+def whole_project(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The conditions, ANDed; four wildcards mean all owners, not owners with all four ids."""
-    wild = [one for one in asked if one in ALL_IDS]
-    if len(wild) == len(ALL_IDS) == len(asked):
-        return {"OR": asked}
-    return {"AND": asked} if asked else {}
+    wild = [part for part in parts if part in ALL_IDS]
+    if len(wild) == len(ALL_IDS) == len(parts):
+        return {"OR": parts}
+    return {"AND": parts} if parts else {}
 
 
 def _of_body(body: bytes) -> list[dict[str, Any]]:
@@ -108,13 +108,15 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
     if not body.strip():
         return []
     try:
-        said = read(body)
+        filters = read(body)
     except orjson.JSONDecodeError:
         raise InvalidInput("The body is not valid JSON.") from None
-    if not isinstance(said, dict):
+    if not isinstance(filters, dict):
         raise InvalidInput("The body must be an object of filters.")
-    rest = {name: value for name, value in said.items() if name not in NO_CONDITION | {"filters"}}
-    return [part for part in (said.get("filters"), rest) if part]
+    rest = {
+        name: value for name, value in filters.items() if name not in NO_CONDITION | {"filters"}
+    }
+    return [part for part in (filters.get("filters"), rest) if part]
 
 
 @router.get("/v1/memories/{memory_id}/history/")

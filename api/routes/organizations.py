@@ -62,24 +62,24 @@ async def found_organization(
     """
     projects = api.stores.ledger.projects
     if not (await projects.organization(admin.project.organization_id)).operator:
-        raise Forbidden("Only the organization this server was started with founds others.")
+        raise Forbidden("Only an admin key of this server's first organization can create others.")
     made, key = await projects.create(request.name)
-    said = {"message": "Organization created successfully.", "key": key}
-    return said | {"org_id": str(made.organization_id), "project_id": str(made.id)}
+    body = {"message": "Organization created successfully.", "key": key}
+    return body | {"org_id": str(made.organization_id), "project_id": str(made.id)}
 
 
 @router.get(ORGANIZATION, dependencies=OF_ORGANIZATION)
 async def organization(api: Given, admin: Admin) -> dict[str, Any]:
     """The organization with its members."""
     ledger = api.stores.ledger
-    found = await ledger.projects.organization(admin.project.organization_id)
+    row = await ledger.projects.organization(admin.project.organization_id)
     people = await ledger.members.of(await _visible(api, admin))
-    return tenant_views.organization(found, people, role=tenant_schemas.role_of(admin.grant.access))
+    return tenant_views.organization(row, people, role=tenant_schemas.role_of(admin.grant.access))
 
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
 async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
-    """Take away an organization whose projects are all empty, with its projects, keys and members.
+    """Delete an organization whose projects are all empty, with its projects, keys and members.
 
     403 for the organization the server was started with; 409 while a project of it holds memories
     or events that have not ended.
@@ -179,7 +179,7 @@ async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin
 
 @router.delete(PROJECT, dependencies=OF_PROJECT)
 async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
-    """Take away a project that is empty, with its keys, its members and what is left of its past.
+    """Delete an empty project with its keys, members and history.
 
     409 while it holds memories or events that have not ended: delete those first.
     """
@@ -192,8 +192,8 @@ async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
 @router.get(MEMBERS, dependencies=OF_PROJECT)
 async def list_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
     """The members of the project."""
-    found = await api.stores.ledger.members.of([admin.project.id])
-    return {"members": [tenant_views.member(one) for one in found]}
+    people = await api.stores.ledger.members.of([admin.project.id])
+    return {"members": [tenant_views.member(person) for person in people]}
 
 
 @router.post(MEMBERS, dependencies=OF_PROJECT)
@@ -234,6 +234,7 @@ async def _visible(api: Api, admin: Administration) -> list[ProjectId]:
 async def _shown(
     api: Api, admin: Administration, views: Sequence[ProjectView]
 ) -> list[dict[str, Any]]:
+    """Projects with their members."""
     people = await api.stores.ledger.members.of([view.id for view in views])
     graph = api.settings.graph == "on"
     return [

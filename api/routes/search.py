@@ -29,18 +29,19 @@ async def search_memories(request: SearchRequest, api: Given, project: Reader) -
     `pending` says how many events of the ids in the filter have not ended. With `after_event` the
     answer comes once that event has, or `wait` seconds are over, and says which.
     """
-    return await _found(request, api, project)
+    return await _search(request, api, project)
 
 
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
 async def search_older(request: OlderSearchRequest, api: Given, project: Reader) -> Any:
     """A search as older clients do: a bare list, or an object for `output_format` v1.1."""
-    found = await _found(request, api, project)
-    return found if request.output_format == "v1.1" else found["results"]
+    response = await _search(request, api, project)
+    return response if request.output_format == "v1.1" else response["results"]
 
 
-async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
+async def _search(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
+    """The response to a search, after the event that it comes after."""
     query = search.Query(
         text=request.query,
         filter=request.tree(),
@@ -61,7 +62,7 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
     token = await caught_up(request, api, project)
     stores = api.stores
     begun = time.perf_counter()
-    found = await search.search(
+    ranking = await search.search(
         project.id,
         query,
         ledger=stores.ledger,
@@ -74,4 +75,6 @@ async def _found(request: SearchRequest, api: Api, project: Project) -> dict[str
     )
     api.figures.searched(project.id)
     telemetry.search_seconds.observe(time.perf_counter() - begun)
-    return search_views.search(found, max_tokens=request.max_tokens, fields=request.fields) | token
+    return (
+        search_views.search(ranking, max_tokens=request.max_tokens, fields=request.fields) | token
+    )

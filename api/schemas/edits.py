@@ -113,12 +113,12 @@ class BatchUpdateRequest(Request):
     def each_once(cls, value: list[BatchEdit]) -> list[BatchEdit]:
         """Refuse a memory that is named twice."""
         times = Counter(edit.memory_id for edit in value)
-        if twice := next((one for one, count in times.items() if count > 1), None):
+        if twice := next((memory_id for memory_id, count in times.items() if count > 1), None):
             raise ValueError(f"memory {twice} is named twice; merge its changes into one")
         return value
 
 
-class Named(Request):
+class MemoryReference(Request):
     """The id of one memory."""
 
     memory_id: MemoryId
@@ -127,7 +127,7 @@ class Named(Request):
 class BatchDeleteRequest(Request):
     """Ids of memories to delete."""
 
-    memories: list[Named]
+    memories: list[MemoryReference]
 
     @field_validator("memories", mode="before")
     @classmethod
@@ -137,7 +137,7 @@ class BatchDeleteRequest(Request):
 
     def ids(self) -> list[UUID]:
         """The ids, each once."""
-        return list(dict.fromkeys(one.memory_id for one in self.memories))
+        return list(dict.fromkeys(memory.memory_id for memory in self.memories))
 
 
 def few(value: object, done: str) -> object:

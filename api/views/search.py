@@ -18,69 +18,69 @@ from pipeline.search.service import Hit, SearchResult
 LONGEST_ANSWER = 4_000_000
 
 
-def turn(found: Turn) -> dict[str, Any]:
+def turn(row: Turn) -> dict[str, Any]:
     """A message as it was said, in a memory's keys: every client can read it."""
     return {
-        "id": str(found.id),
-        "memory": found.text,
-        **scope_ids(found.scope),
-        "session_id": found.scope.run_id,
-        "metadata": found.metadata or None,
+        "id": str(row.id),
+        "memory": row.text,
+        **scope_ids(row.scope),
+        "session_id": row.scope.run_id,
+        "metadata": row.metadata or None,
         "categories": [],
-        "structured_attributes": attributes(found.said_at),
+        "structured_attributes": attributes(row.said_at),
         "immutable": True,
         "expiration_date": None,
-        "attributed_to": found.role,
-        "speaker": found.speaker,
-        "event_id": str(found.event_id),
+        "attributed_to": row.role,
+        "speaker": row.speaker,
+        "event_id": str(row.event_id),
         "version": 1,
-        "pending": found.pending,
-        "timestamp": found.said_at,
-        "created_at": found.created_at,
-        "updated_at": found.created_at,
+        "pending": row.pending,
+        "timestamp": row.said_at,
+        "created_at": row.created_at,
+        "updated_at": row.created_at,
         "lifecycle_state": "active",
         "replaced_by": None,
         "synthesized": False,
     }
 
 
-def hit(found: Hit) -> dict[str, Any]:
+def hit(row: Hit) -> dict[str, Any]:
     """One result with its score."""
-    match found.passage:
-        case Turn() as said:
-            passage = {"type": "turn"} | turn(said)
+    match row.passage:
+        case Turn() as message:
+            passage = {"type": "turn"} | turn(message)
         case stored:
             passage = {"type": "fact"} | memory(stored)
-    if found.around:
-        passage["context"] = [turn(one) for one in found.around]
-    return passage | scored(found.score)
+    if row.around:
+        passage["context"] = [turn(message) for message in row.around]
+    return passage | scored(row.score)
 
 
 def search(
-    found: SearchResult, *, max_tokens: int | None = None, fields: list[str] | None = None
+    ranking: SearchResult, *, max_tokens: int | None = None, fields: list[str] | None = None
 ) -> dict[str, Any]:
     """A search response."""
-    hits = _within(found.hits)
+    hits = _within(ranking.hits)
     answer: dict[str, Any] = {
-        "results": [only(hit(one), fields) for one in hits],
-        "relations": [relation(one) for one in found.relations],
-        "degraded": found.degraded,
-        "incomplete": found.incomplete,
-        "pending": found.pending,
-        "reranked": found.reranked,
+        "results": [only(hit(row), fields) for row in hits],
+        "relations": [relation(row) for row in ranking.relations],
+        "degraded": ranking.degraded,
+        "incomplete": ranking.incomplete,
+        "pending": ranking.pending,
+        "reranked": ranking.reranked,
     }
-    if len(hits) < len(found.hits):
+    if len(hits) < len(ranking.hits):
         answer["truncated"] = True
-    if found.not_reranked:
-        answer["not_reranked"] = found.not_reranked
-    if found.explained:
-        answer["explanation"] = [explained(one) for one in found.explained]
+    if ranking.not_reranked:
+        answer["not_reranked"] = ranking.not_reranked
+    if ranking.explained:
+        answer["explanation"] = [explained(row) for row in ranking.explained]
     if max_tokens is not None:
-        told = assemble([hit.passage for hit in found.hits], max_tokens=max_tokens)
+        context = assemble([row.passage for row in ranking.hits], max_tokens=max_tokens)
         answer |= {
-            "context": told.text,
-            "context_sources": [str(one.id) for one in told.sources],
-            "context_tokens": told.tokens,
+            "context": context.text,
+            "context_sources": [str(source.id) for source in context.sources],
+            "context_tokens": context.tokens,
         }
     return answer
 
@@ -92,14 +92,14 @@ def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
     return hits[: max(fitting, 1)]
 
 
-def explained(found: Explained) -> dict[str, Any]:
+def explained(row: Explained) -> dict[str, Any]:
     """The reason a candidate is or is not among the results."""
     return {
-        "id": str(found.id),
-        "verdict": found.verdict,
-        "detail": MEANING[found.verdict],
-        "rank": found.rank,
-        **(scored(found.score) if found.score else {"score": None}),
+        "id": str(row.id),
+        "verdict": row.verdict,
+        "detail": MEANING[row.verdict],
+        "rank": row.rank,
+        **(scored(row.score) if row.score else {"score": None}),
     }
 
 
@@ -120,13 +120,13 @@ def scored(score: Score) -> dict[str, Any]:
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 
-def relation(found: RelationView) -> dict[str, Any]:
+def relation(row: RelationView) -> dict[str, Any]:
     """A relation near the results."""
     return {
-        "source": found.source,
-        "source_type": found.source_kind,
-        "relationship": found.relation,
-        "target": found.destination,
-        "target_type": found.destination_kind,
-        "valid_from": found.valid_from,
+        "source": row.source,
+        "source_type": row.source_kind,
+        "relationship": row.relation,
+        "target": row.destination,
+        "target_type": row.destination_kind,
+        "valid_from": row.valid_from,
     }

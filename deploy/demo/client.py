@@ -92,6 +92,7 @@ class Client:
         json: object = None,
         params: Mapping[str, str | int] | None = None,
     ) -> bytes:
+        """The body of a 2xx response. Errors: DemoError with the next step."""
         try:
             answer = self._http.request(method, path, json=json, params=params)
         except httpx.TransportError as error:

@@ -152,6 +152,7 @@ def _standing(events: Sequence[Event]) -> str:
 def _until_ended(
     run_id: str, aftermath: Aftermath, *, layout: Layout, client: Client
 ) -> list[Event]:
+    """Show the recovery until every event has ended. Returns the events."""
     events: list[Event] = []
 
     def over() -> bool:

@@ -38,6 +38,7 @@ def tell(story: Story, user_id: str, *, client: Client, console: Console) -> lis
 def _post(
     session: Session, speaker: str, user_id: str, *, client: Client, console: Console
 ) -> list[Accepted]:
+    """Post the turns of a session, and print each answer."""
     answers = []
     for number, turn in enumerate(session.turns, start=1):
         messages = [

@@ -75,6 +75,7 @@ async def check_reranker(configured: Settings) -> Report:
 
 
 async def _server(name: str, url: Any, answer: Callable[[str], Awaitable[None]]) -> Report:
+    """Refuse a setting whose server does not answer."""
     if url is None:
         return Report()
     plain = url if isinstance(url, str) else url.get_secret_value()

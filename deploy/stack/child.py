@@ -58,6 +58,7 @@ class Child:
         give_up: Callable[[StackError], None],
         grace_s: float = GRACE_S,
     ) -> None:
+        """`grace_s`: time between the stop signal and SIGKILL."""
         self.name = program.name
         self.healthy = asyncio.Event()
         self._program = program
@@ -89,6 +90,7 @@ class Child:
         self._journal.process(self.name, ProcessState.STOPPED)
 
     async def _keep_alive(self) -> None:
+        """Run the program again and again, with a backoff, until `stop`."""
         backoff = Backoff()
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -107,6 +109,7 @@ class Child:
             await wait_set(self._stopping, delay_s)
 
     async def _live_once(self) -> None:
+        """Run the program once, until it ends or `stop`."""
         self._journal.process(self.name, ProcessState.STARTING)
         command = await asyncio.to_thread(self._program.prepare)
         if self._stopping.is_set():

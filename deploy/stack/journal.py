@@ -92,6 +92,7 @@ class Journal:
     """Writes every change to disk: pid files as soon as there is a pid, state.json whole."""
 
     def __init__(self, layout: Layout, settings: Settings, *, foreground: bool = False) -> None:
+        """Note this process as the supervisor."""
         self._layout = layout
         salt = secrets.token_hex(16)
         self.state = State(

@@ -182,6 +182,7 @@ class Supervisor:
             await asyncio.wait([checking])
 
     async def _start_all(self, checking: asyncio.Task[None]) -> None:
+        """Start servers, migrate, and start the edges once the settings are checked."""
         for server in self._servers.values():
             server.start()
         if postgres := self._servers.get("postgres"):

@@ -1,4 +1,4 @@
-"""The attack: somebody with a good key of their own tries every route with what is another's.
+"""The attack: a tenant with a valid key tries every route with ids of another tenant.
 
 Each route has a case below; a route without one fails `test_every_route_has_a_case`.
 """
@@ -40,7 +40,7 @@ TURN = {"messages": "I moved to Lima.", "user_id": "maya"}
 
 @dataclass(frozen=True)
 class Holding:
-    """What a tenant has, by the names that paths and bodies call it."""
+    """A tenant's ids, by their names in paths and bodies."""
 
     org_id: str
     project_id: str
@@ -71,7 +71,7 @@ Body = Callable[[Holding], Mapping[str, object] | None]
 
 @dataclass(frozen=True)
 class Case:
-    """What a route takes: which scope (None: no key at all), and what to send it."""
+    """A route's scope (None: no key at all), and a request to it."""
 
     needs: Access | None
     body: Body = lambda _: None
@@ -266,7 +266,7 @@ async def rows(ledger: Ledger) -> dict[str, set[str]]:
 
 
 async def owned(ledger: Ledger, tenant: Tenant) -> dict[str, int]:
-    """How many rows of each table name the tenant's project."""
+    """Number of rows by table that name the tenant's project."""
     async with ledger.engine.connect() as connection:
         return {
             name: await connection.scalar(
@@ -350,13 +350,13 @@ def test_every_route_has_a_case() -> None:
 
 
 def told(answer: httpx.Response) -> object:
-    """What was answered, but for the id of the event that the asking itself made."""
+    """The response without the id of the event that the request created."""
     body = answer.json()
     return body | {"event_id": None} if isinstance(body, dict) else body
 
 
 def ids_of(path: str) -> bool:
-    """Does the path name something that is there or is not? (A name of somebody is only a name.)"""
+    """Tell if the path names something by its id; a user's or agent's name is not one."""
     return bool(re.search(r"{(?!entity|job)", path))
 
 
@@ -407,7 +407,7 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
     attack: Attack, method: str, path: str, case: Case
 ) -> None:
     own = attack.intruder.holding
-    # Where a key may change something, with ids that nobody has: nothing is changed.
+    # Where a key may change something, with unknown ids: nothing is changed.
     ids = own if method == "GET" else replace(own, **{name: str(uuid4()) for name in asdict(own)})
     nobody = await attack.send(method, path, case, ids, {})
     if case.needs is None:

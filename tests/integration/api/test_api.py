@@ -105,7 +105,7 @@ class Service:
 async def serving(
     ledger: Ledger, *, sync_wait_s: float = 30.0, workers: bool = False
 ) -> AsyncIterator[Service]:
-    """What the API's lifespan builds, with fakes for vectors and broker."""
+    """The services of the API's lifespan, with fakes for vectors and broker."""
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger), project=project)
     services = engine.services
@@ -752,7 +752,7 @@ async def test_ping_tells_the_ids_clients_cannot_do_without(service: Service) ->
     assert body["status"] == "ok"
     assert body["org_id"] == str(project.organization_id)
     assert body["project_id"] == str(project.id)
-    # An address, for clients check that, and nobody's: they send it to a third party.
+    # An address, for clients check that, and of no person: they send it to a third party.
     assert body["user_email"] == "local@memlane.invalid"
 
 

@@ -76,7 +76,7 @@ async def refusal(opened: ClientSession, tool: str, **arguments: Any) -> str:
 
 
 def _body(result: Any) -> Any:
-    """What the API answered: the text of the only content."""
+    """The API's response: the text of the only content."""
     [content] = result.content
     return json.loads(content.text)
 

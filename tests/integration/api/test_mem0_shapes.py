@@ -169,7 +169,7 @@ async def test_a_memory_may_be_given_the_text_of_another_one(service: Service) -
     answer = await service.client.put(f"{MEMORIES}{bern['id']}/", json={"text": tea["memory"]})
     assert (answer.status_code, answer.json()["memory"]) == (200, tea["memory"])
     assert len(await service.listed()) == 2
-    # Both are known: the text is not stored a third time, whichever of the two is left.
+    # Both are known: the text is not stored a third time, even if one of the two is deleted.
     [line] = (await service.event(await service.add("I like tea.")))["results"]
     assert line["event"] == "NOOP"
     # A delete of both is undone whole.

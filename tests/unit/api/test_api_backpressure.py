@@ -1,4 +1,4 @@
-"""How busy the API takes a project to be."""
+"""The API's count of a project's busy lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on and what ends once the client of a request is gone."""
+"""Requests whose client has disconnected: which continue and which end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a request before it is routed: its slashes, and the size of its body."""
+"""Requests before they are routed: slashes in the path, size of the body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API shows without a ledger: documentation, its description, and CORS."""
+"""Routes that need no ledger: documentation, its description, and CORS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's HTTP calls, and the plain sentences where there is nobody to talk to."""
+"""The demo's HTTP calls, and its messages if no server answers."""
 
 from __future__ import annotations
 

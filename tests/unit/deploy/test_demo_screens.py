@@ -1,4 +1,4 @@
-"""What a reader of the demo sees, as plain text."""
+"""The demo's screens, as plain text."""
 
 from __future__ import annotations
 

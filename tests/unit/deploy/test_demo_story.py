@@ -1,4 +1,4 @@
-"""What the demo says is well-formed, and local/rules makes the promised mix of it."""
+"""The demo's conversation is well-formed, and local/rules makes the promised mix of it."""
 
 from __future__ import annotations
 

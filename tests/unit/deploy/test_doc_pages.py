@@ -1,4 +1,4 @@
-"""What the tests of the documentation see: fences, outputs that match, outputs that do not."""
+"""The tests of the documentation: fences, outputs that match, outputs that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make` says while pip installs, and where pip fails."""
+"""Messages of `make` while pip installs, and after pip has failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of processes: who is in it, what they are told, and what nobody may see."""
+"""The table of processes: its processes, their environment, and the secrets that stay out of it."""
 
 from __future__ import annotations
 
