@@ -5,17 +5,18 @@ Shared by the adapters that call providers: through LiteLLM, and over plain HTTP
 
 from __future__ import annotations
 
-import asyncio
 import math
-import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from itertools import count
+from functools import partial
 from typing import TypeVar
 
 import structlog
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+from tenacity.stop import stop_before_delay
+from tenacity.wait import wait_base, wait_random_exponential
 
 from pipeline.domain.errors import ModelUnavailable
 
@@ -31,26 +32,19 @@ class Throttled(ModelUnavailable):
     """429: tried again in the call only where the provider names a short wait."""
 
 
-def jittered_s(attempt: int) -> float:
-    """Seconds to wait after this attempt: random, up to 0.5 s, then twice as long each time, 8 s at
-    most.
-    """
-    return random.uniform(0.0, min(8.0, 0.5 * 2 ** (attempt - 1)))  # noqa: S311  not a secret
-
-
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Retries for what seconds can mend: connection errors, timeouts, 5xx, and 429 with a short
     Retry-After.
 
     No retry begins, or runs, past `total_s`; the first attempt has the client's whole timeout.
-    `wait_s`: seconds to wait after an attempt, which are counted from 1.
+    `wait`: the wait after an attempt; a longer Retry-After replaces it.
     """
 
     tries: int = 3
     total_s: float = 45.0
     retry_after_max_s: float = 10.0
-    wait_s: Callable[[int], float] = jittered_s
+    wait: wait_base = field(default_factory=lambda: wait_random_exponential(multiplier=0.5, max=8))
 
 
 DEFAULT_RETRY = RetryPolicy()
@@ -80,31 +74,58 @@ async def retried(
     Errors: those of the last try.
     """
     began = time.monotonic()
-    limit_s = timeout_s
-    for attempt in count(1):
-        try:
-            return await once(limit_s)
-        except ModelUnavailable as error:
-            wait_s = max(policy.wait_s(attempt), error.retry_after_s or 0.0)
-            left_s = policy.total_s - (time.monotonic() - began) - wait_s
-            if attempt >= policy.tries or left_s <= 0 or not _mends_in_seconds(error, policy):
-                raise
-            log.info(
-                "model_call_retried",
-                model=model,
-                attempt=attempt,
-                wait_s=round(wait_s, 3),
-                error=str(error),  # written by an adapter: a status and a class name, no content
-            )
-        await asyncio.sleep(wait_s)
-        limit_s = min(timeout_s, left_s)
-    raise AssertionError("unreachable")
+    try:
+        return await once(timeout_s)
+    except ModelUnavailable as error:
+        first = error
+
+    # Built after a failure only: tenacity costs 0.4 ms of CPU for each call that it runs.
+    left_s = policy.total_s - (time.monotonic() - began)
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(policy.tries) | stop_before_delay(left_s),
+        wait=_WaitAsRequested(policy.wait),
+        retry=retry_if_exception(lambda error: _mends_in_seconds(error, policy)),
+        before_sleep=partial(_log_retry, model),
+        reraise=True,
+    )
+
+    async def attempt() -> T:
+        if retrying.statistics["attempt_number"] == 1:
+            raise first
+        return await once(min(timeout_s, policy.total_s - (time.monotonic() - began)))
+
+    return await retrying(attempt)
 
 
-def _mends_in_seconds(error: ModelUnavailable, policy: RetryPolicy) -> bool:
+def _log_retry(model: str, state: RetryCallState) -> None:
+    error = state.outcome.exception() if state.outcome else None
+    log.info(
+        "model_call_retried",
+        model=model,
+        attempt=state.attempt_number,
+        wait_s=round(state.upcoming_sleep, 3),
+        error=str(error),  # written by an adapter: a status and a class name, no content
+    )
+
+
+def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
+    if not isinstance(error, ModelUnavailable):
+        return False
     if error.retry_after_s is None:
         return not isinstance(error, Throttled)
     return error.retry_after_s <= policy.retry_after_max_s
+
+
+class _WaitAsRequested(wait_base):
+    """The jittered wait, or the provider's Retry-After where that is longer."""
+
+    def __init__(self, jittered: wait_base) -> None:
+        self._jittered = jittered
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        requested_s = error.retry_after_s if isinstance(error, ModelUnavailable) else None
+        return max(self._jittered(retry_state), requested_s or 0.0)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tenacity import wait_none
 
 from pipeline.adapters.embedder_batched import BATCH
 from pipeline.adapters.embedder_cached import CachedEmbedder
@@ -178,7 +179,7 @@ async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
 
 @pytest.fixture
 async def openai(clean: LLMServer) -> AsyncIterator[OpenAIEmbedder]:
-    policy = RetryPolicy(tries=2, wait_s=lambda _: 0.0)
+    policy = RetryPolicy(tries=2, wait=wait_none())
     embedder = OpenAIEmbedder(RemoteModel("openai/e", clean.base_url, "k", retry=policy))
     yield embedder
     await embedder.close()

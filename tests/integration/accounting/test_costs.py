@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tenacity import wait_none
 
 from api.views import usage as usage_views
 from pipeline.accounting.costs import Paid, total
@@ -24,7 +25,7 @@ from pipeline.models.prompted import PromptedModel
 from tests.support.engine import LEASE_S, Engine
 from tests.support.llm_server import LLMServer, On
 
-AT_ONCE = RetryPolicy(tries=1, wait_s=lambda _: 0.0)
+AT_ONCE = RetryPolicy(tries=1, wait=wait_none())
 COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 
 

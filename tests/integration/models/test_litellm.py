@@ -20,6 +20,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from structlog.testing import capture_logs
+from tenacity import wait_none
 
 from pipeline.adapters.litellm_client import load, translated
 from pipeline.adapters.llm_json import MAX_TOKENS, JsonLLM, LimitRefused
@@ -39,7 +40,7 @@ from pipeline.settings import ModelSettings
 from tests.support.engine import Engine
 from tests.support.llm_server import Do, LLMServer
 
-AT_ONCE = RetryPolicy(wait_s=lambda _: 0.0)
+AT_ONCE = RetryPolicy(wait=wait_none())
 SCHEMA = {
     "type": "object",
     "properties": {"facts": {"type": "array", "items": {"type": "string"}}},
@@ -175,7 +176,7 @@ async def test_a_hanging_server_is_given_up(server: LLMServer, build: Build):
 
 async def test_no_further_try_begins_after_the_total(server: LLMServer, build: Build):
     server.on("any", "hang")
-    once = RetryPolicy(wait_s=lambda _: 0.0, total_s=0.1)
+    once = RetryPolicy(wait=wait_none(), total_s=0.1)
     llm = build("openai/x", api_base=server.base_url, retry=once, timeout_s=0.2)
     with pytest.raises(ModelUnavailable):
         await ask(llm)
