@@ -90,7 +90,7 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     parts = ["resume", "restore", "requeue", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
-    nothing: Any = SimpleNamespace(now=None, lanes=None, cooldowns=None)
+    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None)
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
     sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing)
