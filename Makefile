@@ -68,8 +68,9 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
 
-bench: $(DEV)  ## the measurements behind the figures in docs/benchmarks
-	@$(PY) -m tests.bench $(ARGS)
+bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some), then the engine
+	@$(PY) -m tests.bench.hosted $(ARGS)
+	@test -n "$(ARGS)" || $(PY) -m tests.bench
 
 chaos: $(DEV)  ## the long proof: kill everything at random and count what is lost
 	@$(PY) -m tests.chaos $(ARGS)

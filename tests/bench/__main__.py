@@ -1,4 +1,4 @@
-"""The measurements behind the README's figures: `make bench`, JSON on stdout and in bench-results/.
+"""Measurements of the engine alone: `python -m tests.bench`, JSON on stdout and in bench-results/.
 
 A whole stack of its own, load generator on the same cores. Timings live here and never in tests.
 """
