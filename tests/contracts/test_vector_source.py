@@ -15,7 +15,7 @@ FIRST = UUID(int=0)
 INDEX = "memory/memories-fake-hash-of4"
 
 
-@pytest.fixture(params=["memories", "turn_vectors"])
+@pytest.fixture(params=["memory_vectors", "turn_vectors"])
 async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
     """Three texts of two users, each with its vector; the index holds none of them."""
     await engine.ledger.indexes.adopt(INDEX)
