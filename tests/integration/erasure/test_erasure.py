@@ -355,7 +355,7 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     assert await vectors(engine) == set()
 
 
-@pytest.mark.parametrize("kind", ["memories", "turn_vectors"])
+@pytest.mark.parametrize("kind", ["memory_vectors", "turn_vectors"])
 async def test_a_vector_written_late_does_not_outlive_what_it_is_of(
     engine: Engine, kind: str
 ) -> None:
