@@ -1,1 +1,1 @@
-"""Kill things and count what is lost: nothing lost, nothing twice, in order."""
+"""Chaos tests: kill and freeze processes; no event may be lost, doubled or reordered."""

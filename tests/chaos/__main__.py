@@ -1,4 +1,4 @@
-"""The long proof: `make chaos`, figures as JSON on stdout and in bench-results/.
+"""The long chaos run (`make chaos`): figures as JSON on stdout and in bench-results/.
 
 Processes of a separate stack are killed at random while clients keep sending; then the checker
 counts lost, duplicated and reordered events. Exit code 1 if there are any.

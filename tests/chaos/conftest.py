@@ -1,4 +1,4 @@
-"""Hypothesis profiles: few examples for a commit, many for a night."""
+"""Hypothesis profiles: few examples for a commit, many for a nightly run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that restarts while a worker prefetches no more messages."""
+"""A broker that dies while every stage of a worker is busy, so that its consumer is paused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY_MS = 1_500
 async def test_a_worker_goes_on_after_the_broker_died_under_all_of_its_stages(
     tmp_path: Path,
 ) -> None:
-    """None of its hints is taken; it must have room for work all the same."""
+    """The new broker has none of the old hints; the worker must have free slots all the same."""
     with Redis(tmp_path / "broker") as broker:
         async with LLMServer() as model:
             settings = {

@@ -1,4 +1,4 @@
-"""The checker reports each kind of damage, when a test does that damage by hand."""
+"""The checker reports each kind of damage that a test does to the ledger by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def window(database_url: str) -> AsyncIterator[LedgerWindow]:
 
 @pytest.fixture
 async def log(engine: Engine) -> ClientLog:
-    """A lane done by the book: two batches, the first of one event."""
+    """Log of a lane without damage: two batches, the first with one event."""
     known = ClientLog()
     for turn in range(TURNS):
         event_id = await engine.add(said(0, turn), user_id=user_of(0))

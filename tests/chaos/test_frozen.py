@@ -1,4 +1,4 @@
-"""A frozen process inside a transaction keeps a lane's row locked without being dead."""
+"""A process frozen inside a transaction keeps its lane's row locked although it is not dead."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sqlalchemy import select
 from pipeline.ledger.tables import events
 from tests.support.engine import Engine, locked
 
-# Each lane is locked until the test lets it go, or until the server ends the idle transaction.
+# The lanes stay locked until the test releases them, or the server ends the idle transaction.
 WITHIN_S = 30.0
 
 
 async def test_processes_frozen_while_they_undo_keep_nobody_from_being_accepted(
     engine: Engine,
 ) -> None:
-    """As many frozen lanes as the API has writers: another scope's adds do not wait for them."""
+    """With as many frozen lanes as the API has writers, another scope's adds still do not wait."""
     for user in ("one", "two"):
         await engine.add("I live in Berlin.", user_id=user)
     async with asyncio.timeout(WITHIN_S), locked(engine, "one"), locked(engine, "two"):

@@ -1,8 +1,9 @@
-"""The lane state machine on a real PostgreSQL against a small model, through random interleavings.
+"""Model-based test of the lane state machine: random interleavings on a real PostgreSQL.
 
-The model is the state machine of pipeline/lanes/store.py as a few lines of Python. Hypothesis
-accepts, hands out hints (fresh, stale, doubled), lets workers die, wake late, finish, wait, split
-and hand back, lets time pass and sweeps; after each step the ledger's rows must be the model's.
+The model is the state machine of pipeline/lanes/store.py in a few lines of Python. Hypothesis
+accepts adds, delivers hints (fresh, stale, duplicated), lets workers die, wake late, finish, wait,
+split and hand back, lets time pass and sweeps; after each step the ledger's rows must equal the
+model.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from workers.runtime import LoopThread
 
 T = TypeVar("T")
 
-# Far apart and never a sum of PASSES, so that the few real seconds of a run decide nothing.
+# Never near a sum of PASSES, so that the few real seconds of a run make no difference.
 LEASE_S, GRACE_S, WAIT_S, PATIENCE_S = 1_050.0, 3_050.0, 550.0, 10_020.0
 PASSES = (600.0, 1_100.0, 3_100.0, 10_100.0)
 WIDTH = 3
@@ -57,7 +58,7 @@ class ModelEvent:
 
 @dataclass(slots=True)
 class ModelLane:
-    """What a lane must be. `due_s` counts down; None where nothing is due."""
+    """Expected state of a lane. `due_s` counts down; it is None if nothing is due."""
 
     scope: Scope
     events: list[ModelEvent] = field(default_factory=list)
@@ -91,17 +92,17 @@ class ModelLane:
 
 @dataclass(slots=True)
 class Held:
-    """An activation as some worker believes in it: it may be a zombie's by now."""
+    """An activation as a worker knows it; the worker may have lost the lane since."""
 
     lane: int
     activation: Activation
     batch: Batch
-    # Of its batch, in the model.
+    # Number of the batch in the model.
     number: int | None
 
 
 class LaneMachine(RuleBasedStateMachine):
-    """Rules are what API, workers, sweeper, broker and death may do, in any order."""
+    """Rules for the API, workers, sweeper, broker and crashes, applied in any order."""
 
     loop: LoopThread
     ledger: Ledger
@@ -115,7 +116,7 @@ class LaneMachine(RuleBasedStateMachine):
         self.projects = [project]
         self.lanes = [ModelLane(Scope(project, user_id=f"u{n}")) for n in range(LANES)]
         self.batches = 0
-        # Fences that let an activation through: each at most once.
+        # Lane and fence of each activation: a fence admits at most one.
         self.activated: set[tuple[int, int]] = set()
         self.order: list[list[UUID]] = [[] for _ in self.lanes]
 
@@ -155,7 +156,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(hint=consumes(hints))
     def lose(self, hint: tuple[int, Wake]) -> None:
-        """A deleted message."""
+        """The broker loses a message."""
 
     # A worker
 
@@ -184,7 +185,7 @@ class LaneMachine(RuleBasedStateMachine):
         return Held(lane, activation, batch, model.batch)
 
     def _freeze(self, model: ModelLane) -> None:
-        """The longest prefix of the queue that is alike, as wide as the lane may."""
+        """Freeze a batch: events of one kind from the head of the queue, at most `width`."""
         queue = model.events[model.settled : model.settled + model.width]
         self.batches += 1
         model.batch = self.batches
@@ -202,7 +203,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(target=hints, hold=consumes(holds))
     def finish(self, hold: Held) -> Any:
-        """The stage is done; after the last one the batch is settled."""
+        """Finish the stage; after the last stage, settle the batch."""
         stages = list(StageName)
         if hold.activation.stage is stages[-1]:
             return self._settle(hold, Ending(Status.SUCCEEDED))
@@ -218,7 +219,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(target=holds, hold=consumes(holds))
     def finish_and_keep(self, hold: Held) -> Any:
-        """The stage is done, and the worker goes on with the next one."""
+        """Finish the stage; the worker continues with the next one."""
         stages = list(StageName)
         if hold.activation.stage is stages[-1]:
             return hold
@@ -286,7 +287,7 @@ class LaneMachine(RuleBasedStateMachine):
         unseen=st.sampled_from(["nothing", "finish", "finish_and_keep"]),
     )
     def stop(self, hold: Held, unseen: str) -> Any:
-        """A worker stops. It may not know that its last statement has committed."""
+        """Stop a worker, which may not know that its last statement has committed."""
         if unseen == "finish":
             self.finish(hold)
         if unseen == "finish_and_keep":
@@ -308,7 +309,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(target=holds, hold=consumes(holds))
     def charge(self, hold: Held) -> Any:
-        """A suspect has its turn."""
+        """Charge an attempt to a suspect when its turn comes."""
         if hold.activation.counted:
             return hold
         model = self.lanes[hold.lane]
@@ -321,7 +322,7 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(hold=consumes(holds))
     def lose_the_lane(self, hold: Held) -> None:
-        """A worker that lives finds that it does not hold the lane any more."""
+        """A live worker notices that it has lost the lane."""
         if not self.lanes[hold.lane].holds(hold):
             self.run(self.real.absolve(hold.activation))
             self._absolve(hold)
@@ -334,10 +335,10 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(hold=consumes(holds))
     def die(self, hold: Held) -> None:
-        """Never heard of again."""
+        """A worker dies without a trace."""
 
     def _written(self, hold: Held, work: Coroutine[Any, Any, T]) -> T | None:
-        """The write's result, or None where it must be refused and was."""
+        """Result of a write, or None if the worker has lost the lane and the write was refused."""
         if self.lanes[hold.lane].holds(hold):
             return self.run(work)
         with pytest.raises(LaneLost):
@@ -369,7 +370,7 @@ class LaneMachine(RuleBasedStateMachine):
         wakes = [swept.wake for swept in found]
         return multiple(*((mine[wake.lane_id], wake) for wake in wakes))
 
-    # What must hold after each step
+    # Invariants, checked after each step
 
     @invariant()
     def rows_are_the_models(self) -> None:
@@ -386,7 +387,7 @@ class LaneMachine(RuleBasedStateMachine):
             assert order == [event.id for event in model.events[: model.settled]]
 
     def teardown(self) -> None:
-        """However it went: a sweep and a willing worker bring every event to its end."""
+        """From any state, a sweep and one worker bring every event to its end."""
         for _ in range(200):
             if all(model.state == "IDLE" for model in self.lanes):
                 break
@@ -438,11 +439,11 @@ async def _then_true(work: Coroutine[Any, Any, None]) -> bool:
 
 
 def _each(result: Any) -> list[Any]:
-    """What a rule would have put into its bundle."""
+    """The values that a rule would put into its bundle."""
     return list(result.values) if hasattr(result, "values") else [result]
 
 
-@pytest.mark.timeout(900)  # making a failure small takes many more runs
+@pytest.mark.timeout(900)  # shrinking a failure takes many more runs
 def test_no_interleaving_breaks_the_lane_state_machine(
     database_url: str, request: pytest.FixtureRequest
 ) -> None:

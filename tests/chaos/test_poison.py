@@ -1,4 +1,4 @@
-"""One event kills every worker that runs it; the other events in progress all succeed."""
+"""An event that kills every worker that runs it fails alone; all other events succeed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CRASHES = 8
 
 
 class Deadly(LLMServer):
-    """Thinks for a while about each prompt; one with POISON in it kills the worker at once."""
+    """Model server that delays each answer; a prompt with POISON kills its worker at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Deadly(LLMServer):
     async def _chat(self, body: Any, call: Call) -> Reply:
         if "POISON" in call.prompt:
             self.kill()
-            await asyncio.Event().wait()  # the worker is gone: no client reads the answer
+            await asyncio.Event().wait()  # the worker is dead: no client reads the answer
         await asyncio.sleep(THINKS_S)
         return await super()._chat(body, call)
 
@@ -65,12 +65,12 @@ async def test_a_poison_fails_alone(tmp_path: Path) -> None:
     assert {(event["status"], event["error"]) for event in innocents} == {("SUCCEEDED", None)}
     assert killer["status"] == "FAILED"
     assert killer["code"] == "POISON_CRASH"
-    assert len(model.killed) == 7  # twice beside the others, then five times alone
+    assert len(model.killed) == 7  # twice in a batch with others, then five times alone
 
 
 @pytest.mark.timeout(420)
 async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(tmp_path: Path) -> None:
-    """More often than an event may kill them, each as soon as it has begun to work."""
+    """Workers die more often than one event may kill them, each soon after it begins to work."""
     async with LLMServer(latency_ms=THINKS_S * 1000) as model:
         with Stack(tmp_path / "stack", settings(model)) as stack:
             async with stack.client() as client:
@@ -81,7 +81,8 @@ async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(tmp_pa
                     async def asks(calls: int = calls) -> bool:
                         return len(model.calls) > calls
 
-                    with contextlib.suppress(AssertionError):  # all is done
+                    # no more calls: all events have ended
+                    with contextlib.suppress(AssertionError):
                         await wait_until(asks, within_s=30, what="a worker at work")
                     pid = stack.pids().get("worker-1")
                     if pid is not None:

@@ -1,4 +1,4 @@
-"""A chaos run of one minute: kill every process, freeze a worker, flush the broker; then check."""
+"""Chaos run of one minute: kill every process, freeze a worker, flush the broker; then check."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def client(stack: Stack, model: LLMServer) -> AsyncIterator[Client]:
 async def test_workers_that_stop_finish_their_stages_and_hand_on(
     stack: Stack, client: Client, model: LLMServer
 ) -> None:
-    """With leases of a minute, a lane that was left behind would show."""
+    """The leases last a minute, so a lane that was not handed back would not finish in time."""
     model.on("any", "delay", ms=1_000)
     calls = model.count("extract")
     ids = [await client.add(f"busy-{n}", "I like tea.") for n in range(2 * WORKERS * STAGES)]
@@ -84,7 +84,7 @@ async def test_a_stage_that_hangs_is_handed_back_before_its_worker_goes(
     assert max(took_s) < STOP_S + 5
     event = await client.ended(event_id, within_s=30)
     assert event["status"] == "SUCCEEDED"
-    # Once more for each other worker that takes it while it goes itself.
+    # One more for each other stopping worker that takes the stage in between.
     assert 1 <= told(stack, "lane_handed_back") <= WORKERS
     assert swept(stack)["RUNNING"] == 0
 
@@ -115,7 +115,7 @@ async def test_workers_replaced_one_by_one_under_load_lose_and_double_nothing(
 async def test_messages_of_the_last_release_are_done_and_of_the_next_are_dropped_and_healed(
     stack: Stack, client: Client
 ) -> None:
-    """The last release's name and arguments, written out: a rename here breaks rolling updates."""
+    """Task names and arguments are spelt out here: changing them breaks rolling updates."""
     before = stack.pids()
     window = LedgerWindow(database_url(stack))
     broker = Celery(broker=broker_url(stack))
@@ -149,7 +149,7 @@ def publish(broker: Celery, name: str, *arguments: object) -> None:
 
 
 async def replaced(stack: Stack, worker: str) -> float:
-    """Stop a worker and see another one in its place; how long it took to go."""
+    """Stop a worker and wait for its replacement; return the seconds until the process ended."""
     ready = stack.data_dir / "run" / f"{worker}.ready"
     ready.unlink()
     loop = asyncio.get_running_loop()
@@ -169,7 +169,7 @@ async def replaced(stack: Stack, worker: str) -> float:
 
 
 def swept(stack: Stack) -> Counter[str]:
-    """Number of lanes that the sweeper has taken, by state."""
+    """Number of lanes that the sweeper has taken over, by state."""
     log = (stack.data_dir / "logs" / "sweeper.log").read_text()
     return Counter(re.findall(r'"was": "(\w+)"', log))
 

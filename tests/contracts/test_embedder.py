@@ -1,4 +1,4 @@
-"""What every Embedder promises: the fake, the one in this process, and the one behind an API."""
+"""Contract of Embedder, for the fake, the built-in model and models behind an API."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_vectors_come_in_the_order_of_the_texts_however_many(embedder: Emb
     texts = [f"fact {n} " + "and so on " * (n % 7) for n in range(BATCH + 10)]
     alone = [(await embedder.embed([text]))[0] for text in texts[::35]]
     together = (await embedder.embed(texts))[::35]
-    # Not equal to the last bit: int8 activations are scaled per batch.
+    # Not bit-identical: int8 activations are scaled per batch.
     assert all(cosine(one, other) > 0.99 for one, other in zip(alone, together, strict=True))
 
 
@@ -101,14 +101,14 @@ async def test_a_text_is_nearest_to_the_one_it_shares_words_with(embedder: Embed
     assert cosine(tea, tea_too) > cosine(tea, bridge) + 0.2
 
 
-# ── what only one of them promises ───────────────────────────────────────────────────────────────
+# ── one implementation only ──────────────────────────────────────────────────────────────────────
 
 
 async def test_minilm_knows_meanings(minilm: MiniLM):
     like, enjoy, market = await minilm.embed(
         ["I like tea", "I enjoy tea", "The stock market fell today"]
     )
-    # 0.907 and 0.007 in int8; the fp32 model gives the same to two places.
+    # int8 gives 0.907 and 0.007; the fp32 model gives the same to two decimal places.
     assert cosine(like, enjoy) == pytest.approx(0.907, abs=0.01)
     assert cosine(like, market) == pytest.approx(0.007, abs=0.03)
 
@@ -118,7 +118,7 @@ async def test_only_texts_that_are_not_cached_reach_the_model():
     cached = CachedEmbedder(counted, size=2)
     first = await cached.embed(["a", "b", "a"])
     again = await cached.embed(["b", "c"])
-    await cached.embed(["a"])  # used longest ago, so it was dropped for "c"
+    await cached.embed(["a"])  # least recently used, so "c" has replaced it
     assert counted.asked == [["a", "b"], ["c"], ["a"]]
     assert first[0].tolist() == first[2].tolist()
     assert first[1].tolist() == again[0].tolist()

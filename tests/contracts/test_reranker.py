@@ -1,4 +1,4 @@
-"""What every Reranker promises: the fake, and those behind an API, whichever way they ask."""
+"""Contract of Reranker, for the fake and for every provider API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavaila
 from pipeline.ports import Reranker
 from tests.support.llm_server import Do, LLMServer
 
-# Each speaks its own dialect: other paths, other names, other answers.
+# Their APIs differ in paths, field names and answers.
 PROVIDERS = [
     "cohere/stand-in",
     "hosted_vllm/stand-in",
@@ -26,7 +26,7 @@ PROVIDERS = [
     "litellm_proxy/stand-in",
     "together_ai/stand-in",
 ]
-# LiteLLM's own, in what it does for Together.
+# LiteLLM itself raises this warning, in its code for Together.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:litellm")
 QUESTION = "Who likes green tea"
 TEXTS = ["Jon likes rum", "Ann likes green tea", "The bridge is closed"]
@@ -72,7 +72,7 @@ async def test_an_empty_text_and_many_at_once_are_scored_as_well(reranker: Reran
     assert all(0 <= score <= 1 for score in scores)
 
 
-# ── what only those behind an API promise ────────────────────────────────────────────────────────
+# ── rerankers behind an API only ─────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -104,7 +104,7 @@ async def test_a_429_is_not_waited_for(server: LLMServer) -> None:
 
 async def test_a_slow_one_is_given_up_in_the_time_it_has(server: LLMServer) -> None:
     server.on("rerank", "hang")
-    await asyncio.to_thread(load)  # the import is no part of the time
+    await asyncio.to_thread(load)  # the import does not count towards the timeout
     async with asyncio.timeout(3):
         with pytest.raises(ModelUnavailable, match=r"0\.3 s"):
             await behind(server, timeout_s=0.3).rerank(QUESTION, TEXTS)

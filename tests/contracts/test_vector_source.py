@@ -1,4 +1,4 @@
-"""What the vector index may expect of every kind of text that has vectors: memories and turns."""
+"""Contract of the tables whose rows are mirrored into the vector index: memories and turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INDEX = "memory/memories-fake-hash-of4"
 
 @pytest.fixture(params=["memory_vectors", "turn_vectors"])
 async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
-    """Three texts of two users, each with its vector; the index holds none of them."""
+    """Three texts of two users, each with a vector in the ledger; the index holds none of them."""
     await engine.ledger.indexes.adopt(INDEX)
     for said, user_id in (("I like jazz.", "maya"), ("I own a boat.", "maya"), ("I ski.", "jon")):
         await engine.add(said, user_id=user_id)

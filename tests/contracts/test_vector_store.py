@@ -1,6 +1,4 @@
-"""What every VectorStore promises: the one in memory, real Chroma and PostgreSQL servers, and a
-stand-in that speaks Qdrant's REST API.
-"""
+"""Contract of VectorStore: in memory, real Chroma and PostgreSQL servers, a stand-in for Qdrant."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[VectorStore]:
 
 @pytest.fixture
 async def name(store: VectorStore) -> str:
-    """A collection of its own, three numbers a vector."""
+    """Name of a new collection with vectors of three dimensions."""
     name = f"memories-{uuid4().hex}"
     await store.create_col(name, dimensions=3, embedder=EMBEDDER)
     return name
@@ -272,7 +270,7 @@ async def test_a_deleted_collection_is_gone_and_its_neighbours_stay(
 ) -> None:
     other = f"{name}-other"
     await store.create_col(other, dimensions=3, embedder=EMBEDDER)
-    for _ in range(2):  # the second time there is nothing to do
+    for _ in range(2):  # the second delete does nothing
         await store.delete_col(name)
     assert name not in await store.list_cols()
     assert await store.col_info(name) is None
@@ -336,9 +334,9 @@ async def test_a_client_notices_that_another_one_wiped_and_made_the_collection_a
         await ours.insert(name, [record(A)])
         await theirs.delete_col(name)
         await theirs.create_col(name, dimensions=3, embedder=EMBEDDER)
-        with pytest.raises(CollectionMissing):  # the id we knew is gone …
+        with pytest.raises(CollectionMissing):  # the cached id no longer exists …
             await ours.insert(name, [record(A)])
-        await ours.insert(name, [record(B)])  # … and looked up anew
+        await ours.insert(name, [record(B)])  # … so the client looks it up again
         assert await ids_found(theirs, name) == [B]
         await ours.delete_col(name)
 

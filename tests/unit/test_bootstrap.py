@@ -1,4 +1,4 @@
-"""What a process loads before anybody waits for it."""
+"""Warm-up: the models that a process loads before its first request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Named(HashEmbedder):
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often LiteLLM was loaded."""
+    """One entry for each load of LiteLLM."""
     found: list[str] = []
     monkeypatch.setattr(litellm_client, "load", lambda: found.append("litellm"))
     return found

@@ -1,4 +1,4 @@
-"""Settings: every one once, misspelt ones refused by name, defaults as documented."""
+"""Settings: documented defaults, every name read, misspelt names refused by name."""
 
 from __future__ import annotations
 
@@ -130,9 +130,9 @@ def test_a_name_like_none_of_ours_is_refused_without_a_guess(given: Any) -> None
 
 
 def test_a_misspelt_setting_in_small_letters_is_refused_like_any_other(given: Any) -> None:
-    assert given({"memlane_port": "8123"}).port == 8123  # small letters are read …
+    assert given({"memlane_port": "8123"}).port == 8123  # lower case is read too …
     with pytest.raises(InvalidInput, match="memlane_prot is not a Memlane setting"):
-        given({"memlane_prot": "8123"})  # … so they are checked
+        given({"memlane_prot": "8123"})  # … so misspelt names in lower case are refused as well
 
 
 def test_other_programs_variables_are_none_of_our_business(given: Any) -> None:
@@ -224,7 +224,7 @@ def test_models_of_replays_are_names_separated_by_commas(monkeypatch: pytest.Mon
     ],
 )
 def test_a_key_goes_to_nobody_but_its_provider(configured: str, name: str) -> None:
-    """Not even to a listed model, where it is another provider's."""
+    """A listed model of another provider does not get the key."""
     allowed = ("openai/large", "azure/listed", RULES)
     with pytest.raises(InvalidInput, match=f"name .*{configured}.*MEMLANE_REPLAY_MODELS"):
         ModelSettings(model=configured, api_key=SecretStr("k")).named(name, allowed)

@@ -1,6 +1,4 @@
-"""Whatever a model was paid stands on a receipt, to the token: what came to nothing, too; and a
-backlog is paid for by the batch.
-"""
+"""Costs: each model call, even a failed one, is on a receipt; batches share their calls."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ async def server(engine: Engine) -> AsyncIterator[LLMServer]:
 
 
 async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
-    """What the receipts add up to, which is what the project's sums say."""
+    """Sums of the usage on the receipts of these events."""
     shares = [usage_views.usage(await engine.event(event_id)) for event_id in ids]
     return {name: sum(share[name] for share in shares) for name in COUNTED}
 
@@ -126,7 +124,7 @@ async def test_what_halving_a_batch_cost_is_shared_by_the_events_that_were_in_it
 
 
 TURNS = 50
-BATCHES = 7  # of eight
+BATCHES = 7  # of up to eight events each
 
 
 async def test_fifty_queued_turns_cost_seven_calls_of_a_kind_and_have_fifty_receipts(
@@ -167,7 +165,7 @@ KINDS: tuple[On, ...] = ("extract", "decide", "relate")
 async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sums(
     engine: Engine, server: LLMServer
 ) -> None:
-    """Batches that fail, are halved, go down with an outage, are cancelled and replayed."""
+    """Batches fail, are halved, wait for an outage, are cancelled and are replayed."""
     users = [f"u{n}" for n in range(10)]
     for kind in KINDS:
         server.on(kind, "malformed", probability=0.1)
@@ -180,7 +178,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
     ]
     cancelled = ids[5]
     for _ in range(len(users)):
-        await engine.step()  # each user's first batch is paid for
+        await engine.step()  # pays for the first batch of each user
     await engine.ledger.recourse.cancel(engine.project.id, cancelled)
     await finish(engine)
     for event_id in ids[:40]:
@@ -189,7 +187,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
             engine.hints.waiting.extend(replayed.wakes)
     await finish(engine)
     bill = billed(server, server.answered)
-    assert server.answered < len(server.calls)  # some went unanswered
+    assert server.answered < len(server.calls)  # some calls got no answer
     assert await receipts(engine, ids) == bill
     assert await sums(engine) == bill
     each = [await sums(engine, user_id=user) for user in users]
@@ -197,7 +195,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
 
 
 async def finish(engine: Engine) -> None:
-    """Until nothing waits any more."""
+    """Run until no event waits."""
     await engine.drain()
     for _ in range(50):
         await engine.pass_time(2_000)

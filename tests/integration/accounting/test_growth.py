@@ -1,4 +1,4 @@
-"""Reads and chores read what they return, however much else the ledger holds."""
+"""Growth of the ledger: queries and background jobs read only the rows they return."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.turns.vectors import TurnVectors
 from tests.support.engine import Engine
 from tests.support.plans import recorded, rows_read
 
-# Of each kind, in a project beside the one that is asked.
+# Rows of each kind, in a project other than the queried one.
 MANY = 3_000
 FEW = 500
 
@@ -48,7 +48,7 @@ FILL = (
 
 
 async def fill(engine: AsyncEngine, project_id: UUID, many: int = MANY) -> None:
-    """A project with so many scopes that wait, each with an event, a turn, a memory, a state."""
+    """Insert this many waiting scopes, each with an event, a turn, a memory and a history row."""
     async with engine.begin() as connection:
         for words in FILL:
             await connection.execute(text(words), {"project_id": project_id, "many": many})
@@ -58,7 +58,7 @@ async def fill(engine: AsyncEngine, project_id: UUID, many: int = MANY) -> None:
 
 @pytest.fixture
 async def crowded(engine: Engine) -> Engine:
-    """A project with a few events beside one with many."""
+    """A project with five events beside one with very many rows."""
     await fill(engine.ledger.engine, uuid4())
     for n in range(5):
         await engine.add(f"I like dish {n}.")
@@ -80,7 +80,7 @@ async def test_a_page_of_a_long_feed_reads_the_page(engine: Engine) -> None:
     with recorded(ledger.engine) as statements:
         found, _ = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
     assert len(found) == 10
-    # All but the statement that counts.
+    # All statements except the count.
     pages = [one for one in statements if "count(" not in one[0]]
     assert await rows_read(ledger.engine, pages) < 50
 
@@ -251,5 +251,5 @@ async def test_doubted_hints_are_a_share_of_those_told_before_and_never_a_locked
         assert await doubt() == 1
     assert await doubt() == 1
     assert await engine.sweep() == 5
-    # They were told again after the broker was back: nothing is left to doubt.
+    # Their hints were published again after the broker was back, so none is in doubt.
     assert await doubt() == 0

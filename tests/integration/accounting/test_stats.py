@@ -1,4 +1,4 @@
-"""The books: accepted = succeeded + failed + cancelled + in flight, at every instant."""
+"""The books: accepted = succeeded + failed + cancelled + in flight, at any moment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 
 async def books(engine: Engine) -> Accounts:
-    """Without the age, which no test can foretell."""
+    """Accounts of the project, with an age of 0: the real one depends on the clock."""
     found = await engine.ledger.books.accounts(engine.project.id)
     return replace(found, oldest_in_flight_s=0.0)
 
@@ -72,7 +72,7 @@ async def test_the_age_is_that_of_the_oldest_event_in_flight(engine: Engine) -> 
 
 
 async def test_the_books_balance_at_every_look_while_all_is_in_motion(service: Service) -> None:
-    """Adds, stages, cancels and replays beside each other, and somebody who keeps looking."""
+    """Adds, stages, cancels and replays run at once, while a client keeps reading the figures."""
     engine = service.engine
     engine.with_model(Troubled(word="poison", error=MalformedAnswer("no JSON")))
     seen: list[bool] = []
@@ -109,7 +109,7 @@ async def test_the_books_balance_at_every_look_while_all_is_in_motion(service: S
 
 
 async def test_folding_beside_everything_changes_no_figure(engine: Engine) -> None:
-    """Several sweepers fold while events are accepted and worked; a reader sees exact books."""
+    """Several sweepers fold while events are accepted and processed; every read is exact."""
     over = asyncio.Event()
 
     async def fold() -> None:

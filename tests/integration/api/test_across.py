@@ -1,4 +1,4 @@
-"""The attack: a tenant with a valid key tries every route with ids of another tenant.
+"""Tenant isolation: a tenant with a valid key calls every route with ids of another tenant.
 
 Each route has a case below; a route without one fails `test_every_route_has_a_case`.
 """
@@ -40,7 +40,7 @@ TURN = {"messages": "I moved to Lima.", "user_id": "maya"}
 
 @dataclass(frozen=True)
 class Holding:
-    """A tenant's ids, by their names in paths and bodies."""
+    """Ids of a tenant's rows, named as in paths and bodies."""
 
     org_id: str
     project_id: str
@@ -56,7 +56,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class Tenant:
-    """A tenant's holding, and its key of each scope."""
+    """A tenant's ids, and one key for each scope."""
 
     holding: Holding
     keys: dict[Access, str]
@@ -71,7 +71,7 @@ Body = Callable[[Holding], Mapping[str, object] | None]
 
 @dataclass(frozen=True)
 class Case:
-    """A route's scope (None: no key at all), and a request to it."""
+    """The scope that a route needs (None: no key), and a valid request to the route."""
 
     needs: Access | None
     body: Body = lambda _: None
@@ -216,7 +216,7 @@ EACH = pytest.mark.parametrize(
 
 @dataclass
 class Attack:
-    """Two tenants of one server, and what the ledger held before the second one came."""
+    """Two tenants of one server, and the ledger's rows from before the intruder was created."""
 
     service: Service
     client: httpx.AsyncClient
@@ -236,7 +236,7 @@ class Attack:
         query: Named | None = None,
         body: Named | None = None,
     ) -> httpx.Response:
-        """The case's request about these ids; `query` and `body` name more, for the attack."""
+        """Send the case's request with these ids; `query` and `body` add values for the attack."""
         sent = case.body(ids)
         return await self.client.request(
             method,
@@ -247,7 +247,7 @@ class Attack:
         )
 
     async def holds(self) -> None:
-        """Nothing the victim had was touched, and nothing was added to it."""
+        """Check that no row of the victim was changed, and that none was added."""
         await self.service.engine.drain()
         now = await rows(self.service.engine.ledger)
         assert {
@@ -257,7 +257,8 @@ class Attack:
 
 
 async def rows(ledger: Ledger) -> dict[str, set[str]]:
-    await ledger.books.fold()  # an erasure by one tenant folds the entries of all of them
+    # an erasure folds the entries of all tenants, so fold them before comparing
+    await ledger.books.fold()
     async with ledger.engine.connect() as connection:
         return {
             name: {str(row) for row in await connection.execute(select(table))}
@@ -266,7 +267,7 @@ async def rows(ledger: Ledger) -> dict[str, set[str]]:
 
 
 async def owned(ledger: Ledger, tenant: Tenant) -> dict[str, int]:
-    """Number of rows by table that name the tenant's project."""
+    """Number of rows that name the tenant's project, by table."""
     async with ledger.engine.connect() as connection:
         return {
             name: await connection.scalar(
@@ -279,7 +280,7 @@ async def owned(ledger: Ledger, tenant: Tenant) -> dict[str, int]:
 
 
 async def furnish(service: Service, name: str, turn: str) -> Tenant:
-    """A tenant with one of everything that has an id."""
+    """Create a tenant with one row of every kind that has an id."""
     project, key = await service.engine.ledger.projects.create(name)
     client, headers = service.client, {"Authorization": f"Token {key}"}
 
@@ -345,18 +346,18 @@ def test_every_route_has_a_case() -> None:
         for method in context.methods or ()
         if method != "HEAD"
     }
-    # Each of its tools is a request to one of the others, with the caller's key.
+    # Each MCP tool sends a request to one of the other routes, with the caller's key.
     assert served - {("POST", "/mcp"), ("POST", "/mcp/")} == set(CASES)
 
 
 def told(answer: httpx.Response) -> object:
-    """The response without the id of the event that the request created."""
+    """Body of the response, without the id of the event that the request created."""
     body = answer.json()
     return body | {"event_id": None} if isinstance(body, dict) else body
 
 
 def ids_of(path: str) -> bool:
-    """Tell if the path names something by its id; a user's or agent's name is not one."""
+    """Tell if the path contains an id; names of users and agents do not count as ids."""
     return bool(re.search(r"{(?!entity|job)", path))
 
 
@@ -369,7 +370,7 @@ async def test_nobody_reaches_what_is_anothers(
     named = [name for name in re.findall(r"{(\w+)", path) if name in mine]
     for chosen in itertools.product((mine, theirs), repeat=len(named)):
         if named and theirs not in chosen:
-            continue  # that is no attack
+            continue  # no id of the other tenant, so no attack
         given = {name: whose[name] for name, whose in zip(named, chosen, strict=True)}
         ids = replace(attack.victim.holding, **given)
         answer = await attack.send(method, path, case, ids, headers)
@@ -407,7 +408,7 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
     attack: Attack, method: str, path: str, case: Case
 ) -> None:
     own = attack.intruder.holding
-    # Where a key may change something, with unknown ids: nothing is changed.
+    # A route that changes something gets unknown ids, so that nothing is changed.
     ids = own if method == "GET" else replace(own, **{name: str(uuid4()) for name in asdict(own)})
     nobody = await attack.send(method, path, case, ids, {})
     if case.needs is None:
@@ -418,7 +419,7 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
         answer = await attack.send(method, path, case, ids, attack.intruder.asking(access))
         if access.allows(case.needs):
             assert answer.status_code not in (401, 500), answer.text
-            if answer.status_code == 403:  # only one route asks for more than a scope
+            if answer.status_code == 403:  # only this route requires more than a scope
                 assert path == ORGS
         else:
             assert answer.status_code == 403

@@ -1,4 +1,4 @@
-"""The HTTP edge over a real ledger, without Celery: hints are kept, and a test hands them out."""
+"""The HTTP API over a real ledger, without Celery: tests run the queued hints themselves."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LIVES = {"messages": "I live in Berlin."} | MAYA
 
 @dataclass
 class Workers:
-    """A dispatcher whose hints are worked off at once, beside the request."""
+    """Dispatcher that runs each hint at once, in a background task."""
 
     engine: Engine
     running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Workers:
 
 @dataclass
 class Service:
-    """The API of one process, its engine, and a client that holds the project's key."""
+    """The API of one process, its engine, and a client with the project's key."""
 
     engine: Engine
     key: str
@@ -80,7 +80,7 @@ class Service:
         return found
 
     async def add(self, *texts: str, **body: object) -> str:
-        """The event id of an accepted add, after its work is done."""
+        """Add messages and run the workers; return the event id."""
         turns = [{"role": "user", "content": text} for text in texts]
         answer = await self.client.post(ADD, json={"messages": turns} | MAYA | body)
         assert answer.status_code == 200, answer.text
@@ -105,7 +105,7 @@ class Service:
 async def serving(
     ledger: Ledger, *, sync_wait_s: float = 30.0, workers: bool = False
 ) -> AsyncIterator[Service]:
-    """The services of the API's lifespan, with fakes for vectors and broker."""
+    """A service as the API's lifespan builds it, with fakes for vectors and broker."""
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger), project=project)
     services = engine.services
@@ -132,7 +132,7 @@ async def serving(
 
 @pytest.fixture(autouse=True)
 def logged() -> Iterator[list[MutableMapping[str, Any]]]:
-    """Every line a test logs, kept from the terminal."""
+    """Log lines of a test, captured instead of printed."""
     with capture_logs() as lines:
         yield lines
 
@@ -145,14 +145,14 @@ async def service(ledger: Ledger) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def staffed(ledger: Ledger) -> AsyncIterator[Service]:
-    """With workers that answer at once, for requests that wait."""
+    """A service whose workers run at once, for requests that wait for a result."""
     async with serving(ledger, workers=True) as built:
         yield built
 
 
 @pytest.fixture(scope="module")
 async def shared(postgres: Postgres, template: str) -> AsyncIterator[Service]:
-    """One for all tests that change nothing."""
+    """One service for all tests that change nothing."""
     name = f"test_{uuid4().hex}"
     admin = connect(postgres.url, pool_size=1)
     alone = admin.execution_options(isolation_level="AUTOCOMMIT")
@@ -176,7 +176,7 @@ async def stranger(service: Service) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def said(answer: httpx.Response) -> str:
-    """The one message of an error, which all clients must be able to read."""
+    """Message of an error, which must be the same under each key that clients read."""
     body = answer.json()
     assert isinstance(body["error"], str), body
     assert body["error"] == body["detail"] == body["message"]
@@ -550,12 +550,12 @@ async def test_an_immutable_memory_is_not_edited_but_may_be_deleted(service: Ser
     assert (await service.client.delete(path)).status_code == 200
 
 
-# ── what happens to an add while people edit ─────────────────────────────────────────────────────
+# ── edits of people during an add ────────────────────────────────────────────────────────────────
 
 
 @dataclass
 class Decides(RulesModel):
-    """Every message is a fact, and the same is decided of each against the nearest memory."""
+    """Model that takes every message as a fact, with a fixed decision on the nearest memory."""
 
     outcome: Outcome = Outcome.NOOP
     text: str | None = None
@@ -584,7 +584,7 @@ CHANGES = {
 
 
 async def assert_vectors_fit(service: Service) -> None:
-    """Every memory's vector is that of its text."""
+    """Check that each memory's vector is that of its text."""
     embedder, ledger = service.engine.services.embedder, service.engine.ledger
     where = Where.of(service.engine.project.id, parse(MAYA), facts=True, turns=False, expired=True)
     for stored in await service.listed():
@@ -688,7 +688,7 @@ async def test_waiting_ends_with_the_time_given(service: Service) -> None:
     assert answer.json()["status"] == "PENDING"
 
 
-# ── whose it is ──────────────────────────────────────────────────────────────────────────────────
+# ── tenants and keys ─────────────────────────────────────────────────────────────────────────────
 
 
 async def test_another_projects_ids_are_as_unknown_as_ids_never_given(service: Service) -> None:
@@ -752,7 +752,7 @@ async def test_ping_tells_the_ids_clients_cannot_do_without(service: Service) ->
     assert body["status"] == "ok"
     assert body["org_id"] == str(project.organization_id)
     assert body["project_id"] == str(project.id)
-    # An address, for clients check that, and of no person: they send it to a third party.
+    # Clients require an email address and send it to a third party, so it must name no person.
     assert body["user_email"] == "local@memlane.invalid"
 
 
@@ -806,7 +806,7 @@ async def test_without_a_good_key_nothing_is_told(
 ONE = f"/v1/memories/{UUID(int=1)}/"
 DEEP = "[" * 100_000 + "]" * 100_000
 BAD: dict[str, tuple[str, str, Any, int, str]] = {
-    # what: method, path, body, status, what the message holds
+    # case: method, path, body, status, words of the message
     "no ids": ("POST", ADD, {"messages": "x"}, 400, "user_id, agent_id, app_id, run_id"),
     "no ids, version 1": ("POST", "/v1/memories/", {"messages": "x"}, 400, "user_id"),
     "no messages": ("POST", ADD, MAYA, 400, "messages"),
@@ -1047,7 +1047,7 @@ async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
             for method, path, body in requests:
                 answer = await service.client.request(method, path, json=body)
                 assert answer.status_code == 503, path
-                # A write over a connection that dies under it may have been carried out.
+                # If the connection breaks during a write, the write may have committed.
                 honest = {LEDGER_DOWN} if method == "GET" else {LEDGER_DOWN, OUTCOME_UNKNOWN}
                 assert said(answer) in honest, path
                 assert int(answer.headers["Retry-After"]) > 0
@@ -1094,7 +1094,7 @@ async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None
     await away.close()
 
 
-# ── what the documentation says ──────────────────────────────────────────────────────────────────
+# ── the OpenAPI description ──────────────────────────────────────────────────────────────────────
 
 
 async def test_the_api_describes_itself(service: Service) -> None:

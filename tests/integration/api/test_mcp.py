@@ -1,4 +1,4 @@
-"""The MCP endpoint, through a client session of the official SDK: all eleven tools."""
+"""The MCP endpoint and its eleven tools, through a client session of the official SDK."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def refusal(opened: ClientSession, tool: str, **arguments: Any) -> str:
 
 
 def _body(result: Any) -> Any:
-    """The API's response: the text of the only content."""
+    """Response of the API, parsed from the only content of the result."""
     [content] = result.content
     return json.loads(content.text)
 

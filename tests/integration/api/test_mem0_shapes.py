@@ -1,4 +1,4 @@
-"""Shapes as older Mem0 clients and the documented API expect them."""
+"""Requests and responses in the shapes of older Mem0 clients and of Mem0's documented API."""
 
 from __future__ import annotations
 
@@ -169,10 +169,10 @@ async def test_a_memory_may_be_given_the_text_of_another_one(service: Service) -
     answer = await service.client.put(f"{MEMORIES}{bern['id']}/", json={"text": tea["memory"]})
     assert (answer.status_code, answer.json()["memory"]) == (200, tea["memory"])
     assert len(await service.listed()) == 2
-    # Both are known: the text is not stored a third time, even if one of the two is deleted.
+    # The text is already stored, twice: an add of it is a NOOP.
     [line] = (await service.event(await service.add("I like tea.")))["results"]
     assert line["event"] == "NOOP"
-    # A delete of both is undone whole.
+    # The undo of a delete of both restores both.
     gone = await service.client.delete(MEMORIES, params=MAYA)
     undone = await service.client.post(f"/v1/event/{gone.json()['event_id']}/undo/")
     assert undone.status_code == 200, undone.text
@@ -281,7 +281,7 @@ async def test_a_webhook_id_that_is_no_uuid_is_not_found(method: str, service: S
     assert (answer.status_code, answer.json()["error"]) == (404, "Webhook not found")
 
 
-# ── names that mean nothing here ─────────────────────────────────────────────────────────────────
+# ── options and keys that Memlane does not have ──────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("option", ["dry_run", "as_of"])

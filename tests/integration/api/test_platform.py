@@ -1,4 +1,4 @@
-"""The Mem0 Platform's forms around memories: versions, categories, questions, owners, feeds."""
+"""Routes and options of the Mem0 Platform: versions, categories, exports, owners, feeds."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_the_memories_of_one_entity_have_a_path_of_their_own(service: Serv
     assert (wrong.status_code, said(wrong)) == (400, "Invalid entity type")
 
 
-# ── what a memory carries ────────────────────────────────────────────────────────────────────────
+# ── fields of a memory ───────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_memory_is_shown_with_all_its_keys(service: Service) -> None:
@@ -146,7 +146,7 @@ async def test_a_call_brings_categories_of_its_own(service: Service) -> None:
 
 
 class Listening(RulesModel):
-    """Keeps what it was asked to keep in mind."""
+    """Rules that record the instructions of the last request."""
 
     heard: Instructions
 
@@ -193,7 +193,7 @@ async def test_a_receipt_names_what_was_known_already(service: Service) -> None:
     assert line["reason"]
 
 
-# ── questions to all of them ─────────────────────────────────────────────────────────────────────
+# ── exports and summaries ────────────────────────────────────────────────────────────────────────
 
 SCHEMA = {
     "type": "object",
@@ -356,7 +356,7 @@ async def test_profiles_are_refused_with_what_to_use_instead(service: Service) -
     assert answer.json()["code"] == "NOT_IMPLEMENTED"
 
 
-# ── whose it is ──────────────────────────────────────────────────────────────────────────────────
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────
 
 KEPT = [
     (method, route.path)

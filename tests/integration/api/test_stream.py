@@ -1,4 +1,4 @@
-"""Following an event: its stages live, and reads that come after it."""
+"""Following an event: a live stream of its stages, and reads that wait for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def watch(engine: Engine) -> AsyncIterator[EventWatch]:
 
 
 def frames(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """The stream's events by name; comments are left out."""
+    """Events of a stream with their names; comments are left out."""
     found = []
     for block in text.strip().split("\n\n"):
         if not block.startswith(":"):
@@ -48,7 +48,7 @@ def frames(text: str) -> list[tuple[str, dict[str, Any]]]:
 
 @dataclass
 class Stream:
-    """A stream read frame by frame, by the test's hand."""
+    """Stream that a test reads frame by frame."""
 
     engine: Engine
     watch: EventWatch
@@ -66,7 +66,7 @@ class Stream:
         )
 
     async def next(self) -> tuple[str, dict[str, Any]]:
-        """The next frame, past the comments that fill the silence before it."""
+        """The next frame; comments before it are skipped."""
         while not (told := frames((await anext(self.chunks)).decode())):
             pass
         return told[0]
@@ -150,7 +150,7 @@ async def test_silence_is_filled_with_comments(engine: Engine, watch: EventWatch
 
 
 class Counting(Events):
-    """Events that keep the ids of each poll."""
+    """Events that record the ids of each poll."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         super().__init__(engine)
@@ -272,7 +272,7 @@ async def test_another_projects_event_is_not_streamed(service: Service) -> None:
     assert answer.status_code == 404
 
 
-# ── reads that come after an event ───────────────────────────────────────────────────────────────
+# ── reads that wait for an event ─────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("path", [LIST, SEARCH])

@@ -1,4 +1,4 @@
-"""The local stack with real servers; api, workers and sweeper are stand-ins."""
+"""The local stack with real servers; small test programs replace API, workers and sweeper."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Stack:
         return state
 
     def processes(self) -> dict[str, Identity]:
-        """Those alive by the notes, and the supervisor."""
+        """The supervisor, and the processes in its state file that are alive."""
         me = self.state().supervisor.identity()
         assert me is not None
         return {"supervisor": me, **self.state().survivors()}
@@ -370,7 +370,8 @@ def test_an_interrupted_initdb_is_done_again(tmp_path: Path) -> None:
 def test_a_stuck_backend_of_a_killed_postgres_does_not_stop_the_next_start(tmp_path: Path) -> None:
     with Postgres(tmp_path) as postgres:
         stuck = checkpointer(tmp_path)
-        # Stopped, it sees neither signals nor the end of its postmaster, and holds shared memory.
+        # A stopped process ignores signals, even the end of its postmaster, and keeps shared
+        # memory.
         os.kill(stuck.pid, signal.SIGSTOP)
         postgres.kill()
         assert identify(stuck.pid) == stuck
@@ -390,9 +391,9 @@ def test_down_ends_the_backends_that_a_forced_stop_left(stack: Stack) -> None:
 
 
 def checkpointer(root: Path) -> Identity:
-    """A process of PostgreSQL beside the postmaster, which lives as long as that one does."""
+    """PostgreSQL's checkpointer, which lives as long as the postmaster."""
     for one in working_in(root.resolve() / "postgres", "postgres"):
-        with suppress(OSError):  # one that has ended meanwhile
+        with suppress(OSError):  # the process has ended since it was listed
             if "checkpointer" in Path(f"/proc/{one.pid}/cmdline").read_text():
                 return one
     raise AssertionError("no checkpointer runs")
@@ -431,7 +432,7 @@ def test_an_unreachable_database_is_named_within_seconds(stack: Stack) -> None:
     assert done.returncode == 1
     assert re.match(r"Memlane did not start. MEMLANE_DATABASE_URL \(127.0.0.1:\d+\): ", done.stderr)
     assert len(done.stderr.splitlines()) == 1
-    # It was 129 s: generous for two busy cores.
+    # The error once took 129 s; the deadline leaves time for two busy cores.
     assert time.monotonic() - started < DEADLINE_S
 
 
@@ -475,7 +476,7 @@ def test_a_data_directory_that_cannot_be_used_is_one_line(stack: Stack, command:
 def test_down_stops_a_running_stack_without_its_environment(stack: Stack) -> None:
     assert stack.up().returncode == 0
     processes = stack.processes()
-    # As `make down` does where .venv is broken: no package but the standard library.
+    # As `make down` does if .venv is broken: with the standard library only.
     command = [sys.executable, "-S", "-m", "deploy.stack.stop"]
     done = subprocess.run(
         command, env=stack.env(), cwd=PROJECT_ROOT, capture_output=True, text=True, check=False

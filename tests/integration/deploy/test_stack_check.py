@@ -1,4 +1,4 @@
-"""`make up` with a setting that cannot work: the setting is named within seconds."""
+"""`make up` with a setting that cannot work: an error names the setting within seconds."""
 
 from __future__ import annotations
 

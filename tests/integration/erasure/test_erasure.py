@@ -1,4 +1,4 @@
-"""Erasure: nothing that a user said, or was called, is left anywhere; numbers are."""
+"""Erasure: no text and no name of a user is left in any store; anonymous figures stay."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.support.stack import wait_until
 MAYA = Whose("user", "maya-4711")
 WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya")
 
-# What erasure does with each table. A table that is not in here was forgotten: decide.
+# Effect of an erasure on each table. A new table must be added to one of these sets.
 ERASED = {
     "memories", "memory_history", "messages", "receipts", "idempotency_keys", "relations",
     "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt", "turn_vectors",
@@ -61,7 +61,7 @@ async def service(ledger: Ledger) -> AsyncIterator[Service]:
 
 
 async def furnish(engine: Engine) -> UUID:
-    """Every kind of row there is, of one user, in two scopes; returns an event that succeeded."""
+    """Create every kind of row for one user, in two scopes; return an event that succeeded."""
     options = AddOptions(metadata={"pet": "Quetzal"})
     first = await engine.add("I live in Zanzibar.", user_id=MAYA.id, options=options)
     await engine.drain()
@@ -89,7 +89,7 @@ async def vectors(engine: Engine) -> set[UUID]:
 
 
 async def make_due(engine: Engine) -> None:
-    """Let the lease of whoever looked last run out."""
+    """Make the erasures due, as if the lease of their process had expired."""
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(update(erasures).values(due_at=func.now()))
 
@@ -100,7 +100,7 @@ class NoStore(InMemoryVectors):
 
 
 class Slow(InMemoryVectors):
-    """A store that a write reaches late."""
+    """Store whose writes wait until `go_on` is set."""
 
     def __init__(self, store: InMemoryVectors) -> None:
         vars(self).update(vars(store))
@@ -113,7 +113,7 @@ class Slow(InMemoryVectors):
 
 
 class Frozen:
-    """The lanes, as a worker sees them who freezes between its claim and its commit."""
+    """Lanes for a worker that freezes between its claim and its commit."""
 
     def __init__(self, lanes: Lanes) -> None:
         self._lanes = lanes
@@ -172,7 +172,7 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await furnish(engine)
     _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), Wish(), LIMITS)
     assert wake is not None
-    await engine.run(wake)  # its lane is under way
+    await engine.run(wake)  # the lane of the replay is running
     await engine.services.index.catch_up()
     await erase(engine)
     await engine.drain()
@@ -186,7 +186,7 @@ SHAPE = {"properties": {"home": {"type": "string"}}}
 
 
 class Stopped(Frozen):
-    """The lanes of a worker that is stopped once an answer is saved and not yet settled."""
+    """Lanes for a worker that is stopped after it saved an answer, before the batch is settled."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._lanes, name)
@@ -200,7 +200,7 @@ class Stopped(Frozen):
 
 
 async def test_a_saved_answer_that_was_not_settled_goes_with_it(service: Service) -> None:
-    """The worker is stopped between the two; the question names nobody and is answered anew."""
+    """The question names no user, so it stays, and is answered again without the erased user."""
     engine = service.engine
     await service.add("I live in Zanzibar.", user_id=MAYA.id, agent_id="bot")
     await service.add("I live in Bern.", user_id="jon", agent_id="bot")
@@ -279,7 +279,7 @@ async def test_the_books_balance_before_and_after(engine: Engine) -> None:
     after = await engine.ledger.books.accounts(engine.project.id)
     assert before.balanced
     assert after.balanced
-    assert after.accepted == before.accepted + 1  # the erasure itself
+    assert after.accepted == before.accepted + 1  # the erasure is an event too
     view = await engine.event(failed)
     assert (view.status, view.messages, view.receipt, view.options) == ("SUCCEEDED", [], [], {})
 
@@ -317,7 +317,7 @@ async def test_what_is_said_after_an_erasure_begins_anew(engine: Engine) -> None
     assert ([e.id for e in mine], count) == (
         [again],
         1,
-    )  # nothing ties her to the numbers of before
+    )  # the new events are not linked to the earlier counts
 
 
 async def test_an_erasure_waits_for_an_index_that_is_down_and_ends_once_it_is_back(
@@ -348,7 +348,7 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     assert {name.partition("-")[0]: len(ids) for name, ids in held.items()} == {
         "memories": 2, "turns": 3,
     }  # fmt: skip
-    await index.drop({name: ids[:1] for name, ids in held.items()})  # here it died
+    await index.drop({name: ids[:1] for name, ids in held.items()})  # the process dies here
     await make_due(engine)
     await finish(engine)
     assert (await counts(engine, event_id))["vectors"] == 2
@@ -377,7 +377,7 @@ async def test_an_erasure_waits_for_no_scope_that_holds_nothing_of_it(engine: En
     async with engine.ledger.engine.begin() as other:
         await other.execute(jons.with_for_update())
         await erase(engine, Whose("agent", "nobody"))
-        # Its session has not been ended for standing idle, so its lock was held all the time.
+        # The session was not ended for being idle, so it held the lock all the time.
         await other.execute(select(1))
 
 
@@ -403,7 +403,7 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
 async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_locks(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new key's row is locked before the lanes are."""
+    """The erasure starts again and locks the new key's row before the lanes."""
     await furnish(engine)
     lock_lanes, waiting = ledger_erasure._lock_lanes, ["the only add"]
     key_was_free: list[bool] = []

@@ -1,4 +1,4 @@
-"""Cancel: until apply has committed an event can be taken back, and its lane goes on without it."""
+"""Cancel: an event can be cancelled until apply has committed; its lane continues without it."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_no_call_is_spent_on_an_event_after_it_was_cancelled(engine: Engin
     await engine.run_until(StageName.APPLY)
     await call_off(engine, event_id)
     await engine.drain()
-    assert model.calls == [1]  # the one before
+    assert model.calls == [1]  # only the call before the cancel
     assert await engine.texts() == []
 
 
@@ -119,7 +119,7 @@ async def test_no_call_is_spent_on_an_event_after_it_was_cancelled(engine: Engin
 async def test_a_stage_that_runs_while_its_event_is_cancelled_can_write_nothing(
     engine: Engine, stage: StageName
 ) -> None:
-    # Two facts, so that there is something to consolidate.
+    # Two facts, so that consolidate has work to do.
     event_id = await engine.add("I like jazz. I live in Oslo.")
     hint = await engine.run_until(stage)
     engine.hints.waiting.clear()
@@ -140,7 +140,7 @@ async def test_a_stage_that_runs_while_its_event_is_cancelled_can_write_nothing(
 
 
 async def test_cancelling_beside_the_stages_ends_in_all_or_nothing(engine: Engine) -> None:
-    """Whoever is first: a cancelled event has no memory, and one that was too late has its own."""
+    """A cancelled event leaves no memory; an event that had already been applied keeps its own."""
     for turn in range(12):
         user = f"user-{turn}"
         event_id = await engine.add("I like jazz.", user_id=user)
@@ -237,7 +237,7 @@ async def test_bad_ids_are_refused_by_name(service: Service) -> None:
 
 
 async def test_an_event_cancelled_under_a_claim_leaves_none_behind_it(engine: Engine) -> None:
-    """The claim has seen it waiting, and waits itself for the lane that the cancel holds."""
+    """The claim has read the event as pending, and waits for the lane that the cancel locks."""
     head = await engine.add("I like jazz.")
     behind = await engine.add("I live in Oslo.", options=ALONE)
     async with engine.ledger.engine.connect() as cancelling:

@@ -1,4 +1,4 @@
-"""Notifications of ended events: sent for verbatim adds, lost at no cost but time."""
+"""Notifications of ended events: sent for verbatim adds; a lost one costs only time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHERE query LIKE 'LISTEN%' AND datname = current_database()
 
 @dataclass
 class Received:
-    """Keeps the notifications, and counts the connections that listened."""
+    """Records the notifications, and counts the connections that listened."""
 
     ends: list[tuple[UUID, Status]] = field(default_factory=list)
     connections: int = 0

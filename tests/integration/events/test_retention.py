@@ -1,4 +1,4 @@
-"""What is let go of with time, and what never is."""
+"""Retention: data that is deleted after some time, and data that is never deleted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def execute(engine: Engine, query: str) -> Any:
 
 
 async def grow_old(engine: Engine) -> None:
-    """Two days."""
+    """Make stage runs and idempotency keys two days older."""
     await execute(engine, "UPDATE stage_runs SET finished_at = finished_at - interval '2 days'")
     await execute(engine, "UPDATE idempotency_keys SET created_at = created_at - interval '2 days'")
 

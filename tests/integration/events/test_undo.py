@@ -1,4 +1,4 @@
-"""Undo: what an event did is taken back as new states, or refused by the memory in the way."""
+"""Undo: an event's changes are reverted as new states, or refused if a later one is in the way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.engine import Engine
 
 @dataclass
 class Script(RulesModel):
-    """Does as it is told: `Tea.` or `+ Tea.` is added, `Tea. > Rum.` updates, `- Tea.` deletes."""
+    """Model that obeys: `Tea.` or `+ Tea.` adds, `Tea. > Rum.` updates, `- Tea.` deletes."""
 
     async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
         return Answer(tuple(Fact(one.message.content, one.source) for one in request.messages))
@@ -240,7 +240,7 @@ async def test_one_event_of_a_batch_is_undone_alone(scripted: Engine) -> None:
 
 
 async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted: Engine) -> None:
-    """Either the update came first and is in the way, or its memory is gone and it was added."""
+    """Either the update blocks the undo, or the memory is gone and the update becomes an add."""
     for turn in range(10):
         tea, rum = f"Tea {turn}.", f"Rum {turn}."
         event_id = await does(scripted, tea)
@@ -252,7 +252,7 @@ async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted
         await scripted.drain()
         [(outcome, text)] = await scripted.outcomes(later)
         refused = isinstance(answer, Conflict)
-        # The fact as said is what an update of a vanished memory stores.
+        # An update whose memory is gone stores the fact's own text.
         assert (outcome, text) == (("UPDATE", rum) if refused else ("ADD", f"{tea} > {rum}"))
         assert refused or isinstance(answer, Undone), answer
         await take_back(scripted, later)

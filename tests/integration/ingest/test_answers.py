@@ -1,4 +1,4 @@
-"""Answers are bounded: pages show excerpts, and say so."""
+"""Responses of limited size: pages show excerpts, and say so."""
 
 from __future__ import annotations
 

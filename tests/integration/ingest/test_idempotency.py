@@ -1,4 +1,4 @@
-"""One key, one event: an add that is sent again, at once or later, by anybody, adds nothing."""
+"""Idempotency keys: an add that is sent again, at once or later, adds nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_key_sent_again_gives_the_same_event_and_adds_nothing(engine: En
     first = await add(engine, "I like jazz.", "k")
     assert await add(engine, "I like jazz.", "k") == first
     await engine.drain()
-    assert await add(engine, "I like jazz.", "k") == first  # after its end as well
+    assert await add(engine, "I like jazz.", "k") == first  # also after the event has ended
     assert not engine.hints.waiting
     assert await engine.lane_state() == "IDLE"
     assert len(await engine.texts()) == 1
@@ -127,7 +127,7 @@ async def test_both_add_routes_know_the_key(service: Service, path: str) -> None
 
     first, again = await sent(LIVES), await sent(LIVES)
     assert first.json() == again.json()
-    # The same in other words: how the JSON is written does not matter.
+    # The same request in another form: the spelling of the JSON does not matter.
     spelled = {"user_id": "maya", "messages": [{"role": "user", "content": LIVES["messages"]}]}
     assert (await sent(spelled)).json() == first.json()
     other = await sent(LIVES | {"metadata": {"n": 1}})

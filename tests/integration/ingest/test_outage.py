@@ -1,4 +1,4 @@
-"""A model that is down for hours: parked lanes, one probe at a time, and a ramp when it is back."""
+"""A model that is down for hours: lanes are parked, probed one at a time, resumed gradually."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def remote(engine: Engine) -> Remote:
 
 @dataclass
 class HandedOut:
-    """The dispatcher's two questions, answered by the test's own queue."""
+    """Dispatcher for the sweeper, backed by the test's own queue of hints."""
 
     hints: Hints
 
@@ -81,7 +81,7 @@ async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(
     for n in range(20):
         await engine.add("I like jazz.", user_id=f"user-{n}")
     await engine.drain()
-    assert len(remote.calls) == FAILURES  # the rest did not even ask
+    assert len(remote.calls) == FAILURES  # the other lanes made no call
 
 
 async def test_six_hours_of_outage_cost_one_probe_every_two_seconds_and_no_event(
@@ -106,7 +106,7 @@ async def test_six_hours_of_outage_cost_one_probe_every_two_seconds_and_no_event
         await patrol.tick()
         await engine.drain()
         resumed.append(len(remote.calls) - before)
-    assert resumed == [1, 10, 20, 9, 0]  # the probe alone, then more and more
+    assert resumed == [1, 10, 20, 9, 0]  # the probe alone, then growing numbers
     assert {(await engine.event(i)).status for i in ids} == {Status.SUCCEEDED}
 
 
@@ -146,7 +146,7 @@ async def test_a_provider_cannot_ask_to_be_left_alone_for_days(
 
 
 class RemoteEmbedder(HashEmbedder):
-    """Counts its requests, and can be switched off."""
+    """Embedder that counts its requests, and can be switched off."""
 
     up = True
     calls = 0
@@ -235,7 +235,7 @@ async def test_an_event_that_waits_tells_the_cause(engine: Engine, remote: Remot
     ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(FAILURES + 1)]
     await engine.drain()
     assert (await engine.event(ids[0])).wait_cause == "503"
-    # Not asked itself: it names what the breaker saw, and how soon that is looked at again.
+    # This event made no call: the cause is the circuit breaker's, with the interval of its probes.
     assert (await engine.event(ids[-1])).wait_cause == "503 (one call probes it every 2 s)"
     progress = await engine.ledger.events.progress(ids[:1])
     assert progress[ids[0]].wait_cause == "503"

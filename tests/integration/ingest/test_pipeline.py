@@ -1,4 +1,4 @@
-"""What the stages do to memories, history, graph and receipts."""
+"""Effects of the stages on memories, history, graph and receipts."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_an_index_that_cannot_be_written_delays_no_event(engine: Engine) -
         event_id = await engine.add(said)
         await engine.drain()
         assert (await engine.event(event_id)).status == "SUCCEEDED"
-    assert len(await engine.texts()) == 1  # the second was compared with the first
+    assert len(await engine.texts()) == 1  # the second fact was compared with the first
 
 
 async def test_news_of_a_scope_that_is_not_large_need_no_index(engine: Engine) -> None:
@@ -148,7 +148,7 @@ async def test_news_of_a_scope_that_is_not_large_need_no_index(engine: Engine) -
 async def test_what_is_known_is_found_however_much_is_like_the_other_news(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, exact: int
 ) -> None:
-    """Thirty likings are nearer to the thirty-first than a residence is to the next one."""
+    """Thirty memories are nearer to the second fact than the old residence is to the new one."""
     await engine.add("I live in Town20k.")
     await engine.drain()
     await engine.services.index.catch_up()
@@ -170,7 +170,7 @@ async def test_news_wait_while_the_index_cannot_be_asked_what_they_are_news_to(
 ) -> None:
     monkeypatch.setattr(
         "pipeline.ingest.stages.retrieve.MOST_EXACT", 0
-    )  # as if the scope were a large one
+    )  # treats the scope as a large one
     await engine.add("I live in Berlin.")
     await engine.drain()
     await engine.services.index.catch_up()
@@ -213,7 +213,7 @@ async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: E
     edits = ["User lives in Bonn"]
 
     async def frozen(name: str, records: list[VectorRecord]) -> None:
-        if edits:  # this write stands still while a newer one overtakes it
+        if edits:  # this write waits while a newer one overtakes it
             await edit(engine, memory.id, edits.pop())
         await insert(name, records)
 
@@ -241,7 +241,7 @@ async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) 
 
 @dataclass
 class Passing(RulesModel):
-    """Rewords the first memory, and gives the text it had to the second."""
+    """Model that rewords the first memory and gives its old text to the second."""
 
     first: Memory
     second: Memory
@@ -311,7 +311,7 @@ async def test_a_stale_vector_is_never_believed(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.drain()
     [memory_id] = [hit.passage.id for hit in await found(engine, "jazz")]
-    await engine.ledger.editing.retire(engine.project.id, [memory_id])  # the index is not told
+    await engine.ledger.editing.retire(engine.project.id, [memory_id])  # the index is not updated
     assert await found(engine, "jazz") == []
 
 
@@ -351,7 +351,7 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     assert await texts(maya | {"metadata": {"trip": "lisbon"}}) == 1
     assert await texts(maya | {"metadata.n": 3}) == 1
     assert await texts(maya | {"metadata": {"trip": {"ne": "lisbon"}}}) == 1
-    assert await texts(maya | {"metadata": {"n": {"ne": 3}}}) == 1  # a null is not 3
+    assert await texts(maya | {"metadata": {"n": {"ne": 3}}}) == 1  # null is not equal to 3
     assert await texts(maya | {"metadata": {"trip": {"contains": "LIS"}}}) == 1
     assert await texts({"AND": [maya, {"NOT": {"metadata.trip": "oslo"}}]}) == 1
     assert await texts({"OR": [{"user_id": "jon"}, maya]}) == 2
@@ -431,5 +431,5 @@ async def test_quick_stages_follow_under_the_same_claim(engine: Engine) -> None:
     following = await engine.run(engine.hints.waiting[0], one_stage=False)
     assert following is not None
     assert following.stage is StageName.CONSOLIDATE
-    # One claim for extract and retrieve.
+    # One claim covers extract and retrieve.
     assert following.fence == hint.fence + 2

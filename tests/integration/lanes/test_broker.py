@@ -1,4 +1,4 @@
-"""Hints in a real broker: which queue they stand in, and what happens once they are gone."""
+"""Hints in a real broker: their queues, and their recovery after the broker has lost them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def depths(broker: RedisClient) -> dict[str, int]:
 
 
 async def queue_up(engine: Engine, lanes: int) -> None:
-    """So many lanes of the project with one event each, and no hint of any in the broker."""
+    """Accept one event in each of this many lanes, without a hint in the broker."""
     said = [Message(Role.USER, "I like jazz.")]
     await engine.ledger.lanes.accept(
         [
@@ -73,19 +73,19 @@ async def test_a_broker_forgets_once_each_time_it_is_wiped(
 async def test_a_wiped_broker_is_told_every_hint_again_at_once(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
-    """Also those beyond one tick's share, though by then the broker holds many."""
+    """Also those beyond the limit of one tick, although the broker is not empty by then."""
     sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await sweeper.tick()
     lanes = LANES_A_TICK + DEEP
     await queue_up(engine, lanes)
     await sweeper.tick()
-    assert await depths(broker) == {}  # their grace runs
+    assert await depths(broker) == {}  # the grace period is not over
     await broker.flushall()
     await sweeper.tick()
     await sweeper.tick()
     assert await depths(broker) == {QUEUES[-1]: lanes}
     await sweeper.tick()
-    assert await depths(broker) == {QUEUES[-1]: lanes}  # told once
+    assert await depths(broker) == {QUEUES[-1]: lanes}  # each hint is published once
 
 
 async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
@@ -93,14 +93,14 @@ async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
 ) -> None:
     sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await queue_up(engine, MOST_LANES[0] + 1)
-    await sweeper.tick()  # a blank broker
+    await sweeper.tick()  # the broker is empty
     assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}
 
 
 async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
-    """Redis at maxmemory answers, and refuses every write."""
+    """Redis at maxmemory answers, but refuses every write."""
     sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
     await sweeper.tick()
     await queue_up(engine, 1)

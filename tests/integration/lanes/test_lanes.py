@@ -1,4 +1,4 @@
-"""The lane state machine on a real PostgreSQL: order, fences, recovery, in hints run by hand."""
+"""The lane state machine on a real PostgreSQL: order, fences, recovery. Tests run the hints."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WITHIN_S = 10.0
 
 @dataclass
 class Troubled(RulesModel):
-    """Rules, with an error raised for every batch that holds the word, as often as told."""
+    """Rules that raise `error` for a batch that contains `word`, at most `times` times."""
 
     word: str = ""
     error: Exception | None = None
@@ -134,8 +134,8 @@ async def test_a_worker_that_dies_in_any_stage_is_replaced_and_nothing_is_done_t
     event_id = await engine.add("I live in Berlin. My sister Anna lives in Oslo.")
     hint = await engine.run_until(stage)
     engine.hints.waiting.clear()
-    await engine.claim(hint)  # and never heard of again
-    assert await engine.sweep() == 0  # its lease still runs
+    await engine.claim(hint)  # the worker dies without a trace
+    assert await engine.sweep() == 0  # the lease has not expired
     await engine.pass_time(LEASE_S + 1)
     assert await engine.sweep() == 1
     await engine.drain()
@@ -182,11 +182,11 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
     assert await engine.sweep() == 1
     await lanes.renew([activation.hold])
     await engine.pass_time(GRACE_S + 1)
-    assert await engine.sweep() == 1  # still queued, still due
+    assert await engine.sweep() == 1  # still queued, so due again
 
 
 async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> None:
-    """An undo or an erasure holds one scope's row; the leases of all others are renewed."""
+    """An undo or an erasure locks one scope's row; the leases of all other lanes are renewed."""
     held = []
     for user in ("maya", "locked", "noor"):
         await engine.add("I live in Berlin.", user_id=user)
@@ -203,7 +203,7 @@ async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> 
 
 @dataclass
 class Renewals:
-    """What each heartbeat renewed."""
+    """Records the lanes that each heartbeat renewed."""
 
     lanes: Lanes
     results: list[set[Hold]] = field(default_factory=list)
@@ -239,7 +239,7 @@ async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_be
 async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
     engine: Engine, database_url: str
 ) -> None:
-    """Once its heartbeat is late, and nobody of its name speaks to the ledger any more."""
+    """It is swept when its heartbeat is late and its worker has no database session."""
     await wait_until(partial(_up_for_a_lease, engine), within_s=30, what="the server's age")
     await engine.add("I live in Berlin.")
     engine.worker = uuid4()
@@ -247,9 +247,9 @@ async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
     his = connect(database_url, pool_size=1, name=session_name(engine.worker, "worker-1"))
     async with his.connect():
         await engine.pass_time(LEASE_S * 0.35)
-        assert await engine.sweep() == 0  # one heartbeat may come late
+        assert await engine.sweep() == 0  # one heartbeat may be late
         await engine.pass_time(LEASE_S * 0.35)
-        assert await engine.sweep() == 0  # he hangs perhaps, but he is there
+        assert await engine.sweep() == 0  # the worker may hang, but its session is open
     await his.dispose()
 
     async def taken_over() -> bool:
@@ -283,7 +283,7 @@ async def _up_for_a_lease(engine: Engine) -> bool:
 async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Engine) -> None:
     await engine.add("I like jazz.")
     late = engine.hints.waiting.popleft()
-    assert await engine.sweep() == 0  # the grace still runs
+    assert await engine.sweep() == 0  # the grace period is not over
     await engine.pass_time(GRACE_S + 1)
     assert await engine.sweep() == 1
     assert engine.hints.waiting[0] == Wake(late.lane_id, late.fence, late.stage)
@@ -361,7 +361,7 @@ async def test_one_bad_event_among_seven_fails_alone(engine: Engine) -> None:
     assert statuses == [Status.FAILED if text == "poison" else Status.SUCCEEDED for text in said]
     assert (await engine.event(ids[3])).failure_code == "LLM_BAD_OUTPUT"
     assert len(await engine.texts()) == 5
-    assert model.calls[0] == 6  # tried together first
+    assert model.calls[0] == 6  # first tried in one batch
 
 
 async def test_a_surprise_in_a_stage_is_internal_and_names_only_its_type(engine: Engine) -> None:
@@ -373,7 +373,7 @@ async def test_a_surprise_in_a_stage_is_internal_and_names_only_its_type(engine:
 
 
 class Extracting(RulesModel):
-    """A model whose facts hold what the ledger cannot."""
+    """Model whose facts contain a character that PostgreSQL cannot store."""
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         return Answer((Fact("User likes \0", request.messages[0].source),))
@@ -410,7 +410,7 @@ async def test_a_state_of_the_ledger_that_passes_is_waited_for(engine: Engine) -
 
 
 class Naming(RulesModel):
-    """A model that takes a page for a name."""
+    """Model that returns a very long text as the name of an entity."""
 
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
@@ -478,7 +478,7 @@ async def test_a_worker_that_stops_hands_its_lane_back_and_it_costs_no_attempt(
 ) -> None:
     event_id = await engine.add("I live in Berlin.")
     hint = await engine.run_until(stage)
-    for _ in range(engine.services.max_attempts + 1):  # more often than a crash would be forgiven
+    for _ in range(engine.services.max_attempts + 1):  # more often than a crash is allowed
         activation, _ = await engine.claim(hint)
         back = await engine.ledger.lanes.hand_back(activation)
         assert back is not None
@@ -552,7 +552,7 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
             return bool((await looking.execute(text(END_WHO_WAITS))).all())
 
     async with engine.ledger.engine.connect() as other:
-        # What the stage commits waits for this lock; then its connection dies.
+        # The commit of the stage waits for this lock; then its connection breaks.
         await other.execute(text("SELECT FROM lanes FOR UPDATE"))
         answer.set()
         await wait_until(ended, within_s=10, what="somebody who waits for the lane")
@@ -597,7 +597,7 @@ async def test_a_lane_in_a_stage_of_a_later_release_is_left_to_that_release(
 
 
 async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) -> None:
-    """Its key may be known to an API process for seconds yet."""
+    """An API process may still have its key in the cache for some seconds."""
     ledger = engine.ledger
     gone = await ledger.projects.add(engine.project.organization_id, "gone")
     late = replace(engine, project=gone)
@@ -646,7 +646,7 @@ async def test_no_lease_is_renewed_for_another_worker(engine: Engine) -> None:
 async def test_a_lane_whose_statement_ran_out_of_time_is_handed_back(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """Also where it is the statement that was to park the lane."""
+    """The same holds if the statement that parks the lane times out."""
     event = await engine.add("I live in Berlin.")
     refusal = type("Refusal", (Exception,), {"sqlstate": state})()
 

@@ -1,4 +1,4 @@
-"""What the gate sees of the ledger."""
+"""Load of the ledger, as admission control reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_the_load_counts_what_waits_and_what_was_done(engine: Engine) -> N
     await engine.drain()
     load = await view.look(scope_events=3)
     assert (load.projects, load.deep, load.ready) == ({}, {}, 0)
-    assert load.drained_per_s == 0.4  # 4 in the last 10 s
+    assert load.drained_per_s == 0.4  # 4 events in the last 10 s
 
 
 async def test_a_backlog_is_work_that_was_ready_all_the_while(engine: Engine) -> None:
@@ -50,4 +50,4 @@ async def test_where_nothing_drains_the_oldest_event_tells_the_lag(engine: Engin
     assert 600 <= (await view.look(scope_events=9)).lag_s < 700
     await engine.ledger.recourse.cancel(engine.project.id, event)
     load = await view.look(scope_events=9)
-    assert (load.lag_s, load.drained_per_s) == (0, 0)  # what is cancelled was not worked off
+    assert (load.lag_s, load.drained_per_s) == (0, 0)  # a cancelled event does not count as done

@@ -1,4 +1,4 @@
-"""Crashes are charged to the event that causes them, not to those under way beside it."""
+"""Crashes are charged to the event that causes them, not to events in progress beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.runtime import Heartbeat
 
 
 async def crash(engine: Engine, *hints: Wake) -> None:
-    """A worker takes these lanes, has the turn of each that is a suspect, and dies."""
+    """A worker claims these lanes, charges an attempt to each suspect, and dies."""
     for hint in hints:
         engine.hints.waiting.remove(hint)
         activation, _ = await engine.claim(hint)
@@ -59,7 +59,7 @@ async def test_a_suspect_that_still_waits_for_its_turn_makes_no_attempt(engine: 
 
 @dataclass
 class Beside(RulesModel):
-    """Rules, which count how many ask at once."""
+    """Rules that count concurrent calls."""
 
     asked: int = 0
     now: int = 0
@@ -69,7 +69,7 @@ class Beside(RulesModel):
         self.asked += 1
         self.now += 1
         self.most = max(self.most, self.now)
-        for _ in range(20):  # turns of the loop
+        for _ in range(20):  # turns of the event loop
             await asyncio.sleep(0)
         self.now -= 1
         return await super().extract(request)
@@ -98,7 +98,7 @@ async def test_a_suspects_batch_is_tried_event_by_event(engine: Engine) -> None:
     ids = [await engine.add(text) for text in said]
     for _ in range(SHARED_ATTEMPTS):
         await crash(engine, engine.hints.waiting[0])
-    await engine.step()  # takes the batch apart
+    await engine.step()  # splits the batch
     activation, batch = await engine.claim(engine.hints.waiting.popleft())
     assert batch is not None
     assert [event.id for event in batch.events] == ids[:1]
@@ -117,7 +117,8 @@ async def test_a_worker_that_lost_its_lease_and_lives_has_not_crashed(engine: En
         if not activation.counted:
             activation = await engine.ledger.lanes.charge(activation)
         await expire(engine)
-        assert await engine.ledger.lanes.hand_back(activation) is None  # it holds it no more
+        # the lane is no longer its own
+        assert await engine.ledger.lanes.hand_back(activation) is None
     again, _ = await engine.claim(engine.hints.waiting[0])
     assert (again.attempts, again.counted) == (1, True)
     hint = await engine.ledger.lanes.hand_back(again)
@@ -144,7 +145,7 @@ async def test_a_lost_lane_gives_nothing_back_of_a_stage_that_has_ended(engine: 
     await engine.add("I like jazz.")
     slow, _ = await engine.claim(engine.hints.waiting.popleft())
     await expire(engine)
-    await engine.step()  # another worker is done with the stage
+    await engine.step()  # another worker finishes the stage
     await engine.claim(engine.hints.waiting.popleft())
     assert await engine.ledger.lanes.hand_back(slow) is None
     await expire(engine)
@@ -153,7 +154,7 @@ async def test_a_lost_lane_gives_nothing_back_of_a_stage_that_has_ended(engine: 
 
 
 async def keep_going(engine: Engine) -> Activation:
-    """A worker finishes extract and keeps the lane for retrieve. Returns extract's activation."""
+    """Finish extract and keep the lane for retrieve; return the activation of extract."""
     activation, _ = await engine.claim(engine.hints.waiting.popleft())
     extracted: dict[str, object] = {"facts": [], "note": None, "answer": None}
     await engine.ledger.lanes.finish_and_keep(
@@ -178,7 +179,7 @@ async def test_a_lane_handed_back_after_an_unseen_commit_charges_the_next_stage_
 ) -> None:
     await engine.add("I like jazz.")
     await engine.claim(engine.hints.waiting.popleft())
-    await expire(engine)  # one attempt of extract has ended with its worker
+    await expire(engine)  # the first attempt of extract has ended with its worker
     extract = await keep_going(engine)
     hint = await engine.ledger.lanes.hand_back(extract)
     assert hint is not None
@@ -196,7 +197,7 @@ LOSE_THE_CLAIM = (
 async def test_a_worker_from_before_a_failover_is_refused_though_its_fence_is_right(
     engine: Engine,
 ) -> None:
-    """A standby that lagged gives the same fence out twice."""
+    """After a failover to a standby that lagged, the same fence can be given out twice."""
     await engine.add("I like jazz.")
     hint = engine.hints.waiting.popleft()
     lanes = engine.ledger.lanes

@@ -1,4 +1,4 @@
-"""Connections that fall silent, turn read-only or come from a pooler."""
+"""Connections that stop answering, become read-only or come from a pooler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.proxy import proxied
 from tests.support.stack import wait_until
 
 SHORT = SessionLimits(0.3)
-# Far more than all limits together, far less than a connection that nobody gives up.
+# Much more than all limits together, much less than a connection without limits would wait.
 WITHIN_S = 30.0
 CONNECTIONS = 4
 PID = text("SELECT pg_backend_pid() AS pid")
@@ -136,7 +136,7 @@ async def slow_through_sqlalchemy(engine: AsyncEngine) -> None:
 async def test_a_statement_ends_with_the_task_that_asked(
     database_url: str, ask: Callable[[AsyncEngine], Awaitable[None]]
 ) -> None:
-    """As does a read whose client hangs up."""
+    """Cancelling the task, for example because a client disconnects, cancels its statement."""
     engine, other = connect(database_url, pool_size=1), connect(database_url, pool_size=1)
     running = text(
         "SELECT count(*) AS running FROM pg_stat_activity"

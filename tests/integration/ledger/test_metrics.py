@@ -1,4 +1,4 @@
-"""/metrics: who may read it, what it costs, and what it says."""
+"""/metrics: access, queries per scrape, and content."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_figures_that_are_old_enough_are_read_again(service: Service) -> N
 
 
 async def test_every_known_series_is_there_from_zero() -> None:
-    """In a process of its own: in this one all sorts of things have happened."""
+    """A new process prints them: in this one, other tests have already counted."""
     asked = "from pipeline import telemetry; print(telemetry.exposition()[0].decode())"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", asked, stdout=PIPE)
     text = (await process.communicate())[0].decode()
@@ -162,7 +162,7 @@ async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service)
         assert (await service.client.get("/readyz")).json()["model"] == "ok"
         await cooldowns.failed("openai/gpt", retry_after_s=None)
     answer = await service.client.get("/readyz")
-    # Adds are accepted all the same.
+    # Adds are still accepted.
     assert (answer.status_code, answer.json()["model"]) == (200, "ModelUnavailable")
     await cooldowns.answered("openai/gpt")
     assert (await service.client.get("/readyz")).json()["model"] == "ok"

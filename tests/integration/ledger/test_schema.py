@@ -1,4 +1,4 @@
-"""The migrations build exactly the tables that the code knows, again and again."""
+"""Migrations build exactly the tables of the metadata, and can run any number of times."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def differences(connection: Connection) -> list[Any]:
 
 
 def shape(connection: Connection) -> dict[str, set[str]]:
-    """What autogenerate does not compare: every index and check, with all it says."""
+    """Definitions of all indexes and constraints, which autogenerate does not compare."""
     indexes = text("SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema()")
     checks = text(
         "SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) "
@@ -81,7 +81,7 @@ async def test_a_migration_gives_up_on_a_table_in_use_instead_of_stopping_everyb
 ) -> None:
     monkeypatch.setattr("pipeline.migrate.LOCK_TIMEOUT", "50ms")
     async with ledger.engine.begin() as connection:
-        # The next one up is about lanes.
+        # The migration after 0018 alters `lanes`.
         await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "0018"))
     async with ledger.engine.begin() as backup:
         await backup.execute(text("LOCK TABLE lanes IN ROW EXCLUSIVE MODE"))
@@ -96,7 +96,7 @@ async def test_every_table_of_the_metadata_is_there_and_no_other(ledger: Ledger)
 
 
 async def test_an_error_of_the_database_does_not_repeat_what_was_said(ledger: Ledger) -> None:
-    """Celery and the API log exceptions: their text must hold no user's words."""
+    """Celery and the API log exceptions: their text must not contain a user's words."""
     query = text("SELECT CAST(:said AS text), 1 / CAST(:zero AS integer)")
     async with ledger.engine.connect() as connection:
         with pytest.raises(DBAPIError) as caught:

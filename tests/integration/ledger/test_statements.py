@@ -1,4 +1,4 @@
-"""Statements straight through the driver: values, rows and errors are as through SQLAlchemy."""
+"""Statements sent directly to the driver: same values, rows and errors as through SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_a_server_that_lets_nobody_in_is_an_error_of_the_ledger(database_u
 
 
 async def pid(direct: Direct) -> int:
-    """The server process that answers: each connection has its own."""
+    """Pid of the server process behind the connection; each connection has its own."""
     row = await direct.row(text("SELECT pg_backend_pid() AS pid"), {})
     assert row is not None
     found: int = row.pid

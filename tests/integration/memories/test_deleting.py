@@ -1,4 +1,4 @@
-"""Deleting all that matches: how far it reaches, what waits meanwhile, and the way back."""
+"""Delete of all memories that match: its extent, concurrent events, and its undo."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_ALL = {"OR": [{name: "*"} for name in IDS]}
 
 
 async def store(service: Service, text: str, **body: Any) -> str:
-    """The id of a new memory with exactly this text."""
+    """Store a memory with exactly this text; return its id."""
     before = {one["id"] for one in await service.listed(**OF_ALL)}
     await service.add(text, infer=False, **{"user_id": None} | body)
     [new] = {one["id"] for one in await service.listed(**OF_ALL)} - before
@@ -43,12 +43,12 @@ async def store(service: Service, text: str, **body: Any) -> str:
 
 
 async def texts(service: Service) -> set[str]:
-    """Everything in the project."""
+    """Texts of all memories of the project."""
     return {one["memory"] for one in await service.listed(**OF_ALL)}
 
 
 async def delete(service: Service, query: dict[str, Any] | str) -> dict[str, Any]:
-    """The event of a delete_all, which has to have succeeded."""
+    """Delete with this query; return the event, which must have succeeded."""
     answer = await service.client.delete(ALL, params=query)
     assert answer.status_code == 200, answer.text
     assert answer.json()["message"] == "Delete in progress. This may take some time."
@@ -58,7 +58,7 @@ async def delete(service: Service, query: dict[str, Any] | str) -> dict[str, Any
 
 
 async def furnish(service: Service) -> None:
-    """One memory for each combination of ids that deletes must tell apart."""
+    """Store one memory for each combination of ids that deletes must distinguish."""
     rooms: dict[str, dict[str, Any]] = {
         "maya": {"user_id": "maya"},
         "maya with bot": {"user_id": "maya", "agent_id": "bot"},
@@ -74,7 +74,7 @@ async def furnish(service: Service) -> None:
 EVERYTHING = {"maya", "maya with bot", "maya, trip", "jon with bot", "bot", "run"}
 MAYAS = {"maya", "maya with bot", "maya, trip"}
 DELETES: dict[str, tuple[Any, set[str]]] = {
-    # what: the query, what goes
+    # case: query, deleted memories
     "one user": ({"user_id": "maya"}, MAYAS),
     "ids are anded": ({"user_id": "maya", "agent_id": "bot"}, {"maya with bot"}),
     "any user": ({"user_id": "*"}, MAYAS | {"jon with bot"}),
@@ -180,7 +180,7 @@ async def test_what_was_said_before_a_delete_does_not_come_back_after_it(
 
 
 class Attentive(RulesModel):
-    """Keeps the earlier turns it was shown."""
+    """Rules that record the earlier turns of the last request."""
 
     shown: Sequence[Message] = ()
 
@@ -308,7 +308,7 @@ async def test_deleting_a_user_takes_all_that_carries_the_id(service: Service) -
     event = await service.event(answer.json()["event_id"])
     assert (event["status"], event["event_type"]) == ("SUCCEEDED", "DELETE_USER")
     assert (await service.client.get(path)).status_code == 404
-    # Clients delete one after the other whom they have listed: this one went with the user.
+    # Clients delete one entity after another from a list: this one went with the user.
     assert (await service.client.delete("/v1/entities/agent/bot/")).status_code == 200
     wrong = await service.client.delete("/v2/entities/planet/mars/")
     assert (wrong.status_code, said(wrong)) == (400, "Invalid entity type")
@@ -361,7 +361,7 @@ async def undo(service: Service, event: dict[str, Any]) -> None:
 
 
 async def replay(service: Service) -> str:
-    """A replay of maya's scope that has ended."""
+    """Replay maya's scope to its end; return the replay's id."""
     begun = await service.client.post("/v1/replays/", json={"user_id": "maya"})
     assert begun.status_code == 200, begun.text
     await service.engine.drain()
@@ -426,7 +426,7 @@ async def test_two_deletes_are_undone_in_either_order(service: Service, first: i
 
 
 async def test_what_a_replay_cannot_read_is_not_lost_unseen(service: Service) -> None:
-    """The first of two deletes is undone: its memory is back, its turn still hidden."""
+    """After the first of two deletes is undone, its memory is back but its turn is still hidden."""
     await service.add(BERLIN)
     event = await delete(service, {"user_id": "maya"})
     await service.add(PEANUTS)

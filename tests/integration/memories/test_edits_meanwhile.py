@@ -1,4 +1,4 @@
-"""What a person does to a memory while an event is about to change it: the person goes first."""
+"""Edits of people while an event is about to change the same memory: the person's edit wins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CORRECTED = "Maya's legal residence is Hamburg (corrected by support)"
 
 
 class Deciding(RulesModel):
-    """Decides the same about each memory it is shown, and is paid for it."""
+    """Model that makes the same decision on every memory, and counts as a paid call."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Deciding(RulesModel):
 
 
 async def stored(engine: Engine, said: str) -> UUID:
-    """The id of the one memory that this makes."""
+    """Add this message; return the id of the only memory."""
     await engine.add(said)
     await engine.drain()
     async with engine.ledger.engine.connect() as connection:
@@ -68,17 +68,17 @@ async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
     await edit(engine, memory_id, CORRECTED)
     await engine.step()
     assert engine.hints.waiting[0].stage is StageName.RETRIEVE
-    assert await engine.texts() == [CORRECTED]  # nothing was done about the old text
+    assert await engine.texts() == [CORRECTED]  # the decision on the old text was not applied
     await engine.drain()
     assert model.shown == [["User lives in Berlin"], [CORRECTED]]
     event = await engine.event(event_id)
     assert [line.outcome for line in event.receipt] == [outcome]
-    # Both rounds were paid for, and extraction was done once.
+    # Consolidate was paid for twice; extract ran once.
     assert sum(run.calls for run in event.stages if run.stage == "consolidate") == 2
     assert [run.code for run in event.stages].count("OUTDATED") == 2
     async with engine.ledger.engine.connect() as connection:
         runs = select(func.count()).where(stage_runs.c.stage == "extract")
-        assert await connection.scalar(runs) == 2  # one an event
+        assert await connection.scalar(runs) == 2  # one per event
 
 
 async def test_a_fact_is_added_beside_a_memory_that_somebody_goes_on_editing(

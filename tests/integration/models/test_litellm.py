@@ -1,6 +1,6 @@
-"""Both clients for chat against the stand-in: what seconds can mend is mended, the rest has a name.
+"""Both chat clients against a test server: transient errors are retried, all others are named.
 
-`Direct` speaks HTTP itself, `LiteLLM` is the real one.
+`Direct` speaks HTTP itself, `LiteLLM` is the real library.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Build = Callable[..., JsonLLM]
 
 @pytest.fixture(params=[LiteLLM, OpenAIChat], ids=["litellm", "direct"])
 async def build(request: pytest.FixtureRequest) -> AsyncIterator[Build]:
-    """Builds the client under test, and closes what it built."""
+    """Factory of the client under test; closes each client it has built."""
     built: list[JsonLLM] = []
 
     def build(model: str, **options: Any) -> JsonLLM:
@@ -130,7 +130,7 @@ async def test_a_known_price_is_told(server: LLMServer, build: Build):
     )
 
 
-# ── what seconds can mend ────────────────────────────────────────────────────────────────────────
+# ── errors that a retry mends ────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("do", ["429", "500", "close"])
@@ -205,7 +205,7 @@ def test_a_refused_limit_is_known_by_its_text(text: str):
     assert isinstance(translated(error, "openai/x"), LimitRefused)
 
 
-# ── what no retry mends ──────────────────────────────────────────────────────────────────────────
+# ── errors that no retry mends ───────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("do", ["400", "401"])
@@ -234,7 +234,7 @@ async def test_what_the_direct_client_does_not_understand_goes_through_litellm_f
 
 
 async def test_both_clients_tell_the_same_price(server: LLMServer):
-    """Of cached tokens, too, which cost less."""
+    """Also for cached tokens, which cost less."""
     details = {"prompt_tokens_details": {"cached_tokens": 1_000}}
     server.usage = {
         "prompt_tokens": 1_500,
@@ -273,7 +273,7 @@ async def test_no_error_or_log_tells_the_key_or_what_was_said(
     server: LLMServer, llm: JsonLLM, do: Do, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
-    server.on("any", do, retry_after_s=0)  # the stand-in's errors repeat what was said
+    server.on("any", do, retry_after_s=0)  # errors of the test server repeat the prompt
     with capture_logs() as logged, pytest.raises((ModelUnavailable, ModelRejected)) as caught:
         await ask(llm)
     told = f"{caught.value!r} {caught.value.__cause__!r} {logged} {caplog.text}"
@@ -330,7 +330,7 @@ async def test_an_answer_that_stays_unusable_is_an_error(server: LLMServer, llm:
 async def test_with_a_key_alone_the_openai_variables_name_server_and_organization(
     engine: Engine, server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ):
-    """As with LiteLLM, which reads the same variables."""
+    """LiteLLM reads the same variables."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_ORGANIZATION", "org-memlane")
     settings = ModelSettings(model="openai/stand-in", api_key=SecretStr(KEY))
@@ -368,7 +368,7 @@ async def test_the_direct_client_uses_the_proxy_of_the_environment(
     assert server.count("embed") == 1
 
 
-# ── the client and the stand-in themselves ───────────────────────────────────────────────────────
+# ── the client and the test server themselves ────────────────────────────────────────────────────
 
 
 async def test_many_calls_share_one_loop(server: LLMServer, llm: JsonLLM):

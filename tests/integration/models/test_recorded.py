@@ -1,4 +1,4 @@
-"""A scope's log replayed with the answers of then gives the same store, to the byte."""
+"""A replay of a scope with its recorded answers gives the same store, byte for byte."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ SIZES = (1, 3, 8, 2, 5, 1, 4, 8, 6)  # 38 events
 
 @dataclass
 class Whim(RulesModel):
-    """Never answers the same question alike. `tea > rum` changes, `- tea` deletes, `= tea` is
-    known, anything else is added; the words carry the number of the answer.
+    """Model that never gives the same answer twice.
+
+    `tea > rum` updates, `- tea` deletes, `= tea` is already known, any other text is added; each
+    text carries the number of its answer.
     """
 
     takes: int = 0
@@ -85,7 +87,7 @@ class Whim(RulesModel):
 
 
 class Mute(RulesModel):
-    """Nobody may ask it anything."""
+    """Model that must not be called."""
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         raise AssertionError("asked to extract")
@@ -102,7 +104,7 @@ class Mute(RulesModel):
 
 
 def sayings() -> Iterator[str]:
-    """Additions, changes, deletions and repeats, always the same ones."""
+    """Random additions, changes, deletions and repeats, from a fixed seed."""
     chance = random.Random(11)
     while True:
         one, other = chance.sample(DRINKS, 2)
@@ -114,7 +116,7 @@ def sayings() -> Iterator[str]:
 
 @pytest.fixture
 async def lived(engine: Engine) -> Engine:
-    """A scope with a life behind it: 38 events in batches of many sizes."""
+    """A scope with a history of 38 events in batches of many sizes."""
     engine.services = replace(engine.services, neighbours=50)
     engine.with_model(Whim())
     said = sayings()

@@ -1,4 +1,4 @@
-"""Replay: an event that FAILED goes to its lane's tail and is tried again, edited where asked."""
+"""Replay: an event that FAILED goes to its lane's tail and is tried again, edited on request."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def again(
 
 
 async def failed(engine: Engine, text: str = "I like jazz.", **options: Any) -> UUID:
-    """An event that FAILED, and a model that would do it now."""
+    """An event that FAILED; from now on the model works."""
     engine.with_model(Troubled(word=text, error=BROKEN))
     event_id = await engine.add(text, **options)
     await engine.drain()
@@ -79,7 +79,7 @@ async def test_it_takes_its_place_behind_what_was_said_meanwhile(engine: Engine)
     assert len(engine.hints.waiting) == 1  # the lane is awake: no second hint
     await engine.drain()
     [text] = await engine.texts()
-    assert "Berlin" in text  # the later one holds
+    assert "Berlin" in text  # the replayed event comes last, so its fact stays
     [(outcome, _)] = await engine.outcomes(event_id)
     assert outcome == "UPDATE"
 
@@ -145,7 +145,7 @@ async def test_a_replayed_event_has_the_whole_outage_budget_again(engine: Engine
 
 
 async def stored_and_failed(engine: Engine, text: str) -> UUID:
-    """An event that FAILED after its memories were stored, as older releases could leave one."""
+    """An event that FAILED after its memories were stored, as older releases could leave it."""
     event_id = await engine.add(text)
     await engine.drain()
     async with engine.ledger.engine.begin() as connection:
@@ -201,7 +201,7 @@ async def test_all_that_failed_for_one_reason_comes_back_in_order(service: Servi
     assert await replayed(code="DEADLINE") == []
     assert await replayed(user_id="maya", end_date="2020-01-01") == []
     assert sorted(await replayed(code="LLM_BAD_OUTPUT", user_id="maya")) == sorted(map(str, ids))
-    assert await replayed(start_date="2020-01-01") == [str(other)]  # nobody's cancelled ones
+    assert await replayed(start_date="2020-01-01") == [str(other)]  # without the cancelled events
     assert await replayed(code="CANCELLED") == [cancelled]
     await engine.drain()
     [text] = await engine.texts()

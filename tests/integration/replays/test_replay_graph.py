@@ -1,4 +1,4 @@
-"""Replay of the graph stage alone: memories and receipt stay as they are, only relations follow."""
+"""Replay of the graph stage alone: memories and receipt stay as they are, relations are added."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.engine import Engine
 
 @dataclass
 class NoGraph(RulesModel):
-    """Rules that cannot answer the third question."""
+    """Rules that fail in `relate`."""
 
     error: Exception = field(default_factory=lambda: MalformedAnswer("no JSON"))
 
@@ -34,7 +34,7 @@ class NoGraph(RulesModel):
 
 @dataclass
 class OnlyGraph(RulesModel):
-    """Rules that are asked nothing but the third question, and keep what they were asked."""
+    """Rules that accept no call but `relate`, and record its arguments."""
 
     asked: list[list[str]] = field(default_factory=list)
     offered: list[list[str]] = field(default_factory=list)
@@ -56,7 +56,7 @@ class OnlyGraph(RulesModel):
 
 
 async def unrelated(engine: Engine, *texts: str, error: Exception | None = None) -> list[UUID]:
-    """Events of one batch that SUCCEEDED but for their graph; the model can do it now."""
+    """Events of one batch that SUCCEEDED, except for their graph; from now on the model works."""
     engine.with_model(NoGraph(error) if error else NoGraph())
     ids = [await engine.add(text) for text in texts]
     await engine.drain()
@@ -159,7 +159,7 @@ async def test_it_waits_behind_what_was_said_meanwhile_and_new_events_behind_it(
 
 
 async def test_what_a_later_event_has_overtaken_is_not_related_any_more(engine: Engine) -> None:
-    """The graph must not bring back Berlin, nor end Oslo, because it learns of Berlin late."""
+    """A late graph stage must neither add Berlin again nor end Oslo."""
     [event_id] = await unrelated(engine, "I live in Berlin.")
     await engine.add("I moved to Oslo.")
     await engine.drain()

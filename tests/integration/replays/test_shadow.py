@@ -1,4 +1,4 @@
-"""Replay of a whole scope into a shadow: apart from all else, compared, switched on or dropped."""
+"""Replay of a whole scope into a shadow: isolated, compared, then switched on or discarded."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REMOTE = {
 
 @dataclass
 class Tagged(RulesModel):
-    """Keeps each message whole, behind what its instructions (or its maker) say."""
+    """Model that keeps each message whole, after its tag or the custom instructions."""
 
     tag: str = ""
     seen: list[str | None] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Tagged(RulesModel):
 
 @pytest.fixture
 async def service(engine: Engine) -> AsyncIterator[Service]:
-    """All vectors in one collection, so that a shadow's lie among the scope's."""
+    """A service with all vectors in one collection, so that a shadow shares it with its scope."""
     async with serving(engine.ledger) as built:
         services, stores = built.engine.services, built.api.stores
         index = VectorIndex(
@@ -85,7 +85,7 @@ async def begun(service: Service, **body: object) -> dict[str, Any]:
 
 
 async def replayed(service: Service, **body: object) -> dict[str, Any]:
-    """A replay that has come to its end."""
+    """A replay that has ended."""
     found = await begun(service, **body)
     await service.engine.drain()
     await service.engine.services.index.catch_up()
@@ -107,12 +107,12 @@ async def texts(service: Service) -> list[str]:
 
 
 async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
-    """How many rows each table has: of one project where it is named."""
+    """Number of rows of each table, in one project if `of` names it."""
     counts = {}
     await engine.ledger.books.fold()
     async with engine.ledger.engine.connect() as connection:
         for name, table in metadata.tables.items():
-            if name == "vector_collections":  # what the index holds of all projects
+            if name == "vector_collections":  # one row per collection, not per project
                 continue
             if of is None or "project_id" in table.c:
                 query = select(func.count()).select_from(table)
@@ -122,13 +122,13 @@ async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
 
 
 async def figures(service: Service) -> dict[str, Any]:
-    """What `/v1/stats/` says, but for the searches that this test makes itself."""
+    """`/v1/stats/`, without the search figures, which this test changes itself."""
     stats = dict((await service.client.get("/v1/stats/")).json())
     return {name: value for name, value in stats.items() if "retrieval" not in name}
 
 
 async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Service) -> None:
-    """Not in lists, searches, events, relations or figures; not even in the index."""
+    """Not in lists, searches, events, relations or figures, and not in the index."""
     await service.add("Likes tea.", "Likes rum.")
     before = (
         await texts(service),
@@ -147,7 +147,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
         await rows(service.engine, of=service.engine.project.id),
     )
     assert after[:4] == before[:4]
-    # A line of the books counts the search above.
+    # The search above adds a row to `books`.
     assert after[4] == before[4] | {"shadows": 1, "books": after[4]["books"]}
     books = await service.engine.ledger.books.accounts(ProjectId(UUID(found["id"])))
     assert (books.balanced, books.accepted, books.memories) == (True, 1, 2)
@@ -227,7 +227,7 @@ async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service
     assert [one["id"] for one in event["results"]] == [old["id"], new["id"]]
     assert (event["status"], event["graph_status"]) == ("SUCCEEDED", "SUCCEEDED")
     assert (await service.client.get("/v1/stats/")).json()["identity"]
-    # Nothing is left in the shadow, in the ledger or in the index.
+    # No row of the shadow is left, in the ledger or in the index.
     left = await rows(service.engine, of=UUID(found["id"]))
     assert not any(left.values()), left
     held = [
@@ -240,7 +240,7 @@ async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service
 
 
 class Corrected(Tagged):
-    """Reads rum as gin."""
+    """Model that replaces rum with gin."""
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         answer = await super().extract(request)
@@ -274,7 +274,7 @@ async def test_a_memory_that_a_replay_does_not_change_keeps_its_id(service: Serv
     assert (await service.client.post("/v1/feedback/", json=opinion)).status_code == 200
     history = (await service.client.get(f"/v1/memories/{tea}/history/")).json()
     assert [line["event"] for line in history] == ["ADD"]
-    # Told once, and found as before.
+    # It is on the receipt once, and a search still finds it.
     assert [one["id"] for one in (await service.event(said[0]))["results"]] == [tea]
     assert tea in [hit["id"] for hit in await service.search("Likes tea.")]
     left = await rows(service.engine, of=UUID(found["id"]))
@@ -285,7 +285,7 @@ async def test_a_memory_that_a_replay_does_not_change_keeps_its_id(service: Serv
 
 
 async def test_a_memory_of_another_history_gets_the_replays_id(service: Service) -> None:
-    """An undo goes back along the history: the same words are not enough."""
+    """An undo follows the history, so a memory with the same text is not the same memory."""
     await service.add("Likes tea.")
     [old] = await service.listed(**MAYA)
     for text in ("Likes rum.", "Likes tea."):
@@ -356,7 +356,7 @@ async def test_a_switch_compares_again_where_a_memory_changed_in_between(
 
 
 async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> None:
-    """Its next add meets the new memories and entities; an undo takes back the new ones only."""
+    """The next add updates the new memory, and an undo reverts it."""
     engine = service.engine
     first = await service.add("I live in Berlin.")
     engine.with_model(RulesModel())
@@ -540,7 +540,7 @@ async def test_a_replay_is_not_half_discarded_while_the_index_is_down(service: S
 
 
 class OtherHash(HashEmbedder):
-    """Other vectors, of another length."""
+    """Embedder with other vectors, of another length."""
 
     @property
     def name(self) -> str:
@@ -568,7 +568,7 @@ async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Serv
     mine = await engine.vectors.list_cols()
     found = await replayed(service, llm_model="openai/big", embedder_model="openai/other")
     await replayed(service, llm_model="openai/big")
-    assert asked == ["openai/big"]  # built once
+    assert asked == ["openai/big"]  # the model is built once
     [other] = [name for name in await engine.vectors.list_cols() if "openai-other" in name]
     info = await engine.vectors.col_info(other)
     assert info is not None
@@ -678,7 +678,7 @@ async def test_the_events_of_all_replays_together_have_a_limit(service: Service)
 
 
 async def test_the_lanes_of_replays_count_as_their_projects(service: Service) -> None:
-    """In the look of the API, and in the sweeper's, which knows a lane by the replay it is in."""
+    """In the API's load, and in the sweeper's, which counts the lanes of each replay separately."""
     engine, view = service.engine, LoadView(service.engine.ledger.engine)
     await service.add("Likes tea.")
     first, second = await begun(service), await begun(service)

@@ -1,4 +1,4 @@
-"""The turns around a hit: found along an index, however long the conversation is."""
+"""Turns around a hit: read by index, at any length of the conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def converse(engine: Engine) -> list[PassageKey]:
-    """A conversation of this many turns, each an event of its own; their keys in order."""
+    """Store a conversation of LONG turns, one event each; return their keys in order."""
     scope = engine.scope()
     keys = [PassageKey(uuid4(), 0) for _ in range(LONG)]
     async with engine.ledger.engine.begin() as connection:
@@ -55,7 +55,7 @@ async def converse(engine: Engine) -> list[PassageKey]:
     return keys
 
 
-# A memory of each turn, every other one taken back by a model: that forgets no turn.
+# A memory of each turn. Models have retired every second one, which hides no turn.
 _MEMORIES = """
     INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, embedding, embedder,
                           valid_from, attributed_to, event_id, message_ordinal, metadata, state)
@@ -76,7 +76,7 @@ _HISTORY = """
 async def test_the_turns_around_a_hit_are_read_without_the_rest(engine: Engine) -> None:
     keys = await converse(engine)
     asked = keys[100::500]
-    async with asyncio.timeout(5):  # it took 30 s where each was compared with all
+    async with asyncio.timeout(5):  # it took 30 s when each turn was compared with all others
         around = await engine.ledger.passages.around(engine.project.id, asked, turns=10)
     for key in asked:
         at = keys.index(key)

@@ -1,4 +1,4 @@
-"""Searches whose filter says more than ids: what matches is found, however much does not."""
+"""Searches with filters on more than ids: matches are found among any number of other rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_what_has_expired_takes_no_place_of_what_has_not(engine: Engine) -
 async def test_either_of_two_owners_is_searched_whatever_others_hold(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, most_exact: int
 ) -> None:
-    """By the ledger's vectors, and by the index where that were too many."""
+    """With the ledger's vectors, and with the index if there are too many for an exact search."""
     monkeypatch.setattr(dense, "MOST_EXACT", most_exact)
     await store(engine, 5, 0.3, MAYA)
     await store(engine, 5, 0.2, {"agent_id": "bot"})
@@ -75,7 +75,7 @@ async def test_where_more_matches_than_is_compared_the_index_is_asked_for_more(
     await store(engine, 700, 0.3, MAYA, metadata={"trip": "lisbon"})
     found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
     assert (len(found.hits), found.incomplete) == (10, False)
-    # What lies below the threshold need not be looked at.
+    # Vectors below the threshold need not be read.
     found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}}, threshold=0.5)
     assert (len(found.hits), found.incomplete) == (0, False)
 

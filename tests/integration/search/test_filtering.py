@@ -1,4 +1,4 @@
-"""What each filter finds, by the ledger: operators, nulls, wildcards, nesting."""
+"""Results of filters in the ledger: operators, nulls, wildcards, nesting."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ async def furnished(engine: Engine) -> Engine:
 
 
 async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> None:
-    """Each shape would stay in memory with a statement of its own."""
+    """Otherwise each shape of a filter would keep a statement in memory."""
     passages = furnished.ledger.passages
     caches = (_ranked, _candidates, _numbered)
     before = [cache.cache_info().currsize for cache in caches]

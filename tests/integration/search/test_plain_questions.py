@@ -1,4 +1,4 @@
-"""Plain questions find the facts that answer them, in every version, with the built-in embedder."""
+"""Plain questions find the facts that answer them, in all versions, with the built-in embedder."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.support.plain_questions import FACTS
 MAYA = {"user_id": "maya"}
 V3 = SearchRequest(query="x").threshold
 V2 = OlderSearchRequest(query="x").threshold
-# Two thirds of a second for all of them; one model for all tests.
+# One model for all tests: loading it takes most of a second.
 MODEL = MiniLM()
 
 
 async def remember(engine: Engine, *facts: str) -> None:
-    """Store these, said days apart."""
+    """Store these facts, dated one day apart."""
     index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, MODEL, buckets=4)
     engine.services = replace(engine.services, embedder=MODEL, index=index)
     for day, fact in enumerate(facts):
@@ -65,7 +65,7 @@ async def test_forty_plain_questions_find_their_facts_in_every_version(engine: E
         }
         lost = [question for question, value in scores.items() if value is None]
         assert len(FACTS) - len(lost) >= least, (threshold, lost)
-        # Clients cut at 0.1 on their side.
+        # Clients drop results below 0.1 themselves.
         faint = [
             question for question, value in scores.items() if value is not None and value < 0.1
         ]

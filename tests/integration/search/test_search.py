@@ -1,4 +1,4 @@
-"""Search over facts and turns: what is found, in which order, in four languages."""
+"""Search over facts and turns: hits and their order, in four languages."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_an_answer_is_found_beside_its_question_in_the_order_of_saying(
     began = datetime(2024, 5, 1, tzinfo=UTC)
     said = ["Which instrument does your sister play?", "Cello, since she was six"]
     for run_id, lines in (("a", said), ("b", ["Nice weather today", "Trumpets are loud"])):
-        # Accepted in the wrong order: only the clock tells which came first.
+        # Accepted in reverse order: only their times give the right one.
         for at, line in reversed(list(enumerate(lines))):
             await say(engine, line, run_id=run_id, at=began + timedelta(seconds=20 * at))
     await engine.drain()
@@ -203,7 +203,7 @@ async def test_terms_that_are_off_by_default_count_once_they_weigh_something(
     ]
 
 
-# ── what goes with the hits ──────────────────────────────────────────────────────────────────────
+# ── results besides the hits ─────────────────────────────────────────────────────────────────────
 
 
 async def test_the_turns_around_a_hit_come_on_request(engine: Engine) -> None:
@@ -360,7 +360,7 @@ async def test_the_right_sentence_is_first(
     assert (await texts(engine, question))[0] == SENTENCES[language][place]
 
 
-# ── what was stored before ───────────────────────────────────────────────────────────────────────
+# ── texts stored by older releases ───────────────────────────────────────────────────────────────
 
 
 def build_words_anew(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Search options: choice, order and cuts, over HTTP, in all three versions."""
+"""Search options: selection, order and cuts, over HTTP, in all three API versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY, POT, TEA = "The spare key is under the blue flower pot", "A blue pot", "Tea
 
 
 class Shortest:
-    """A reranker of another mind than the fusion: the shorter a text, the better."""
+    """Reranker that prefers short texts, unlike the fusion."""
 
     name = "fake/shortest"
 
@@ -32,7 +32,7 @@ class Shortest:
 
 @pytest.fixture
 async def service(engine: Engine) -> AsyncIterator[Service]:
-    # Words stored as they are wait for the worker.
+    # Verbatim adds wait for a worker.
     async with serving(engine.ledger, workers=True) as built:
         yield built
 

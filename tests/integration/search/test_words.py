@@ -1,4 +1,4 @@
-"""Search by words: BM25 over a scope as a book has it, and the words that others are made of."""
+"""Search by words: scores of BM25, and words that contain each other."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def say(engine: Engine, texts: Sequence[str]) -> None:
 
 
 async def shares(engine: Engine, question: str) -> dict[int, float]:
-    """Of each text that has anything of the question, by its place, best first."""
+    """Score of each text that matches the question, by its position, best first."""
     tree = parse({"user_id": "maya"})
     where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
     found = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
@@ -70,7 +70,7 @@ TEXTS = [
 @pytest.mark.parametrize(
     ("question", "best"),
     [
-        # The question has a part of the text's word: its end, its beginning, its middle.
+        # The query is a part of a word in the text: its end, beginning or middle.
         ("Welche Versicherung habe ich?", {0, 1}),
         ("Versicherungen", {0, 1}),
         ("Hund", {2, 3}),
@@ -89,7 +89,7 @@ TEXTS = [
         ("In welchem Haus wohnen wir?", {17}),
         ("Was repariert er, Uhren?", {18}),
         ("Wächst im Garten Gemüse?", {19}),
-        # The text has a part of the question's word.
+        # A word of the text is a part of the query.
         ("Hundekorb", {2}),
         ("Arbeitsweg", {14}),
         ("Wintermantel", {13}),
@@ -147,7 +147,9 @@ WORDS = ["tea", "lake", "boat", "violin", "water", "waterfront", "boathouse", "h
 
 
 def by_the_book(texts: Sequence[str], question: str) -> dict[int, float]:
-    """Okapi BM25, a word at a time, where a compound and its part count for a share of a word."""
+    """Reference BM25 score; a word inside a compound counts as a fraction of a word, and vice
+    versa.
+    """
     held = [terms.terms(text) for text in texts]
     average = sum(map(len, held)) / len(held)
     total: defaultdict[int, float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""Stores find nothing of another tenant, whatever ids they are given."""
+"""Stores find no row of another tenant, for any ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Organizations, projects, members and keys: who may do what, and where it ends."""
+"""Organizations, projects, members and keys: permissions, and how they end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tenant:
         return dict(answer.json())
 
     async def ask(self, key: dict[str, Any], method: str, path: str, **body: object) -> int:
-        """The status a request with this key gets."""
+        """Status of a request with this key."""
         headers = {"Authorization": f"Token {key['key']}"}
         answer = await self.client.request(method, path, json=body or None, headers=headers)
         return answer.status_code
@@ -197,7 +197,7 @@ async def test_only_an_admin_key_sees_the_organizations_other_projects(tenant: T
     assert await tenant.ask(key, "GET", path) == 404
 
 
-# ── what a request names ─────────────────────────────────────────────────────────────────────────
+# ── projects named in a request ──────────────────────────────────────────────────────────────────
 
 
 async def test_a_project_named_beside_the_key_has_to_be_the_keys_own(tenant: Tenant) -> None:
@@ -243,7 +243,7 @@ async def test_only_the_first_organization_founds_others(tenant: Tenant) -> None
 
 
 async def another(tenant: Tenant) -> dict[str, str]:
-    """The headers of an admin of an organization that is not the operator's."""
+    """Headers with the admin key of an organization that is not the operator's."""
     _, key = await tenant.ledger.projects.create("operator", operator=True)
     made = await tenant.client.post(
         ORGS, json={"name": "Harbour"}, headers={"Authorization": f"Token {key}"}
@@ -293,7 +293,7 @@ async def test_an_organization_is_deleted_once_it_is_empty(tenant: Tenant) -> No
     assert (await tenant.client.get(ORGS, headers=headers)).status_code == 401
     after = await rows_of_all_tables(tenant.ledger)
     assert {name: count for name, count in after.items() if count != before[name]} == {
-        # The operator that `another` makes each time.
+        # `another` creates an operator each time.
         "organizations": before["organizations"] + 1,
         "projects": before["projects"] + 1,
         "api_keys": before["api_keys"] + 1,
@@ -401,7 +401,7 @@ async def test_a_new_project_is_empty_and_its_key_is_asked_for(tenant: Tenant) -
     assert found.json()["count"] == 0
 
 
-# ── the end of a project ─────────────────────────────────────────────────────────────────────────
+# ── deleting a project ───────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_project_that_remembers_is_not_deleted(tenant: Tenant) -> None:
@@ -440,7 +440,7 @@ async def test_an_emptied_project_leaves_nothing_behind_and_its_neighbours_alone
         "results"
     ]:
         await tenant.client.delete(f"/v1/memories/{one['id']}/", headers=headers)
-    assert (await tenant.client.delete(path)).status_code == 409  # the replay remembers
+    assert (await tenant.client.delete(path)).status_code == 409  # the replay still has memories
     await tenant.client.delete(f"/v1/replays/{begun['id']}/", headers=headers)
     assert (await tenant.client.delete(path)).status_code == 200
     assert await rows_of_all_tables(ledger) == before
@@ -458,7 +458,7 @@ async def rows_of_all_tables(ledger: Ledger) -> dict[str, int]:
 
 
 async def test_a_project_whose_index_is_owed_a_write_is_not_deleted(tenant: Tenant) -> None:
-    """A vector that is not taken back now would be nobody's for ever."""
+    """After the project is deleted, no process would delete the vector."""
     await tenant.key(scope="admin")
     await tenant.service.add("I like jazz.")
     async with tenant.ledger.engine.begin() as connection:
@@ -537,7 +537,7 @@ async def mint(tenant: Tenant, by: dict[str, Any], **body: object) -> httpx.Resp
 
 
 async def owners_key(tenant: Tenant, *projects: str) -> dict[str, Any]:
-    """An admin key of an owner of the service's project, who is also a member of these."""
+    """Admin key of an owner of the service's project who is also a member of `projects`."""
     for project_id in (str(tenant.service.engine.project.id), *projects):
         members = f"{tenant.projects}{project_id}/members/"
         await tenant.client.post(members, json={"email": NOOR, "role": "OWNER"})
@@ -627,7 +627,7 @@ async def test_a_key_cannot_be_made_for_somebody_who_is_no_member(tenant: Tenant
     assert "member" in said(answer)
 
 
-# ── how often ────────────────────────────────────────────────────────────────────────────────────
+# ── rate limits ──────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_key_that_asks_too_often_is_told_when_to_come_back(tenant: Tenant) -> None:
@@ -641,7 +641,7 @@ async def test_a_key_that_asks_too_often_is_told_when_to_come_back(tenant: Tenan
     assert 0 < int(answers[2].headers["Retry-After"]) <= 30
     assert 0 < int(answers[2].headers["X-RateLimit-Reset"]) <= 60
     assert "requests a minute" in said(answers[2])
-    # A wrong id is an answer too, and says how the key stands.
+    # A 404 counts as a request, and has the headers of the rate limit.
     tenant.service.app.state.api = replace(api, keys=KeyRing(tenant.ledger.keys, RateLimit(9)))
     missing = await tenant.client.get(f"/v1/event/{uuid4()}/")
     assert (missing.status_code, missing.headers["X-RateLimit-Remaining"]) == (404, "8")
@@ -652,11 +652,11 @@ async def test_without_a_limit_no_header_speaks_of_one(tenant: Tenant) -> None:
     assert not [name for name in answer.headers if name.startswith("x-ratelimit")]
 
 
-# ── what every answer carries ────────────────────────────────────────────────────────────────────
+# ── headers of every response ────────────────────────────────────────────────────────────────────
 
 
 class Broken(ApiKeys):
-    """Keys that raise what nobody expects."""
+    """Keys whose lookup raises an unexpected error."""
 
     async def grant(self, key: str) -> Grant | None:
         raise ZeroDivisionError

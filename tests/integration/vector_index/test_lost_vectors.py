@@ -1,4 +1,4 @@
-"""A vector store that came back empty, or nearly so: noticed, said, and filled again."""
+"""A vector store that lost all or most of its vectors: detected, reported and filled again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def ask(engine: Engine, tree: object = MAYA) -> SearchResult:
 
 
 def in_one_bucket(engine: Engine) -> None:
-    """All owners share a collection."""
+    """Put all owners into one collection."""
     services = engine.services
     index = VectorIndex(engine.vectors, engine.ledger.memory_vectors, services.embedder, buckets=1)
     engine.services = replace(services, index=index)
@@ -60,7 +60,7 @@ async def test_one_write_into_the_empty_store_does_not_hide_the_loss(engine: Eng
     await store(engine, 3, 0.5, MAYA)
     await engine.vectors.reset()
     await store(engine, 1, 0.5, JON)
-    found = await ask(engine)  # what is owed is compared from the ledger
+    found = await ask(engine)  # vectors not yet written to the index are compared in the ledger
     assert (len(found.hits), found.degraded) == (3, False)
     assert await engine.services.index.catch_up() == 3
 

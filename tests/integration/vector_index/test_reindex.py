@@ -1,4 +1,4 @@
-"""A new index is built beside the one that is served, and takes its place only once it is whole."""
+"""Reindex: a new index is built beside the served one, and replaces it when it is complete."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAID = ("I live in Berlin.", "I like jazz.", "I own a boat.", "I play the tuba."
 
 
 class Another(HashEmbedder):
-    """A model of another name, whose vectors point elsewhere."""
+    """Embedder with another name and other vectors."""
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class Another(HashEmbedder):
 
 
 class Fragile(InMemoryVectors):
-    """Takes so many writes, and then none."""
+    """Store that fails after this number of writes."""
 
     def __init__(self, writes: int) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Fragile(InMemoryVectors):
 
 @pytest.fixture
 async def stocked(engine: Engine) -> Engine:
-    """Some memories of three users, in an index that is served and owes nothing."""
+    """Memories of three users, in a served index that is up to date."""
     await engine.ledger.indexes.adopt(engine.services.index.name)
     for user in ("maya", "jon", "lea"):
         await engine.add(" ".join(SAID), user_id=user)
@@ -90,7 +90,7 @@ async def adopt(engine: Engine) -> None:
 
 
 async def nearest(engine: Engine, text: str, user: str = "maya") -> list[tuple[UUID, float]]:
-    """What the index itself finds: ids and cosines."""
+    """Hits of the index itself: ids and cosines."""
     [vector] = await engine.services.embedder.embed([text])
     where = {"project_id": str(engine.project.id), "user_id": user}
     hits = await engine.services.index.nearest(where, vector, limit=10)
@@ -112,7 +112,7 @@ async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
 
 
 async def heard(engine: Engine, text: str) -> list[float]:
-    """How near the turns are that the index of turns finds."""
+    """Cosines of the turns that the index of turns finds."""
     [vector] = await engine.services.embedder.embed([text])
     hits = await engine.turns.nearest({"project_id": str(engine.project.id)}, vector, limit=10)
     assert set(await engine.ledger.turn_vectors.keys([hit.id for hit in hits])) == {
@@ -127,7 +127,7 @@ async def owed(ledger: Ledger, table: Table = memories) -> int:
         return int((await connection.execute(query)).scalar_one())
 
 
-# ── mending ──────────────────────────────────────────────────────────────────────────────────────
+# ── repair ───────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) -> None:
@@ -138,7 +138,7 @@ async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) ->
         await nearest(stocked, "jazz")
     told: list[Progress] = []
     assert await rebuild(stocked, told) is False
-    assert told[-1] == Progress(18, 18)  # with the three turns
+    assert told[-1] == Progress(18, 18)  # including the three turns
     assert (await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")) == before
 
 
@@ -171,7 +171,7 @@ async def test_mending_writes_only_what_is_missing_or_stale(stocked: Engine) -> 
 
 
 async def test_mending_deletes_what_the_ledger_does_not_know(stocked: Engine) -> None:
-    """As after a restore of the ledger to an earlier point."""
+    """For example after a restore of the ledger to an earlier point."""
     stray = uuid4()
     for index in (stocked.services.index, stocked.turns):
         name = index.collection(stocked.scope("maya"))
@@ -252,8 +252,8 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
     store.left = 99
     told: list[Progress] = []
     await rebuild(moved, told)
-    assert 99 - store.left == 6  # the seven that were left, and the three turns
-    assert told[-1] == Progress(18, 18)  # with the three turns
+    assert 99 - store.left == 6  # for the seven missing memories and the three turns
+    assert told[-1] == Progress(18, 18)  # including the three turns
 
 
 async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
@@ -281,7 +281,7 @@ async def test_a_process_from_before_the_switch_cannot_pay_a_debt(stocked: Engin
     await adopt(moved)
     await stocked.add("I keep bees.")
     await stocked.drain()
-    await stocked.services.index.catch_up()  # into the index that nobody reads any more
+    await stocked.services.index.catch_up()  # writes to the old index, which is no longer read
     assert await owed(stocked.ledger) == 1
     assert await moved.services.index.catch_up() == 1
     assert await owed(stocked.ledger) == 0
@@ -297,7 +297,8 @@ async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) ->
     assert await nearest(stocked, "jazz") == before
     await adopt(moved)
     assert await owed(moved.ledger) == 0
-    assert await nearest(moved, "jazz") == before  # mirrored vectors are as near to each other
+    # mirrored vectors have the same cosines to each other
+    assert await nearest(moved, "jazz") == before
     async with stocked.ledger.engine.connect() as connection:
         names = set(await connection.scalars(select(memories.c.embedder)))
     assert names == {"fake/another"}
@@ -306,7 +307,8 @@ async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) ->
 async def test_turns_are_in_the_new_embedders_vectors_from_the_switch_on(stocked: Engine) -> None:
     moved = with_index(stocked, stocked.vectors, Another())
     before = await heard(stocked, "jazz")
-    await stocked.add("I own a bicycle.", user_id="lea")  # no vector yet: it gets a new one
+    # no vector yet: it gets one of the new embedder
+    await stocked.add("I own a bicycle.", user_id="lea")
     await rebuild(moved)
     assert await heard(stocked, "jazz") == before
     await adopt(moved)
@@ -336,13 +338,13 @@ async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocke
     await adopt(moved)
     await stocked.add("I keep bees.")
     await stocked.drain()
-    assert await stocked.services.index.refit() == 0  # not theirs to do
+    assert await stocked.services.index.refit() == 0  # only processes with the new embedder do this
     assert await moved.services.index.refit() == 1
     await moved.services.index.catch_up()
     assert len(await nearest(moved, "bees")) == len(SAID) + 1
 
 
-# ── who may ──────────────────────────────────────────────────────────────────────────────────────
+# ── locks, first index and extension ─────────────────────────────────────────────────────────────
 
 
 async def test_one_reindex_at_a_time(stocked: Engine) -> None:
@@ -382,7 +384,7 @@ async def test_a_postgresql_that_does_not_give_us_pgvector_is_refused_by_name(
         with pytest.raises(InvalidInput, match="needs the extension pgvector"):
             await add_pgvector(plain)
         await add_pgvector(owner)
-        await add_pgvector(plain)  # an administrator has made it
+        await add_pgvector(plain)  # the extension exists now
     finally:
         await plain.dispose()
         async with owner.begin() as connection:

@@ -1,4 +1,4 @@
-"""Turns are found by meaning: their vectors follow behind the events, and go where they have to."""
+"""Vectors of turns: written after the events, used by searches, and deleted with the turns."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from pipeline.vector_index.projector import Projector
 from tests.support.engine import LIMITS, Engine
 from tests.support.stack import wait_until
 
-# Nothing of it is worth remembering, and no word of the question is in it.
+# The turn states no fact, and shares no word with the query.
 SAID, ASKED = "Who let my hound out into the garden?", "dog"
 MEANINGS = {"hound": "dog", "puppy": "dog", "automobile": "car"}
 
 
 class Sense(HashEmbedder):
-    """Knows some words that mean the same, and refuses one text."""
+    """Embedder that knows some synonyms, and rejects one text."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -84,14 +84,14 @@ async def texts(engine: Engine, text: str = ASKED, **options: Any) -> list[str]:
 
 
 async def held(engine: Engine) -> set[UUID]:
-    """Ids of all turns that the store holds."""
+    """Ids of all turns in the store."""
     names = [name for name in await engine.vectors.list_cols() if name.startswith("turns-")]
     found = [await engine.vectors.list(name, where={}, limit=1000) for name in names]
     return {record.id for records in found for record in records}
 
 
 async def age(engine: Engine, seconds: float) -> None:
-    """Have every turn be owed its vector for so much longer."""
+    """Let every pending turn vector be this many seconds older."""
     earlier = turn_vectors.c.accepted_at - timedelta(seconds=seconds)
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(update(turn_vectors).values(accepted_at=earlier))
@@ -198,7 +198,7 @@ async def test_the_setting_decides_whether_anybody_embeds_turns() -> None:
         await stores.close()
 
 
-# ── what is owed ─────────────────────────────────────────────────────────────────────────────────
+# ── pending vectors ──────────────────────────────────────────────────────────────────────────────
 
 
 async def test_what_is_found_as_a_memory_or_said_by_no_one_is_owed_no_vector(
@@ -243,7 +243,7 @@ async def test_a_text_the_embedder_refuses_keeps_no_other_from_its_vector(engine
     await engine.add("My hound barks.", "It was unspeakable.", "My puppy barks.")
     await engine.turns.catch_up()
     assert len(await held(engine)) == 2
-    assert await engine.turns.catch_up() == 0  # nor is it asked for again and again
+    assert await engine.turns.catch_up() == 0  # the rejected text is not tried again
     assert await texts(engine, "dog") == ["My hound barks.", "My puppy barks."]
 
 
@@ -264,7 +264,7 @@ async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
     assert await rows(engine) == 1
 
 
-# ── what is taken back ───────────────────────────────────────────────────────────────────────────
+# ── turns that are deleted or changed ────────────────────────────────────────────────────────────
 
 
 async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
@@ -325,7 +325,7 @@ async def test_a_vector_of_other_words_written_late_is_written_again(engine: Eng
     insert = engine.vectors.insert
 
     async def frozen(name: str, records: list[VectorRecord]) -> None:
-        if edits:  # this write stands still while the words are taken back
+        if edits:  # the turn's text changes while this write waits
             await engine.ledger.recourse.cancel(engine.project.id, event_id)
             await engine.ledger.recourse.replay(engine.project.id, event_id, edits.pop())
             await engine.turns.catch_up()

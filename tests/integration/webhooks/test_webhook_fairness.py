@@ -1,4 +1,4 @@
-"""Webhooks beside each other: whom a slow, silent or flooded one holds up."""
+"""Fairness of webhooks: a slow, silent or flooded one does not delay the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.stack import wait_until
 
 
 class Receivers:
-    """The WebhookSender port: URLs with `slow` in them answer once they are let go."""
+    """The WebhookSender port: URLs with `slow` in them answer when the test releases them."""
 
     def __init__(self) -> None:
         self.released = asyncio.Event()
@@ -41,7 +41,7 @@ class Receivers:
 
 
 class Silent(Receivers):
-    """Nobody answers; `crowds` is how many tries of a webhook were under way at each one's end."""
+    """Receivers that never answer; `crowds` has the number of concurrent tries at each timeout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def courier(engine: Engine, sender: Receivers, *, tries: int = 8, pause_s: float
 
 
 async def owe(engine: Engine, project_id: ProjectId, url: str, deliveries: int) -> UUID:
-    """A webhook that owes so many deliveries."""
+    """Create a webhook with this number of pending deliveries."""
     made, _ = await create(
         project_id,
         name="test",
@@ -135,7 +135,7 @@ async def test_a_webhook_that_timed_out_is_asked_one_at_a_time(engine: Engine) -
     await owe(engine, engine.project.id, "silent", 30)
     receivers = Silent()
     await courier(engine, receivers, tries=1).deliver()
-    # Those under way when the first timed out; then one by one, until it is switched off.
+    # Tries that were in progress at the first timeout; then one at a time, until it is disabled.
     assert max(receivers.crowds) == EACH
     assert set(receivers.crowds[EACH:]) <= {1}
 
@@ -144,7 +144,7 @@ async def test_one_that_has_never_answered_is_switched_off_after_an_hour(engine:
     webhook_id = await owe(engine, engine.project.id, "silent", MOST_SILENT)
     await courier(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
-    assert shown.is_active  # not within the hour
+    assert shown.is_active  # the hour is not over
     async with engine.ledger.engine.begin() as connection:
         past = func.now() - timedelta(hours=2)
         await connection.execute(update(webhooks).values(updated_at=past))

@@ -1,4 +1,4 @@
-"""Webhooks: what is told, to whom, signed how, and what becomes of it where nobody answers."""
+"""Webhooks: payloads, receivers, signatures, and deliveries that fail."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def hook(engine: Engine, receiver: Receiver, types: list[str] | None = None) -> str:
-    """A webhook of the engine's project; returns its secret."""
+    """Create a webhook of the engine's project; return its secret."""
     _, secret = await create(
         engine.project.id,
         name="test",
@@ -62,7 +62,7 @@ async def hook(engine: Engine, receiver: Receiver, types: list[str] | None = Non
 
 
 async def deliver(engine: Engine, *, tries: int = 8, private: bool = True) -> None:
-    """Everything that is due now, and what is due again at once."""
+    """Deliver everything that is due; failed deliveries are due again at once."""
     sender = HttpSender(timeout_s=2, private=private)
     courier = Courier(
         engine.ledger.webhooks, sender, tries=tries, first_retry_s=0, lease=timedelta(seconds=10)
@@ -117,7 +117,7 @@ async def test_what_people_do_to_memories_is_told_as_well(
 
 
 class Mute:
-    """A model that answers nothing anybody can read."""
+    """Model whose answers are always malformed."""
 
     name = "mute"
 
@@ -127,7 +127,7 @@ class Mute:
     decide = relate = distil = extract
 
     async def close(self) -> None:
-        """No connections."""
+        """Do nothing: there are no connections."""
 
 
 async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
@@ -237,7 +237,7 @@ async def test_a_stage_that_is_done_twice_tells_it_once(engine: Engine, receiver
     await hook(engine, receiver)
     await engine.add("I live in Bern.")
     hint = await engine.run_until(StageName.APPLY)
-    await engine.claim(hint)  # by a worker that is never heard of again
+    await engine.claim(hint)  # this worker dies without a trace
     await engine.pass_time(60)
     await engine.sweep()
     await engine.drain()
@@ -309,9 +309,10 @@ async def test_a_courier_that_dies_in_a_try_loses_nothing(
     await engine.drain()
     webhooks = engine.ledger.webhooks
     [lost] = await webhooks.claim(limit=10, each=10, each_project=10, lease=timedelta(seconds=0))
-    await deliver(engine)  # its lease is over
+    await deliver(engine)  # the lease has expired
     assert len(receiver.arrived) == 1
-    await webhooks.end(lost, Verdict("DEAD"), most_dead=1, most_silent=1)  # it wakes up again
+    # the first courier reports its result too late
+    await webhooks.end(lost, Verdict("DEAD"), most_dead=1, most_silent=1)
     assert (await outbox(engine))[0].state == "DELIVERED"
 
 
@@ -337,7 +338,7 @@ async def test_a_webhook_is_switched_off_after_so_many_dead_deliveries_and_on_ag
     [shown] = (await client.get(url)).json()
     assert (shown["is_active"], "5 deliveries" in shown["disabled_reason"]) == (False, True)
     await service.add("I like rye.", user_id="later")
-    assert len(await outbox(engine)) == MOST_DEAD  # nothing is owed to it meanwhile
+    assert len(await outbox(engine)) == MOST_DEAD  # a disabled webhook gets no deliveries
     await client.put(f"/api/v1/webhooks/{shown['webhook_id']}/", json={"is_active": True})
     [shown] = (await client.get(url)).json()
     assert (shown["is_active"], shown["disabled_reason"]) == (True, None)
@@ -474,7 +475,7 @@ async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: R
     assert [one.name for one in await engine.ledger.webhooks.of(engine.project.id)] == ["test"]
 
 
-# ── where a delivery may go ──────────────────────────────────────────────────────────────────────
+# ── addresses of deliveries ──────────────────────────────────────────────────────────────────────
 
 
 async def test_a_name_that_leads_to_a_private_address_is_not_delivered_to(
@@ -493,7 +494,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_delivered_to(
 async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_connected_to(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rebinding: the second answer of the name server would lead elsewhere."""
+    """DNS rebinding: a second lookup would return another address."""
     loop, asked = asyncio.get_running_loop(), []
 
     async def resolve(host: str, port: int, **_: object) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What `local/rules` does with facts, given what is stored."""
+"""Decisions of `local/rules`: the outcome of each fact, given the stored memories."""
 
 from collections import Counter
 from uuid import UUID
@@ -17,7 +17,7 @@ ADD, UPDATE, DELETE, NOOP = Outcome.ADD, Outcome.UPDATE, Outcome.DELETE, Outcome
 
 
 def stored(*texts: str) -> list[Neighbour]:
-    # Like and dislike of one thing lie as close as this for MiniLM: no ground to decide.
+    # MiniLM gives "likes X" and "dislikes X" about this similarity, so it must not decide alone.
     return [Neighbour(UUID(int=at + 1), text, 0.84) for at, text in enumerate(texts)]
 
 
@@ -27,7 +27,7 @@ async def decide(facts: list[str], memories: list[Neighbour]) -> tuple[Decision,
 
 
 def applied(decisions: tuple[Decision, ...], memories: list[Neighbour]) -> list[str]:
-    """The store after the decisions, carried out in order as the apply stage does."""
+    """Texts of the store after the decisions are applied in order, as the apply stage does."""
     store: dict[UUID, str] = {n.memory_id: n.text for n in memories}
     for decision in decisions:
         if decision.outcome is ADD:
@@ -39,7 +39,8 @@ def applied(decisions: tuple[Decision, ...], memories: list[Neighbour]) -> list[
     return list(store.values())
 
 
-# No place, employer, origin or address, though it stands where one would: it replaces nothing.
+# Words that stand where a place, employer, origin or address would, but are none: they replace no
+# memory.
 NOT_OF_KIND = [
     ("User lives in Berlin", "User lives in a small flat with two cats"),
     ("User lives in Berlin", "User moved to a bigger flat in the week of 2026-03-02"),
@@ -71,7 +72,7 @@ async def test_a_place_replaces_a_place(place: str) -> None:
 
 
 ONE_TO_ONE = [
-    # stored, fact, outcome, words of the reason
+    # stored memory, fact, outcome, words of the reason
     ("User lives in Berlin", "User lives in Munich", UPDATE,
      "residence changed from Berlin to Munich"),
     ("The user resides in Berlin.", "User lives in Berlin", NOOP, "already known"),
@@ -167,7 +168,7 @@ async def test_a_relative_is_the_same_person_by_name() -> None:
 
 
 BATCHES = [
-    # stored, facts in the order said, outcomes, the store afterwards
+    # stored memories, facts in the order of the conversation, outcomes, the store afterwards
     ([], ["User lives in Ghent", "User lives in Turin"], [NOOP, ADD], ["User lives in Turin"]),
     (["User lives in Oslo"], ["User lives in Ghent", "User lives in Turin"], [NOOP, UPDATE],
      ["User lives in Turin"]),

@@ -1,4 +1,4 @@
-"""What `local/rules` reads in chat lines: one table of lines and the facts they give."""
+"""Extraction by `local/rules`: one table of chat lines and the facts they give."""
 
 from datetime import UTC, datetime
 
@@ -123,7 +123,7 @@ STATED = [
     ("We're moving to Ghent next month.", ["User plans to move to Ghent in 2026-04"]),
     ("We are getting married in May!", ["User plans to get married in 2026-05"]),
     ("I visited Japan in 2019.", ["User visited Japan in 2019"]),
-    # asked to remember, asked to forget
+    # requests to remember or to forget
     ("Remember that my locker code is 4411.", ["User's locker code is 4411"]),
     ("Please note that I prefer window seats.", ["User prefers window seats"]),
     ("Can you remember that I live in Turin?", ["User lives in Turin"]),

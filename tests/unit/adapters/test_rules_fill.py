@@ -1,4 +1,4 @@
-"""What `local/rules` fills in for an export: what memories state, and null for the rest."""
+"""Exports filled in by `local/rules`: values that memories state, null for all others."""
 
 import pytest
 

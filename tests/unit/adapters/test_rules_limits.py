@@ -1,4 +1,4 @@
-"""Long and hostile messages: `local/rules` reads them in linear time, within limits it states."""
+"""Long and hostile messages: `local/rules` reads them in linear time, within documented limits."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.ports import ExtractionRequest
 
 SAID_AT = datetime(2026, 3, 9, 18, 30, tzinfo=UTC)
-# Generous: each of these takes milliseconds in linear time, and took 5 to 60 s in quadratic time.
+# Each of these takes milliseconds in linear time; quadratic code took 5 to 60 s.
 BOUND_S = 5.0
 
 
@@ -30,7 +30,7 @@ def request(content: str) -> ExtractionRequest:
 
 
 def filled(unit: str, tail: str = "") -> str:
-    """`unit` repeated up to the longest message that is read."""
+    """`unit`, repeated to the maximum length of a message that is read."""
     return unit * ((MOST_MESSAGE_CHARS - len(tail)) // len(unit)) + tail
 
 
@@ -96,7 +96,7 @@ async def test_the_event_loop_turns_while_a_long_message_is_read() -> None:
     while not reading.done():
         await asyncio.sleep(0)
         turns += 1
-    # One turn to start it and one to see its end, if it were read on the loop.
+    # If the message were read on the event loop, it would turn only twice: at start and end.
     assert turns > 10
     assert reading.result().value
 

@@ -1,4 +1,4 @@
-"""Which edges `local/rules` reads in facts, and which current ones they end."""
+"""Edges that `local/rules` reads in facts, and current edges that these facts end."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Requests whose client has disconnected: which continue and which end."""
+"""Requests whose client disconnects: some run to the end, the others are cancelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITHIN_S = 10.0
 
 
 class Call:
-    """One request to an app whose routes wait for `released`."""
+    """A request to an app whose routes wait until `released` is set."""
 
     def __init__(self) -> None:
         self.begun, self.released, self.left = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -96,7 +96,7 @@ async def test_a_request_whose_client_left(method: str, path: str, outcome: str)
     await call.begun.wait()
     call.left.set()
     if outcome == "done":
-        for _ in range(100):  # far more turns of the loop than it takes to end it
+        for _ in range(100):  # far more turns of the loop than a cancelled request needs to end
             await asyncio.sleep(0)
         call.released.set()
     await request

@@ -1,4 +1,4 @@
-"""Keys as a process remembers them: valid ones and wrong ones, and who tries too many."""
+"""Key cache of an API process: valid keys, wrong keys, and the wrong keys allowed per address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRANT = Grant(UUID(int=1), PROJECT, Access.READ)
 
 @dataclass
 class Keys:
-    """A ledger that knows some keys and counts the questions."""
+    """Ledger that knows some keys and records each lookup."""
 
     valid: set[str]
     asked: list[str] = field(default_factory=list)

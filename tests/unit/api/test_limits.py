@@ -1,4 +1,4 @@
-"""Limits of single values: each is refused with its size, the limit and what to change."""
+"""Limits of single values: an error states the size, the limit and what to change."""
 
 from __future__ import annotations
 

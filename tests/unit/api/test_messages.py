@@ -1,4 +1,4 @@
-"""Messages of OpenAI-style histories: the text is kept, the rest is named."""
+"""Messages of OpenAI-style histories: text is kept, every other part is replaced by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests before they are routed: slashes in the path, size of the body."""
+"""ASGI middleware that runs before routing: slashes in the path, size of the body."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT = 10
 
 @dataclass
 class Heard:
-    """The smallest ASGI app: it keeps the scope it was given and reads the whole body."""
+    """ASGI app that records the scopes it gets and reads the whole body."""
 
     scopes: list[Scope] = field(default_factory=list)
     body: bytes = b""
@@ -45,7 +45,7 @@ async def no_body() -> Message:
 
 
 async def path_of(raw: bytes, **scope: Any) -> tuple[bytes, str]:
-    """The raw and the decoded path the app is given."""
+    """The raw and the decoded path that the app gets."""
     heard = Heard()
     asked = {"type": "http", "raw_path": raw, "path": "as the server decoded it", **scope}
     await OneSlash(heard)(asked, no_body, nothing_to_send)
@@ -114,7 +114,7 @@ async def test_a_life_span_has_no_path() -> None:
 
 @dataclass
 class Body:
-    """A client's body in chunks; it counts how many were asked for."""
+    """Body of a client in chunks; counts the chunks read."""
 
     chunks: Sequence[bytes]
     read: int = 0
@@ -154,7 +154,7 @@ async def test_a_body_in_chunks_is_counted_and_cut_off_at_the_limit() -> None:
             {"type": "http", "headers": []}, body, nothing_to_send
         )
     assert caught.value.status_code == 413
-    assert body.read == 3  # the fourth and fifth never
+    assert body.read == 3  # the last two chunks are never read
 
 
 async def test_a_body_that_lies_about_its_length_is_counted_all_the_same() -> None:

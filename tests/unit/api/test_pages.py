@@ -1,4 +1,4 @@
-"""Routes that need no ledger: documentation, its description, and CORS."""
+"""Routes that need no ledger: documentation pages, the OpenAPI description, and CORS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from api.pages import FILES
 from pipeline.settings import Settings
 from tests.support.described import fault_of, operation_of
 
-# An export is an object of the schema that the client has sent.
+# The answer of this route has the schema that the client has sent, so it is not described.
 FREE = {"POST /v1/exports/get/"}
 
 
@@ -68,7 +68,7 @@ async def test_the_documentation_can_be_switched_off() -> None:
         assert (await client.get("/healthz")).status_code == 200
 
 
-# ── the description ──────────────────────────────────────────────────────────────────────────────
+# ── the OpenAPI description ──────────────────────────────────────────────────────────────────────
 
 
 async def test_the_description_has_the_errors_there_are_and_no_422() -> None:

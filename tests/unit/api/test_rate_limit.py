@@ -1,4 +1,4 @@
-"""The bucket of a key: a minute's requests at once, then one as each becomes free."""
+"""Rate limit of a key: a token bucket that holds one minute's requests."""
 
 from __future__ import annotations
 

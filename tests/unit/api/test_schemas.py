@@ -1,4 +1,4 @@
-"""Requests as clients send them: what is understood, and what a refusal says."""
+"""Request schemas: the forms that are accepted, and the texts of errors."""
 
 from __future__ import annotations
 

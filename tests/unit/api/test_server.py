@@ -1,4 +1,4 @@
-"""The HTTP server's limits, over real sockets: oversized, slow and too many connections."""
+"""Limits of the HTTP server over real sockets: size, duration, number of connections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def quick() -> type[LimitedHttp]:
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the length of the body; `/large` answers more than any buffer holds."""
+    """Answer with the length of the body; `/large` answers more than a socket buffer holds."""
     if scope["type"] == "lifespan":
         return
     length = 0
@@ -51,7 +51,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def serving(http: type[LimitedHttp]) -> AsyncIterator[int]:
-    """The port of a server with these limits."""
+    """Port of a server with these limits."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         echo,
@@ -74,7 +74,7 @@ async def serving(http: type[LimitedHttp]) -> AsyncIterator[int]:
 
 @dataclass
 class Peer:
-    """A client that sends what it likes."""
+    """Raw TCP client, which may send invalid HTTP."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -114,7 +114,7 @@ async def ask(port: int, *sent: bytes) -> tuple[int, bytes]:
     return answer
 
 
-# ── requests that are fine ───────────────────────────────────────────────────────────────────────
+# ── valid requests ───────────────────────────────────────────────────────────────────────────────
 
 
 async def test_ordinary_requests_are_answered_one_after_the_other_and_pipelined() -> None:
@@ -123,7 +123,7 @@ async def test_ordinary_requests_are_answered_one_after_the_other_and_pipelined(
         for _ in range(3):
             peer.writer.write(POST + b"Content-Length: 3\r\n\r\nabc")
             assert await peer.answer() == (200, b"3")
-        peer.writer.write(GET * 5_000)  # more bytes than one head may have
+        peer.writer.write(GET * 5_000)  # more bytes than the limit of one head
         for _ in range(5_000):
             assert await peer.answer() == (200, b"0")
         peer.writer.close()
@@ -151,7 +151,8 @@ async def test_an_idle_connection_outlives_the_time_for_a_head() -> None:
         peer, slow = await Peer.connect(port), await Peer.connect(port)
         peer.writer.write(GET)
         assert await peer.answer() == (200, b"0")
-        assert (await slow.answer())[0] == 408  # the same time is over for both
+        # the time limit of a head has passed for both connections
+        assert (await slow.answer())[0] == 408
         peer.writer.write(GET)
         assert await peer.answer() == (200, b"0")
         peer.writer.close()

@@ -1,4 +1,4 @@
-"""JSON bodies: what PostgreSQL cannot hold is refused by name, and the work is bounded."""
+"""JSON bodies: values that PostgreSQL cannot store are refused by name; parsing is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `memlane` command without a stack: help, version, doctor, and the API's errors."""
+"""The `memlane` command without a running stack: help, version, doctor, and errors of the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's HTTP calls, and its messages if no server answers."""
+"""HTTP calls of the demo, and its messages when no server answers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_without_a_key_file_the_remedy_is_make_up(tmp_path: Path) -> None:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """A stack whose worker is this very process."""
+    """Data directory of a stack that has recorded the test's own process as its worker."""
     layout = Layout(tmp_path)
     layout.create()
     Journal(layout, Settings(port=8000)).started(WORKER, os.getpid())

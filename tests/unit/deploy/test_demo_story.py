@@ -1,4 +1,4 @@
-"""The demo's conversation is well-formed, and local/rules makes the promised mix of it."""
+"""The demo's conversation is valid, and `local/rules` gives the documented mix of outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting receipts: the mix, shared costs, and memories stored twice."""
+"""Counts from receipts: outcomes, shared costs, and memories stored twice."""
 
 from __future__ import annotations
 

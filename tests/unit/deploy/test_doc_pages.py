@@ -1,4 +1,4 @@
-"""The tests of the documentation: fences, outputs that match, outputs that do not."""
+"""Checks used by the documentation tests: code fences, and outputs that match or differ."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_shell_keeps_variables_and_fails_with_its_last_command(tmp_path: Path)
 
 
 class Sample:
-    """A class whose members have texts."""
+    """Class whose attributes have docstrings."""
 
     plain = 1
     text: int = 2

@@ -1,4 +1,4 @@
-"""Messages of `make` while pip installs, and after pip has failed."""
+"""Messages of `make` while pip installs, and after pip fails."""
 
 from __future__ import annotations
 

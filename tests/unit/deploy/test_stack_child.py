@@ -1,4 +1,4 @@
-"""One child: quick restarts at first, then rarer; and an end it cannot refuse."""
+"""Supervision of one child: restarts with growing delays, and a kill if it does not stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pid alone proves nothing: notes about dead processes never reach strangers."""
+"""Process identity: a pid that the system has given to another process is never signalled."""
 
 from __future__ import annotations
 

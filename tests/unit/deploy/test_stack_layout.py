@@ -1,4 +1,4 @@
-"""The files of a data directory: logs that stay bounded."""
+"""Files of a data directory: logs of limited size."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ports: free, outside the kernel's own range, and kept."""
+"""Ports of the stack: free, outside the kernel's ephemeral range, and the same at each start."""
 
 from __future__ import annotations
 

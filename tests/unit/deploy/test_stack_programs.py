@@ -1,4 +1,4 @@
-"""The table of processes: its processes, their environment, and the secrets that stay out of it."""
+"""Processes of the stack: their environment, and no secret on a command line."""
 
 from __future__ import annotations
 

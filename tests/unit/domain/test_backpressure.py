@@ -29,7 +29,7 @@ def test_an_idle_server_accepts_an_add() -> None:
 
 def test_a_scope_at_its_limit_gets_the_time_until_its_lane_has_drained() -> None:
     error = refused(Load(deep={MAYA.lane_id: 14}, lanes={MAYA.project_id: 2}, drained_per_s=2))
-    assert error.retry_after_s == 5  # 5 events over, one lane's half of 2 a second
+    assert error.retry_after_s == 5  # 5 events over the limit; the lane gets half of 2 events/s
     assert not error.server_wide
 
 
@@ -52,7 +52,7 @@ def test_lag_is_a_server_wide_refusal() -> None:
 def test_without_any_drain_the_lag_is_the_age_of_the_oldest_event() -> None:
     error = refused(Load(ready=5, backlogged=True, oldest_s=61))
     assert (error.server_wide, error.retry_after_s) == (True, LATEST_S)
-    admit(MAYA, Load(ready=70_000, backlogged=True, oldest_s=59), LIMITS)  # workers restart
+    admit(MAYA, Load(ready=70_000, backlogged=True, oldest_s=59), LIMITS)  # the workers restart
 
 
 def test_a_burst_after_a_quiet_period_is_accepted() -> None:

@@ -1,4 +1,4 @@
-"""Filter language: every operator, alias and refusal; and no condition is ever lost."""
+"""Filter language: operators, aliases and errors; the parser loses no condition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pipeline.domain.filters import (
     require_scope,
 )
 
-Condition = filters.Test  # pytest would collect a class called Test
+Condition = filters.Test  # pytest would collect a class named Test
 
 ONE = "00000000-0000-0000-0000-000000000001"
 MARCH = datetime(2026, 3, 1, tzinfo=UTC)
@@ -121,7 +121,7 @@ def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -
     ["$gt", "$in", ">=", "!=", "not_in", "not in", "NIN", "like", "regex", "startsWith", "exists"],
 )
 def test_an_operator_of_another_language_is_refused(operator: str) -> None:
-    """Compared as a literal object it would match nothing, and under NOT everything."""
+    """As a literal object it would match nothing, or everything under NOT."""
     for asked in ({operator: [1, 2]}, {"gt": 1, operator: 2}, {operator: 1, "city": "porto"}):
         said = refusal({"NOT": {"metadata": {"n": asked}}})
         assert said.startswith("metadata does not know ")
@@ -134,7 +134,7 @@ def test_an_operator_beside_a_plain_key_is_refused() -> None:
 
 @pytest.mark.parametrize("operator", ["ne", "gt", "in"])
 def test_an_operator_in_place_of_a_metadata_key_is_refused(operator: str) -> None:
-    """Read as a key it would match nothing, and under NOT everything."""
+    """As a metadata key it would match nothing, or everything under NOT."""
     said = refusal({"user_id": "maya", "NOT": {"metadata": {operator: "x"}}})
     assert said.startswith(f"metadata: {operator!r} needs a key.")
     named = parse({f"metadata.{operator}": "x"})
@@ -452,7 +452,7 @@ def _of_kind(kind: str, operator: str) -> st.SearchStrategy[Any]:
 
 @st.composite
 def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
-    """A condition for a key of this kind, and its number of conditions."""
+    """The filter value of a key of this kind, and the number of conditions in it."""
     operators = draw(
         st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, max_size=4, unique=True)
     )

@@ -1,4 +1,4 @@
-"""Reconciliation: each rule of pipeline/domain/reconcile.py, and its invariants."""
+"""Reconciliation: every rule of pipeline/domain/reconcile.py, and its invariants."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_immutable_memories_never_change(stored: list[Memory], writes: list[Writ
 
 @given(_stored(), _writes())
 def test_no_fact_is_lost(stored: list[Memory], writes: list[Write]) -> None:
-    """The fact's text is stored, or the receipt names a memory."""
+    """Each fact's text is stored, or its receipt names a memory."""
     memories = scope_memories(*stored)
     for planned in writes:
         [change] = apply_writes([planned], memories)

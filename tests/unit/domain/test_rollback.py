@@ -1,4 +1,4 @@
-"""Undo of one event from a memory's history: each rule, and its invariants."""
+"""Undo of one event from a memory's history: every rule, and its invariants."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_undoing_all_events_in_reverse_leaves_no_effective_state(events: list[UU
         assert last is not None
         step = undo(last, *states)
         assert step is not None
-        if step.obstacle:  # the event stands in two places: only the whole of it can be undone
+        if step.obstacle:  # the event has several changes, not adjacent: undo needs all of them
             assert [s.event_id for s in stack].count(last) > 1
             return
         states.append(undone(step.text, last))
@@ -126,7 +126,7 @@ def test_a_text_of_another_memory_is_not_free() -> None:
 
 def test_a_refused_step_keeps_its_text_taken() -> None:
     assert free([step(1, "b", "a"), step(2, "c", "b")], memory("a", 9)) == [False, False]
-    # The order of the steps makes no difference.
+    # The order of the steps does not matter.
     assert free([step(2, "c", "b"), step(1, "b", "a")], memory("a", 9)) == [False, False]
 
 

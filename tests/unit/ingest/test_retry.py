@@ -1,4 +1,4 @@
-"""How long a lane waits for somebody else's outage, and how big a turn is taken to be."""
+"""Backoff of a lane during a provider's outage, and the estimated tokens of a turn."""
 
 from __future__ import annotations
 

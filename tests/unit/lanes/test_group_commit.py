@@ -1,4 +1,4 @@
-"""Which adds share a commit, which wait, and which are refused."""
+"""Group commit of adds: which share a commit, which wait, and which are refused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refusal() -> DBAPIError:
 
 
 class Slow:
-    """Lanes whose commits take until the test ends them, and whose rows may be locked."""
+    """Lanes whose commits last until the test ends them; `held` lanes have locked rows."""
 
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
@@ -59,7 +59,7 @@ class Slow:
         return self.held & set(lane_ids)
 
     async def until(self, *said: str) -> None:
-        """Return once each of these is in a group."""
+        """Return once each of these texts is in a group."""
         async with asyncio.timeout(WITHIN_S), self.begun:
             await self.begun.wait_for(
                 lambda: set(said) <= {word for g in self.groups for word in g}
@@ -80,7 +80,7 @@ async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow:
     first = asyncio.create_task(inbox.accept(add("maya", "first")))
     await slow.until("first")
     later = [asyncio.create_task(inbox.accept(add("maya", said))) for said in ("second", "third")]
-    await inbox.accept(add("noor", "other"))  # by the second writer
+    await inbox.accept(add("noor", "other"))  # committed by the second writer
     assert slow.groups == [["first"], ["other"]]
     slow.ends["first"].set()
     await asyncio.gather(first, *later)

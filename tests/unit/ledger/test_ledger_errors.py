@@ -1,4 +1,4 @@
-"""What a client is told when the ledger did not answer: nothing is claimed that is not known."""
+"""API errors when the ledger does not answer: they claim no outcome that is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A caller's JSON schema, reduced: whatever comes in, a model can fill what comes out."""
+"""Reduction of a caller's JSON schema to a form that every model can fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PromptedModel: what it asks, what it accepts, what it sends back to be mended."""
+"""PromptedModel: its prompts, the answers it accepts, and the answers it sends back for repair."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NONE_WANTED = Instructions()
 
 
 class ScriptedLLM:
-    """Gives its answers one after another and keeps what it was asked."""
+    """LLM that returns the given answers in order and records its prompts."""
 
     name = "fake/scripted"
 
@@ -48,7 +48,7 @@ class ScriptedLLM:
         return Completion(self._answers.pop(0), usage)
 
     async def close(self) -> None:
-        """No connections."""
+        """Do nothing: there are no connections."""
 
 
 def message(content: str, role: Role = Role.USER, *, event: int = 0, at: int = 0) -> SourcedMessage:

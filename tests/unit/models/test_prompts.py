@@ -1,4 +1,4 @@
-"""Prompts: strict to fill, safe to fill with anything, and lean."""
+"""Prompts: every value is required, no value can break the form, and the texts are short."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = {
     "relate": {"relations": "", "facts": ""},
     "distil": {"wishes": "", "form": "", "memories": ""},
 }
-# What an empty prompt may weigh, at 4 characters a token; a real tokenizer counts fewer.
+# Maximum size of an empty prompt, at 4 characters per token; a real tokenizer counts fewer tokens.
 # extract + decide + one message pair and ten memories stay below 1,500 tokens.
 MOST_CHARS = {"extract": 2_100, "decide": 2_000, "relate": 1_800, "distil": 1_200}
 

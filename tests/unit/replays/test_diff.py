@@ -1,4 +1,4 @@
-"""What a replay would change, told from two sets of memories."""
+"""Differences between the memories of a scope and those of its replay."""
 
 from __future__ import annotations
 

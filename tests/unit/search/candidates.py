@@ -1,4 +1,4 @@
-"""Candidates for tests of the steps that rank them."""
+"""Candidates for the tests of ranking."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def candidate(
     turn: bool = False,
     unembedded: bool = False,
 ) -> Candidate:
-    """A candidate that is not scored yet."""
+    """Candidate without a score."""
     result = Candidate(key(number, turn=turn), LANE, None, NOON)
     result.signals, result.place = signals or Signals(), place
     result.unembedded = unembedded
@@ -42,7 +42,7 @@ def scored(
     turn: bool = False,
     unembedded: bool = False,
 ) -> Candidate:
-    """A candidate with this score."""
+    """Candidate with this score."""
     signals = Signals(semantic, lexical)
     result = candidate(number, signals, turn=turn, unembedded=unembedded)
     result.score = Score(signals, Weights(), fused, reranked=reranked)

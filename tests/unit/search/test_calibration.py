@@ -1,4 +1,4 @@
-"""The scale of semantic scores: monotone, invertible, and refused where it is not."""
+"""Calibration of semantic scores: monotone, invertible; an invalid scale is refused."""
 
 from __future__ import annotations
 

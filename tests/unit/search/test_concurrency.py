@@ -1,4 +1,4 @@
-"""Concurrency: searches at once, their order, and slots released by blocked ones."""
+"""Limit of concurrent searches: their order, and slots released by blocked searches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.search.concurrency import Turnstile
 
 
 class Visitors:
-    """Searches that stay inside until they are told to leave; who came in, in order."""
+    """Searches that hold their slots until the test ends them; `inside` is in order of entry."""
 
     def __init__(self, turnstile: Turnstile) -> None:
         self._turnstile = turnstile
@@ -29,7 +29,7 @@ class Visitors:
 
 
 async def settled() -> None:
-    """Every task has gone as far as it can."""
+    """Let every task run until it waits."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -66,7 +66,7 @@ async def test_without_a_limit_all_pass() -> None:
 async def test_who_waits_for_somebody_else_lets_the_next_one_in_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And gives no second place away when he leaves."""
+    """It does not release the slot a second time at its end."""
     turnstile = Turnstile(1)
     visitors = Visitors(turnstile)
     async with asyncio.TaskGroup() as group:

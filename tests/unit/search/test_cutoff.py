@@ -1,4 +1,4 @@
-"""Cutoff: the threshold, words in its place, and the boundary of a strict cut."""
+"""Cutoff of hits: the threshold, keyword search instead of it, and the strict cut."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CANDIDATES = st.builds(
 RANKED = st.lists(CANDIDATES, unique_by=lambda each: each.key).map(in_order)
 
 
-# ── the threshold, and words ─────────────────────────────────────────────────────────────────────
+# ── the threshold and keyword search ─────────────────────────────────────────────────────────────
 
 
 def test_the_threshold_is_compared_with_the_semantic_score_of_embedded_passages() -> None:
@@ -112,7 +112,7 @@ def test_memories_that_have_nothing_to_do_with_it_change_nothing(
 def test_the_cut_does_not_depend_on_the_scale_of_the_scores(
     values: list[int], factor: float
 ) -> None:
-    # By powers of two nothing is rounded.
+    # Factors that are powers of two cause no rounding.
     plain = valued(*(value / 1_024 for value in values))
     scaled = valued(*(value / 1_024 * factor for value in values))
     first = [each.key for each in standing_out(plain, COMPARED)]

@@ -1,4 +1,4 @@
-"""Fusion: bounds, monotony in every term, and independence of unrelated candidates."""
+"""Fusion of scores: bounds, monotony in every term, independence of unrelated candidates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Pairs = Mapping[int, tuple[Signals, Place | None]]
 
 @st.composite
 def places(draw: st.DrawFn) -> Place:
-    """A turn in a conversation of two sessions of six turns."""
+    """A turn in a conversation of two sessions with six turns each."""
     session, turn = draw(st.integers(0, 1)), draw(st.integers(0, 5))
     return Place((session, turn), session, (session, turn - 1) if turn else None)
 

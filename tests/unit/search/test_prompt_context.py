@@ -1,4 +1,4 @@
-"""Prompt context: dated lines, in order, within a budget of tokens."""
+"""Prompt context: dated lines, in order, within a token budget."""
 
 from __future__ import annotations
 

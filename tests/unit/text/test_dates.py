@@ -1,4 +1,4 @@
-"""Dates and ranges read from questions, in four languages, seen from 19 June 2024."""
+"""Dates and ranges in questions, in four languages; "now" is 19 June 2024."""
 
 from __future__ import annotations
 

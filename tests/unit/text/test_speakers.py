@@ -1,4 +1,4 @@
-"""Speakers: the person that a question names."""
+"""Speakers: the person that a question names, and the name a text is signed with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokenizer: in four languages, and whatever it is given."""
+"""The tokenizer: terms in four languages, and its limits for any input."""
 
 from __future__ import annotations
 

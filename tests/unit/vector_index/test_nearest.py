@@ -1,4 +1,4 @@
-"""The nearest memories of several vectors at once."""
+"""Nearest memories of several vectors in one call."""
 
 from __future__ import annotations
 

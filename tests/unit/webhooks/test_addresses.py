@@ -1,4 +1,4 @@
-"""Which addresses a webhook may be delivered to."""
+"""Public addresses, the only ones that webhooks may be delivered to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Memlane corrects of kombu."""
+"""Reconnection to the broker: at most two seconds between two attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which queue a hint stands in."""
+"""The queue of a hint, by the number of the project's busy lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a worker process begins stages: no more than it has room for, and none is left behind."""
+"""Stages in a worker process: limited in number, and all finished before the process stops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOON_S = 10
 
 
 class Stages:
-    """Stages that last until they are told to end."""
+    """Stages that run until the test ends them."""
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
@@ -75,7 +75,7 @@ def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
 
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
-    """`begin` returns while there is room, and from the stage that takes the last when one ends."""
+    """`begin` blocks when the last slot is taken, and returns when a stage ends."""
     told: list[Wake] = []
     runtime.begin(HINT, told.append)
     second = threading.Thread(target=runtime.begin, args=(HINT, told.append))
@@ -100,7 +100,7 @@ def test_a_stage_that_raises_gives_its_room_back(
 
     monkeypatch.setattr(runtimes, "run_stage", broken)
     told: list[Wake] = []
-    for _ in range(5):  # twice the room
+    for _ in range(5):  # more than twice the number of slots
         runtime.begin(HINT, told.append)
     runtime.finish()
     assert told == []
@@ -114,7 +114,7 @@ def test_the_stage_that_has_the_loop_is_named(
 
     async def hanging(_: Wake, **__: Any) -> None:
         begun.set()
-        ends.wait()  # blocks the loop
+        ends.wait()  # blocks the event loop
 
     monkeypatch.setattr(runtimes, "run_stage", hanging)
     runtime.begin(HINT, lambda _: None)
@@ -127,7 +127,7 @@ def test_the_stage_that_has_the_loop_is_named(
 def test_a_suspect_in_line_takes_no_place(
     runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More of them than there is room for, and their places are not given back twice."""
+    """More suspects than slots may wait, and each slot is released only once."""
     ends = threading.Event()
 
     async def suspected(_: Wake, *, leases: Heartbeat, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""Background work that meets an error nobody expected."""
+"""Background jobs of the sweeper survive unexpected errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITHIN_S = 10.0
 
 
 class Broken(Exception):
-    """Not among the errors that stores and the ledger are known to raise."""
+    """An error outside the documented errors of stores and ledger."""
 
 
 async def test_a_chore_that_raises_is_tried_again() -> None:

@@ -1,6 +1,4 @@
-"""What a worker reads from the broker: messages of its own release, of others, and of nobody; and
-where it puts the next one.
-"""
+"""Celery messages of a worker: valid hints, those of other releases, and the next hint."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def test_a_hint_with_names_of_a_later_release_is_no_hint() -> None:
 
 @dataclass
 class Worker:
-    """Runtime and dispatcher at once: what was run, and what was told to whom."""
+    """Runtime and dispatcher in one: records the stages run and the hints sent."""
 
     following: Wake | None
     ran: list[Wake] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""When a worker is stuck, and when it is only idle, busy or cut off."""
+"""The watchdog: it ends a stuck worker, but not an idle, busy or disconnected one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_one_innocent_look_clears_what_was_suspected(innocent: Look) -> None:
 
 
 def test_a_process_that_was_frozen_is_not_held_to_account_for_it() -> None:
-    """However long it was: the one look after it finds nothing moved, and the next one does."""
+    """The first check after any pause finds no progress, the next one finds some."""
     assert verdicts(replace(SILENT, moved=False), FINE, FINE) == [None] * 3
 
 
