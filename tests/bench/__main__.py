@@ -1,6 +1,7 @@
 """Measurements of the engine alone: `python -m tests.bench`, JSON on stdout and in bench-results/.
 
-A whole stack of its own, load generator on the same cores. Timings live here and never in tests.
+They use a separate stack, with the load generator on the same cores. Timings are measured here and
+never asserted in tests.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ RESULTS = Path("bench-results")
 
 
 async def accepts(stack: Stack, label: str) -> dict[str, Any]:
-    """Accept latency and rate by number of callers; the API's own CPU per accept."""
+    """Latency and rate of accepted adds by number of callers, and the API's CPU time per add."""
     api = psutil.Process(stack.pid("api"))
     figures: dict[str, Any] = {}
     for callers, requests in CALLERS:
@@ -50,7 +51,7 @@ async def accepts(stack: Stack, label: str) -> dict[str, Any]:
 
 @contextmanager
 def paused(stack: Stack) -> Iterator[None]:
-    """The workers stand still: what is measured is accepting alone."""
+    """Pause the worker, so that only the accept path is measured."""
     stack.kill("worker-1", signal.SIGSTOP)
     try:
         yield
@@ -65,7 +66,7 @@ def broker_url(stack: Stack) -> str:
 
 
 def _noop(measure: str, url: str) -> float:
-    """In a process of its own: Celery's worker wants the main thread."""
+    """Run in a new process, because Celery's worker needs the main thread."""
     command = [sys.executable, "-m", "tests.bench.engine", measure, url]
     return float(subprocess.check_output(command, text=True).split()[-1])
 
@@ -73,9 +74,9 @@ def _noop(measure: str, url: str) -> float:
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
         await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
-        # Once in full breadth, for connections open and statements are prepared in it.
+        # A first run at full width opens connections and prepares statements.
         await drain(stack, "first", events=300, users=300)
-        # Before the rest, for what accepting leaves behind takes minutes to drain.
+        # Before the other benches: what they accept takes minutes to drain.
         wide = await drain(stack, "wide", events=600, users=600)
         deep = await drain(stack, "deep", events=1_200, users=30)
         noop_ms = await asyncio.to_thread(_noop, "hop_ms", broker_url(stack))

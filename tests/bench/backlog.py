@@ -1,4 +1,4 @@
-"""Fifty queued turns of one scope: the number of model calls, and receipts of the right turn."""
+"""Fifty queued turns of one scope: the number of model calls, and the receipt of each turn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def backlog(data_dir: Path) -> dict[str, Any]:
 async def queued(
     stack: Stack, client: Client, model: LLMServer, user: str, poisoned: int | None = None
 ) -> dict[str, Any]:
-    """Queue the turns while the worker stands still, then let it go on."""
+    """Queue the turns while the worker is stopped, then resume it."""
     texts = [f"I like tea number {n}." for n in range(TURNS)]
     if poisoned is not None:
         texts[poisoned] = "I like poison."
@@ -71,7 +71,7 @@ def total(events: list[dict[str, Any]]) -> dict[str, int]:
 
 
 async def at_home(stack: Stack, user: str, events: list[dict[str, Any]], texts: list[str]) -> int:
-    """Number of receipts with one memory that has the event's own text and id."""
+    """Number of receipts with exactly one memory, which has the event's text and id."""
     window = LedgerWindow(database_url(stack))
     stored = {str(row["id"]): row for row in await window.rows(STORED, user)}
     await window.close()

@@ -20,7 +20,7 @@ from tests.bench.load import closed_loop
 from tests.support.chaos_ledger import database_url
 from tests.support.stack import Stack, wait_until
 
-# extract, retrieve, apply, relate: of a fact that has nothing to be compared with.
+# extract, retrieve, apply, relate: the stages of a fact without similar memories.
 HOPS = 4
 NOOPS, NOOPS_QUEUED = 600, 3_000
 IN_FLIGHT = "SELECT EXISTS (SELECT FROM events WHERE completed_at IS NULL)"
@@ -35,7 +35,7 @@ def cpu_s(stack: Stack) -> dict[str, float]:
     figures = {}
     for name, pid in stack.pids().items():
         if name == "supervisor":
-            continue  # its children are the others
+            continue  # its children are the processes below
         process = psutil.Process(pid)
         family = [process, *process.children(recursive=True)]
         figures[name] = sum(map(_spent_s, family))
@@ -45,13 +45,13 @@ def cpu_s(stack: Stack) -> dict[str, float]:
 def _spent_s(process: psutil.Process) -> float:
     try:
         return sum(process.cpu_times()[:2])
-    except psutil.NoSuchProcess:  # the server's helper processes may have ended
+    except psutil.NoSuchProcess:  # a helper process of the server has ended
         return 0.0
 
 
 async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[str, Any]:
-    """Accept with the workers paused, then let them drain: rate and CPU per event."""
-    await idle(stack)  # no other events, and every model loaded
+    """Accept adds while the workers are paused, then drain them; return rate and CPU per event."""
+    await idle(stack)  # no event is in flight, and every model is loaded
     await pause(stack, True)
     await closed_loop(
         stack.port,
@@ -66,7 +66,7 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
     await pause(stack, False)
     await idle(stack)
     wall_s = time.perf_counter() - began
-    await caught_up(stack)  # what follows behind the events is part of their price
+    await caught_up(stack)  # background writes count towards the cost of the events
     after = cpu_s(stack)
     spent = {name: 1000 * (after[name] - before[name]) / events for name in before if name in after}
     return {
@@ -81,7 +81,7 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
 
 
 async def idle(stack: Stack) -> None:
-    """Return once every event has ended. The ledger is asked: `/metrics` is up to 5 s old."""
+    """Return once every event has ended. Reads the ledger, because `/metrics` may be 5 s old."""
     connection = await asyncpg.connect(database_url(stack))
 
     async def all_ended() -> bool:
@@ -124,7 +124,7 @@ def noop_app(broker_url: str) -> Celery:
 
 
 def work(app: Celery, *, concurrency: int) -> None:
-    """Celery as it is, with as little around it as it can do without; until a task stops it."""
+    """Run a Celery worker without optional features until a task stops it."""
     app.Worker(
         pool="threads",
         concurrency=concurrency,
@@ -137,7 +137,7 @@ def work(app: Celery, *, concurrency: int) -> None:
 
 
 def noop_hop_ms(broker_url: str) -> float:
-    """CPU of one hop of a self-publishing chain of tasks that do nothing, in milliseconds."""
+    """CPU milliseconds per hop of a task that does nothing but publish the next one."""
     app, left = noop_app(broker_url), NOOPS
 
     @app.task(name="bench.noop")

@@ -27,7 +27,7 @@ from tests.support.chaos_ledger import LedgerWindow, database_url, holds
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack
 
-# Far below the rate of one worker, so light events do not wait for each other.
+# Much slower than one worker, so that light events do not wait for each other.
 LIGHT_EVERY_S = 0.1
 SETTINGS = {
     "MEMLANE_MAX_SCOPE_EVENTS": "100000",
@@ -81,7 +81,7 @@ async def queue_up(stack: Stack, key: str, *, label: str, events: int, users: in
 async def light(
     stack: Stack, key: str, *, label: str, count: int, at_a_time: int | None = None
 ) -> list[float]:
-    """One add each of `count` users, evenly paced; their delays in seconds, once all have ended.
+    """Send one add for each of `count` users at a steady rate; return their delays in seconds.
 
     At most `at_a_time` events are open; the next add waits for the ones before it.
     """
@@ -117,7 +117,7 @@ async def figures(
         "alone_ms": percentiles_ms(alone),
         "beside_ms": percentiles_ms(beside),
         "p95_ratio": round(at(beside, 0.95) / at(alone, 0.95), 2),
-        # More than none, or the noise was over before the last light event had ended.
+        # Must be above zero: otherwise the noise ended before the last light event.
         "noise_still_open": still_open,
     }
 

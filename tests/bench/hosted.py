@@ -54,7 +54,7 @@ def sentence(number: int) -> str:
 
 @contextmanager
 def provider(*, latency_ms: float = 0.0, floats: bool = False) -> Iterator[str]:
-    """The base URL of a stand-in for a hosted provider, in a process of its own."""
+    """Base URL of a local stand-in for a hosted provider, in another process."""
     command = [sys.executable, "-m", "tests.support.hosted_model", "--latency-ms", str(latency_ms)]
     command += ["--floats"] if floats else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -90,7 +90,7 @@ def stack(settings: Mapping[str, str]) -> Iterator[Stack]:
 
 
 def verbatim_request(running: Stack, key: str, batch: int) -> bytes:
-    """An add of BATCH messages that are stored word for word."""
+    """Request that adds BATCH verbatim messages."""
     texts = [sentence(batch * BATCH + n) for n in range(BATCH)]
     body = json.dumps(
         {
@@ -107,7 +107,7 @@ def verbatim_request(running: Stack, key: str, batch: int) -> bytes:
 
 
 async def fill(running: Stack) -> Figures:
-    """MEMORIES verbatim adds, BATCH a request, eight callers."""
+    """Add MEMORIES verbatim memories with eight callers, BATCH per request."""
     key = running.key
     began = time.perf_counter()
     run = await send_all(
@@ -123,17 +123,17 @@ async def fill(running: Stack) -> Figures:
 
 
 async def searches(running: Stack, visits: Iterator[int]) -> Figures:
-    """Latency and rate by number of callers, and the CPU of each process a search."""
+    """Latency and rate by number of callers, and CPU per search of each process."""
     key = running.key
 
     def request(turn: int) -> bytes:
         user = f"user-{turn * 7 % USERS}"
         topic, other = TOPICS[turn * 5 % 16], TOPICS[turn * 11 % 16]
-        # A question that was asked before would come from the cache of embeddings.
+        # A repeated question would be answered from the cache of embeddings.
         query = f"When did I go from the {topic} to the {other}, visit {next(visits)}?"
         return search_request(running.port, key, user=user, query=query)
 
-    await send_all(running.port, request, callers=16, requests=100)  # statements are prepared
+    await send_all(running.port, request, callers=16, requests=100)  # prepares the statements
     figures: Figures = {}
     for callers, requests in SEARCHES:
         before = cpu_s(running)
@@ -168,7 +168,7 @@ async def search_bench(settings: Mapping[str, str]) -> Figures:
 
 
 async def drain(running: Stack, label: str, *, events: int, users: int, callers: int) -> Figures:
-    """Adds accepted and worked at the same time: events a second until the last has settled."""
+    """Adds accepted and processed at once: events per second until the last has settled."""
     key = running.key
 
     def request(turn: int) -> bytes:
@@ -237,7 +237,7 @@ async def accept_under_load(running: Stack, number: int) -> Figures:
 
 
 async def verbatim_bench(settings: Mapping[str, str]) -> Figures:
-    """One verbatim message an add, answered once it is stored."""
+    """Adds of one verbatim message, each answered after the message is stored."""
     with stack(settings) as running:
         key = running.key
 
@@ -276,7 +276,7 @@ def rss_mb(running: Stack) -> Figures:
 
 
 def median_of(runs: list[Figures]) -> Figures:
-    """The median of each figure over the runs, at any depth of nesting."""
+    """Median of each figure over the runs, for nested figures too."""
     first = runs[0]
     return {
         name: median_of([run[name] for run in runs])
@@ -287,7 +287,7 @@ def median_of(runs: list[Figures]) -> Figures:
 
 
 def mem0(base_url: str) -> Figures:
-    """mem0's library 2.2.1 in an environment of its own, against the same provider."""
+    """Figures of mem0's library 2.2.1 in its own environment, with the same provider."""
     from tests.compat.environments import python_with
 
     try:

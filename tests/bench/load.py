@@ -1,4 +1,4 @@
-"""A closed-loop load generator for the accept path: raw sockets, for a low cost of its own."""
+"""Closed-loop load generator for the accept path, on raw sockets to use little CPU itself."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def closed_loop(
     users: int = 500,
     text: str | None = None,
 ) -> Run:
-    """Adds of `users` users, in turns."""
+    """Send adds for `users` users in rotation."""
 
     def request(turn: int) -> bytes:
         user = f"{label}-{turn % users}"
@@ -80,7 +80,7 @@ async def closed_loop(
 async def send_all(
     port: int, request: Callable[[int], bytes], *, callers: int, requests: int
 ) -> Run:
-    """`callers` connections, each sending its next request when the last is answered."""
+    """Send all requests over `callers` connections, each with one request at a time."""
     run = Run()
     remaining = iter(range(requests))
 

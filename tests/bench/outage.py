@@ -1,6 +1,6 @@
 """Six hours without a model: 2,000 events wait, the provider gets few calls, adds stay fast.
 
-The hours are simulated: the times in the database are moved while the stack keeps running.
+The hours are simulated: times in the database are changed while the stack keeps running.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.chaos_ledger import LedgerWindow, database_url, holds
 from tests.support.stack import Stack
 
 EVENTS, SCOPES, CALLERS = 2_000, 250, 2
-# A step is as long as the longest wait: every lane's time comes in each.
+# A step is as long as the longest wait, so every lane becomes due in each step.
 HOURS, STEP_S = 6, 900
 SAMPLE = 400
 
@@ -38,9 +38,9 @@ ENDED = "SELECT status, count(*) AS events FROM events GROUP BY 1"
 
 @dataclass(slots=True)
 class Probes:
-    """The calls to a provider that is down. A try again within one call counts as a request only.
+    """Calls to a provider that is down; retries within a call are counted as requests only.
 
-    Each call is at (seconds of the ledger's clock, prompt): a lane's prompt is its own.
+    Each call is (seconds on the ledger's clock, prompt); each lane has its own prompt.
     """
 
     calls: list[tuple[float, str]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Probes:
 
 @dataclass(slots=True)
 class Outage:
-    """One run: the stack, its model, and what was seen."""
+    """State of one run: the stack, its model, and the measurements."""
 
     stack: Stack
     model: RemoteModel
@@ -77,7 +77,7 @@ class Outage:
     moved_s: float = 0.0
 
     async def sample(self, when: str) -> None:
-        """The latency of adds to new scopes, always as many."""
+        """Measure the latency of a fixed number of adds to new scopes."""
         self.accepts[when] = await self.add(when, SAMPLE)
 
     async def add(self, label: str, requests: int) -> dict[str, float]:
@@ -89,7 +89,7 @@ class Outage:
         ).summary()
 
     async def quiet(self) -> None:
-        """Return when every lane is idle or parked, and no wait is over."""
+        """Return when every lane is idle or parked, and no parked lane is due."""
 
         async def none_busy() -> bool:
             return int((await self.window.rows(BUSY))[0][0]) == 0

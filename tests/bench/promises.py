@@ -1,4 +1,4 @@
-"""Promises at full size, on real processes: `python -m tests.bench.promises [NAME …]`.
+"""Documented guarantees at full size, on real processes: `python -m tests.bench.promises [NAME …]`.
 
 JSON on stdout and in bench-results/.
 """

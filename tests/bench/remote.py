@@ -1,4 +1,4 @@
-"""The stand-in for a language model as a process of its own, so that its CPU is not counted."""
+"""Stand-in for a language model in another process, so that its CPU is not counted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RemoteModel:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Settings that make a stack use it."""
+        """Settings that make a stack use this model."""
         return {
             "MEMLANE_LLM__MODEL": "openai/stand-in",
             "MEMLANE_LLM__API_BASE": self.base_url,
@@ -34,7 +34,7 @@ class RemoteModel:
         await self.http.delete("/admin/rules")
 
     async def take_calls(self) -> list[dict[str, Any]]:
-        """The requests since this was last asked."""
+        """Return the requests since the previous call."""
         calls = (await self.http.get("/admin/calls")).json()["calls"]
         await self.http.delete("/admin/calls")
         return list(calls)

@@ -61,7 +61,7 @@ def record(figures: Figures) -> None:
 
 
 def write(report: Figures) -> None:
-    """The page and its plots."""
+    """Write the page and its plots."""
     (FOLDER / "hosted.md").write_text(page(report), encoding="utf-8")
     benches = report["benches"]
     _bars("search.png", "searches a second, 16 callers", _rates(benches))
@@ -69,7 +69,7 @@ def write(report: Figures) -> None:
 
 
 def page(report: Figures | None) -> str:
-    """The page of the record."""
+    """Markdown page of the recorded figures."""
     if not report:
         return INTRO + EMPTY
     benches = report["benches"]
@@ -188,7 +188,7 @@ def _drain_rates(benches: Figures) -> list[tuple[str, float]]:
 
 
 def _bars(name: str, title: str, bars: Iterable[tuple[str, float]]) -> None:
-    """A plot with a horizontal bar for each value; none without values."""
+    """Plot a horizontal bar for each value; without values there is no plot."""
     if not (pairs := list(bars)):
         return
     labels, values = zip(*reversed(pairs), strict=True)
@@ -202,7 +202,7 @@ def _bars(name: str, title: str, bars: Iterable[tuple[str, float]]) -> None:
 
 
 def recorded() -> Figures | None:
-    """The record, if there is one."""
+    """The recorded figures, or None if there are none."""
     path = FOLDER / RECORD
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else None
 

@@ -1,7 +1,7 @@
 """Throughput by number of workers with a slow model, and the cost of a model call by transport.
 
-The stand-in for a model is a process of its own that answers after half a second, so the workers'
-cores are spent on the engine and on LiteLLM's client alone.
+The stand-in for a model is another process that answers after half a second, so the workers spend
+CPU only on the engine and on LiteLLM's client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.stack import Stack
 
 LATENCY_MS = 500
 WORKERS = (1, 2, 4)
-# Every user says one sentence; in few scopes, many of them.
+# One event per scope, then many events in few scopes.
 WIDE = {"events": 400, "users": 400}
 DEEP = {"events": 1_600, "users": 20}
 CALLS = 200
@@ -29,7 +29,7 @@ CALLS = 200
 
 @contextmanager
 def stand_in(*, latency_ms: float) -> Iterator[str]:
-    """The base URL of a stand-in for a model."""
+    """Base URL of a stand-in for a model."""
     command = [
         sys.executable, "-m", "tests.support.llm_server",
         "--port", "0", "--latency-ms", str(latency_ms),
@@ -43,7 +43,7 @@ def stand_in(*, latency_ms: float) -> Iterator[str]:
 
 
 async def scaling() -> dict[str, Any]:
-    """Drained adds per second of 1, 2 and 4 worker processes, each on a stack of its own."""
+    """Drained adds per second of 1, 2 and 4 worker processes, each number on a new stack."""
     figures: dict[str, Any] = {}
     with stand_in(latency_ms=LATENCY_MS) as base_url:
         for workers in WORKERS:
@@ -70,7 +70,7 @@ async def scaling() -> dict[str, Any]:
 
 
 def transports() -> dict[str, float]:
-    """CPU milliseconds of one completion through LiteLLM, by transport, each in its own process."""
+    """CPU milliseconds of one completion through LiteLLM, by transport, each in a new process."""
     with stand_in(latency_ms=0) as base_url:
         return {
             transport: float(

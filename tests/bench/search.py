@@ -67,7 +67,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class RandomVectors:
-    """An embedder that costs nothing."""
+    """Embedder with random vectors, which costs almost no CPU."""
 
     name = "local/minilm"
 
@@ -91,7 +91,7 @@ class RandomVectors:
 
 
 class Speech:
-    """Sentences whose words are as unequal as those of people, a fifth of them compounds."""
+    """Random sentences: words with Zipf's frequencies, a fifth of them compounds."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -109,7 +109,7 @@ def _word(number: int) -> str:
 
 
 def _sound(number: int) -> str:
-    """Syllables, more of them for a rarer word."""
+    """Syllables of a word; rarer words have more."""
     rest, last = divmod(number, len(SYLLABLES))
     return (_sound(rest) if rest else "") + SYLLABLES[last]
 
@@ -193,7 +193,7 @@ def _row(project: ProjectId, user: int, speech: Speech, vectors: RandomVectors) 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The load of one process: closed-loop clients and their number of queries."""
+    """Load of one process: closed-loop clients and their number of queries."""
 
     settings: Settings
     project: ProjectId
@@ -204,7 +204,7 @@ class Asked:
 
 
 def ask(job: Asked) -> tuple[list[float], float, float]:
-    """Milliseconds of each search as its caller sees it, then seconds in all and CPU seconds."""
+    """Milliseconds of each search as its caller sees it, total seconds, CPU seconds."""
     return uvloop.run(_ask(job))
 
 
@@ -239,7 +239,7 @@ async def _ask(job: Asked) -> tuple[list[float], float, float]:
 
 
 def measure(processes: Executor, job: Asked) -> dict[str, float]:
-    """The clients dealt over the processes; `cpu_ms` of a search is theirs alone."""
+    """Divide the clients among the processes; `cpu_ms` counts these processes only."""
     count = min(job.settings.api_processes, job.clients)
     share = replace(job, clients=job.clients // count, queries=job.queries // count)
     done = list(processes.map(ask, [share] * count))
@@ -290,7 +290,7 @@ async def run(settings: Settings, sizes: Sequence[int], users: int) -> dict[str,
 
 
 async def _vacuum(stores: Stores) -> None:
-    """As autovacuum leaves it in time."""
+    """Vacuum and analyze, as autovacuum would do later."""
     async with stores.ledger.engine.connect() as connection:
         await connection.execution_options(isolation_level="AUTOCOMMIT")
         await connection.execute(text("VACUUM ANALYZE"))
@@ -298,7 +298,7 @@ async def _vacuum(stores: Stores) -> None:
 
 @contextmanager
 def servers(folder: Path, backend: str, processes: int) -> Iterator[Settings]:
-    """Settings that name an empty ledger and index, in servers of their own."""
+    """Settings for new servers with an empty ledger and an empty index."""
     with ExitStack() as stack:
         at = {"database_url": stack.enter_context(Postgres(folder / "postgres")).url}
         if backend == "chroma":

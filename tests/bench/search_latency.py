@@ -47,7 +47,7 @@ RESULTS = Path("bench-results")
 
 
 class NoEmbedder(Embedder):
-    """Names the index; the vectors are generated."""
+    """Embedder that only names the index: the vectors are generated."""
 
     name = "bench/generated"
 
@@ -61,7 +61,7 @@ class NoEmbedder(Embedder):
 
 
 class Tables(Pgvector):
-    """Makes the graph at once after a load, which is quicker than row by row."""
+    """Pgvector that builds the graph after the load, which is faster than row by row."""
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         await super().create_col(name, dimensions=dimensions, embedder=embedder)
@@ -78,7 +78,7 @@ class Tables(Pgvector):
 
 
 def vectors(count: int, seed: int) -> Iterator[np.ndarray]:
-    """Unit vectors in batches, each near one of 500 topics as texts are."""
+    """Unit vectors in batches, each near one of 500 topics."""
     topics = np.random.default_rng(0).normal(size=(500, DIMENSIONS)).astype(np.float32)
     chance = np.random.default_rng(seed)
     for start in range(0, count, 10_000):
@@ -120,7 +120,7 @@ async def fill(store: VectorStore, index: VectorIndex, count: int) -> float:
 
 
 async def ask(index: VectorIndex, *, clients: int, one_user: bool) -> dict[str, float]:
-    """Percentiles in ms over a closed loop of `clients`."""
+    """Percentiles in ms of `clients` closed-loop clients."""
     drawn = np.concatenate(list(vectors(QUESTIONS, seed=clients))).tolist()
     questions = iter(enumerate(drawn))
     took_ms: list[float] = []
@@ -148,7 +148,7 @@ async def ask(index: VectorIndex, *, clients: int, one_user: bool) -> dict[str, 
 
 
 def cpu_s() -> float:
-    """Of this process and the servers it started."""
+    """CPU seconds of this process and the servers it started."""
     us = psutil.Process()
     return sum(sum(process.cpu_times()[:2]) for process in (us, *us.children(recursive=True)))
 
@@ -160,7 +160,7 @@ async def measure(
     report: dict[str, Any] = {"inserts_per_s": round(await fill(store, index, count))}
     for kind in kinds:
         one_user = kind == "one_user"
-        await ask(index, clients=4, one_user=one_user)  # warm
+        await ask(index, clients=4, one_user=one_user)  # warm-up
         for clients in CLIENTS:
             figures = await ask(index, clients=clients, one_user=one_user)
             report[f"{kind}_{clients}_clients"] = figures
@@ -170,7 +170,7 @@ async def measure(
 
 @asynccontextmanager
 async def servers(folder: Path, names: Sequence[str]) -> AsyncIterator[Mapping[str, Any]]:
-    """The stores asked for, and the memories of an empty ledger."""
+    """The named stores, and the memories of an empty ledger."""
     with Postgres(folder / "postgres") as postgres:
         engine = connect(postgres.url, pool_size=16)
         await migrate(engine)
@@ -202,7 +202,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="tests.bench.search_latency", description=__doc__)
     parser.add_argument("sizes", nargs="*", type=int, default=[1_000, 10_000, 100_000])
     parser.add_argument("--stores", nargs="*", default=["pgvector", "chroma"], choices=BUCKETS)
-    # On Chroma a whole project is as many searches as there are buckets: that takes its time.
+    # In Chroma, a search of a whole project is one search per bucket, which takes longer.
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     given = parser.parse_args()
     uvloop.run(main(given.sizes, given.stores, given.kinds))

@@ -1,7 +1,7 @@
-"""The documented operations of the Mem0 Platform, as shapes of answers in JSON Schema.
+"""Documented operations of the Mem0 Platform, with JSON Schemas of their answers.
 
-Only facts are written down: method, path, status, and the names and types of fields. A field that
-stands here has to be in the answer with this type; answers may hold more.
+Only facts are recorded: method, path, status, and the names and types of fields. A recorded field
+must be in the answer with this type; answers may have more fields.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def many(schema: Schema) -> Schema:
 
 
 def each(schema: Schema) -> Schema:
-    """A list that may be empty."""
+    """Schema of a list that may be empty."""
     return {"type": "array", "items": schema}
 
 
@@ -132,7 +132,10 @@ NOOR = {"email": "noor@example.org", "role": "READER"}
 
 @dataclass(frozen=True)
 class Operation:
-    """One documented operation. In path, query and body `{name}` is an id the test has made."""
+    """One documented operation.
+
+    In path, query and body, `{name}` is an id that the test has created.
+    """
 
     method: str
     path: str
@@ -143,7 +146,7 @@ class Operation:
 
 
 Op = Operation
-# In an order in which each finds what it needs; deletes come last.
+# Ordered so that each finds the rows it needs; deletes come last.
 OPERATIONS = (
     Op("GET", "/v1/ping/", fields(status=TEXT, org_id=TEXT, project_id=TEXT, user_email=EMAIL)),
     Op("POST", "/v3/memories/add/", fields(status=TEXT, event_id=ID),

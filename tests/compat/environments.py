@@ -1,6 +1,6 @@
-"""The official clients, each in an environment of its own, made once and kept beside other caches.
+"""Environments of the official clients, created once and cached.
 
-They are no dependency of ours: their own requirements must not meet those of the server.
+They are separate because the clients' requirements must not mix with those of the server.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CACHE = Path(tempfile.gettempdir()) / "memlane-compat"
-# Packages that run code when they are installed have no business here.
+# Install scripts of packages must not run.
 NPM = ("npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent")
 
 
 def python_with(*packages: str) -> Path:
-    """The folder of executables of an environment that holds exactly these packages."""
+    """Folder of the executables of an environment with exactly these packages."""
     folder = CACHE / "+".join(packages).replace("==", "-")
     with _made_once(folder) as missing:
         if missing:
@@ -30,7 +30,7 @@ def python_with(*packages: str) -> Path:
 
 
 def node_with(package: str) -> Path:
-    """A folder whose node_modules hold exactly this package."""
+    """Folder whose node_modules contains exactly this package."""
     folder = CACHE / package.replace("@", "-")
     with _made_once(folder) as missing:
         if missing:
@@ -42,7 +42,7 @@ def node_with(package: str) -> Path:
 
 @contextmanager
 def _made_once(folder: Path) -> Iterator[bool]:
-    """Yield whether the folder has to be made. The other test process waits, then uses it."""
+    """Yield whether the folder must be created; another test process waits, then uses it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with Path(f"{folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The `mem0` command as a black box: what it prints with --output json."""
+"""The `mem0` command: its output with --output json."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def user() -> str:
 
 @pytest.fixture
 def memory_id(mem0: Run, user: str, stack: Stack) -> str:
-    """The id of a memory that was added on the command line."""
+    """Id of a memory that was added on the command line."""
     [queued] = mem0("add", "I live in Porto.", "--user-id", user, "--metadata", '{"trip": "x"}')
     assert queued["status"] == "PENDING"
     headers = {"Authorization": f"Token {stack.key}"}

@@ -1,4 +1,4 @@
-"""Every public method of the official clients does what its users count on, or is named here."""
+"""Every public method of the official clients works as their users expect, or is listed here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every documented operation of the Mem0 Platform answers a real stack's clients in its shape."""
+"""Every documented operation of the Mem0 Platform has the documented shape on a real stack."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.compat.contract import OPERATIONS, USER, Operation
 from tests.support.stack import Stack
 
 DOCUMENTED = 55
-# What differs on purpose, or is still open: docs/reference/api-compat.md says how.
+# Differences that are intended or still open; docs/reference/api-compat.md lists them.
 DIFFERS = {"POST /v1/summary/"}
 
 
 class Caller:
-    """Asks for one operation after the other, and keeps the ids that the answers name."""
+    """Client that calls one operation after another, and keeps the ids in the answers."""
 
     def __init__(self, client: httpx.Client, key: str) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class Caller:
             self.ids |= {name: made["results"][0]["id"], "event_id": made["event_id"]}
 
     def fault(self, operation: Operation) -> str:
-        """The fault in the answer; empty if there is none."""
+        """First difference between the answer and its schema; empty if there is none."""
         path, body = self._filled(operation.path), self._filled(json.dumps(operation.body))
         more: dict[str, Any] = {"json": json.loads(body)} if operation.body is not None else {}
         key = self.ids.get("new_key") if "{new_org_id}" in operation.path else None

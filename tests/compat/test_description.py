@@ -1,4 +1,4 @@
-"""Requests generated from the OpenAPI description: no server error, and refusals that speak."""
+"""Requests generated from the OpenAPI description: no server error, and errors that explain."""
 
 from __future__ import annotations
 

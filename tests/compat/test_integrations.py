@@ -1,4 +1,4 @@
-"""Packages of others that are built on a client of Mem0, each by a small driver of its own."""
+"""Packages of other projects that use a client of Mem0, each called by a small driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.compat.environments import node_with, python_with
 from tests.compat.test_clients import CLIENTS, judge
 
-# Packages send telemetry to their makers unless it is disabled.
+# Packages send telemetry unless it is disabled.
 QUIET = {"OTEL_SDK_DISABLED": "true", "HAYSTACK_TELEMETRY_ENABLED": "false"}
 
 

@@ -1,8 +1,8 @@
-"""Attacks on a real stack while a second client polls /healthz: it gets answers, memory stays flat.
+"""Attacks on a real stack: another client still gets answers, and memory use stays flat.
 
-Each attack has stopped an API process or a worker of an earlier version, for seconds to hours.
-Bounds for a busy machine: the median of the polls within 250 ms, each within 2 s; `-s` prints the
-figures.
+In an earlier version, each attack stopped an API process or a worker for seconds to hours. The
+other client polls /healthz: the median must be within 250 ms, and each poll within 2 s, on a busy
+machine; `-s` prints the figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LONGEST = 32_000
 
 @dataclass
 class Watch:
-    """A client in a process of its own that polls /healthz on one connection."""
+    """Client in another process that polls /healthz on one connection."""
 
     port: int
     seconds: list[float] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Attacker:
         return [str(row["id"]) for row in answer.json()["results"] if row["id"]]
 
     async def raw(self, *parts: bytes, times: int = 1) -> bytes:
-        """Send bytes until they are gone or the server hangs up; what it answered."""
+        """Send bytes until all are sent or the server closes the connection; return its answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.stack.port)
 
         async def send() -> None:
@@ -158,7 +158,7 @@ async def endless_headers(attacker: Attacker) -> None:
 
 async def huge_filters(attacker: Attacker) -> None:
     nested: dict[str, object] = dict(EVE)
-    for _ in range(400):  # what Python's own encoder can nest
+    for _ in range(400):  # the deepest nesting that Python's own encoder accepts
         nested = {"NOT": nested}
     bodies: list[object] = [
         {"filters": {"OR": [{"run_id": f"r{n}"} for n in range(count)]}}
@@ -174,7 +174,7 @@ async def huge_filters(attacker: Attacker) -> None:
     ]
     for body in bodies:
         await attacker.post(LIST, body)
-    # Every shape that differs would stay in a cache of statements.
+    # Each different shape would fill the cache of statements.
     await attacker.all(
         SEARCH,
         *(
@@ -217,7 +217,7 @@ async def half_open_connections(attacker: Attacker) -> None:
     body_writer.write(post + b"Content-Length: 100\r\n\r\n{")
     for reader, writer in opened:
         with suppress(ConnectionError):
-            await reader.read()  # until the server hangs up
+            await reader.read()  # until the server closes the connection
         writer.close()
     assert b" 408 " in await body_reader.read(4_096)
     body_writer.close()
@@ -237,12 +237,12 @@ async def wrong_keys(attacker: Attacker) -> None:
             status for row in await asyncio.gather(*map(guess, range(20))) for status in row
         ]
     assert set(statuses) == {401, 429}
-    assert statuses.count(401) < 200  # 60, some at once, and one more a second
+    assert statuses.count(401) < 200  # 60 pass: the burst of the rate limit, then one a second
     assert (await attacker.client.http.get("/v1/ping/")).status_code == 200
 
 
 async def bad_connections(attacker: Attacker) -> None:
-    """Half requests wait 30 s for the server to hang up; the other two attacks run beside them."""
+    """Half-open requests take 30 s to time out, so all three attacks run at once."""
     await asyncio.gather(
         half_open_connections(attacker), endless_headers(attacker), wrong_keys(attacker)
     )

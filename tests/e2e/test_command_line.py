@@ -1,4 +1,4 @@
-"""`memlane` against a real stack: keys, events and replays, as a person types them."""
+"""The `memlane` command against a real stack: keys, events and replays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCOPE = "typed"
 
 
 async def memlane(stack: Stack, *arguments: str) -> Result:
-    """The command in a thread, for it blocks."""
+    """Run the command in a thread, because it blocks."""
     key_file = str(stack.data_dir / "api_key")
     options = ("--url", stack.url, "--key-file", key_file)
     return await asyncio.to_thread(CliRunner().invoke, app, [*options, *arguments])

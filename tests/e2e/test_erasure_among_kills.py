@@ -56,7 +56,7 @@ async def looks_empty(stack: Stack) -> None:
 
 
 def broker(stack: Stack) -> bytes:
-    """All the broker holds, keys and values, with the bodies of messages decoded."""
+    """Everything in the broker: keys and values, with the message bodies decoded."""
     password = Layout(stack.data_dir).secret("redis_password")
     port = server_ports(stack)["redis"]
     with redis.Redis(port=port, password=password, decode_responses=True) as client:
@@ -72,6 +72,6 @@ def value(client: Any, key: str) -> str:
         case "hash":
             return str(client.hgetall(key))
         case "zset" | "set":
-            return ""  # kombu's own bookkeeping: tags and queue names
+            return ""  # tags and queue names that kombu stores for itself
         case _:
             return str(client.get(key))

@@ -32,7 +32,7 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
 ) -> None:
     users = [f"kill-{n}" for n in range(10)]
     facts = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba."]
-    # Delayed until every lane has a model call open, on both workers, when the worker dies.
+    # Long enough that every lane has an open model call, on both workers, when the worker dies.
     model.on("extract", "delay", times=len(users), ms=5_000)
     with Stack(tmp_path / "stack", stand_in(model)) as stack:
         async with stack.client() as client:
@@ -58,7 +58,7 @@ async def test_a_worker_killed_in_the_middle_of_events_costs_seconds_and_nothing
 
 
 async def held_by_sessions(stack: Stack) -> int:
-    """Lanes at work whose worker the ledger sees: by its sessions it will know that it is dead."""
+    """Running lanes whose worker has an open session, which lets the ledger notice its death."""
     window = LedgerWindow(database_url(stack))
     rows = await window.rows(
         "SELECT count(*) FROM lanes WHERE state = 'RUNNING' AND EXISTS ("
@@ -71,7 +71,7 @@ async def held_by_sessions(stack: Stack) -> int:
 
 async def test_api_processes_share_one_port_and_one_goes_on_alone(tmp_path: Path) -> None:
     async def accepted(stack: Stack, user: str) -> None:
-        async with stack.client() as client:  # a connection of its own
+        async with stack.client() as client:  # a new connection
             await client.ended(await client.add(user, "I like tea."))
 
     with Stack(tmp_path / "stack", {"MEMLANE_API_PROCESSES": "2"}) as stack:
@@ -129,7 +129,8 @@ async def test_a_remote_model_answers_and_the_receipt_tells_what_it_cost(
         async with stack.client() as client:
             first = await client.ended(await client.add("maya", "I live in Berlin."))
             assert first["status"] == "SUCCEEDED", first
-            assert first["usage"]["calls"] == 2  # extract and relate: nothing to compare with yet
+            # extract and relate; there is no memory to compare with yet
+            assert first["usage"]["calls"] == 2
             moved = await client.ended(await client.add("maya", "I moved to Munich."))
             assert [row["event"] for row in moved["results"]] == ["UPDATE"]
             usage = moved["usage"]
@@ -142,7 +143,7 @@ async def test_a_remote_model_answers_and_the_receipt_tells_what_it_cost(
             model.on("decide", "malformed", times=1)
             mended = await client.ended(await client.add("maya", "I moved to Oslo."))
             assert mended["status"] == "SUCCEEDED"
-            assert mended["usage"]["calls"] == 4  # one repair; a refused call cost nothing
+            assert mended["usage"]["calls"] == 4  # one call is a repair; the refused call is free
 
             model.on("extract", "malformed", times=2)
             failed = await client.ended(await client.add("maya", "I like opera."))

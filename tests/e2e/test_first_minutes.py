@@ -53,7 +53,7 @@ async def test_infer_false_answers_with_what_was_stored(client: Client) -> None:
 
 
 async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: Client) -> None:
-    """Ledger and list are equal, the index follows, and each event carries its receipt."""
+    """Ledger, list and index agree, and each event has its receipt."""
     users = [f"crowd-{n}" for n in range(25)]
     texts = ["I live in Bergen.", "I own a boat.", "I like rye bread.", "I live in Tromsø."]
     ids = [i for text in texts for i in await asyncio.gather(*(client.add(u, text) for u in users))]
@@ -69,7 +69,7 @@ async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: C
     async def follows() -> bool:
         return await in_index(stack, users) == listed
 
-    # Long before the sweeper would repair stale vectors.
+    # Much sooner than the sweeper would repair stale vectors.
     await wait_until(follows, within_s=10, what="the index holds what is listed")
 
 

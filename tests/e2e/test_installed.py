@@ -1,4 +1,4 @@
-"""The wheel: it holds every file of the packages, and runs outside the checkout."""
+"""The wheel contains every file of the packages, and runs outside the checkout."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
     assert wheel.name == f"memlane-{__version__}-py3-none-any.whl"
 
 
-@pytest.mark.timeout(400)  # pip, a whole stack and its first start without compiled files
+@pytest.mark.timeout(400)  # includes pip, a whole stack, and a first start without compiled files
 async def test_memlane_runs_from_the_wheel_outside_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:

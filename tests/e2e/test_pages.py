@@ -1,4 +1,4 @@
-"""README and docs as printed: every `sh` block runs, every output block shows what comes back."""
+"""README and docs as printed: every `sh` block runs, and its output matches the block after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def stack_of(page: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stack]:
-    """The stack that all pages share, or one of the page's own."""
+    """The stack that all pages share, or a separate one for pages that change settings."""
     if page not in ALONE:
         yield request.getfixturevalue("page_stack")
         return

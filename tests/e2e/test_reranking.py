@@ -15,7 +15,7 @@ TIMEOUT_S = 2.0
 
 
 class LongestFirst:
-    """A reranker of another mind than the fusion."""
+    """Reranker that prefers long texts, unlike the fusion."""
 
     name = "fake/longest"
 

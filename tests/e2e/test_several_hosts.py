@@ -1,7 +1,7 @@
 """API, workers and sweeper on several hosts, against external servers.
 
-The setup of docs/howto/several-hosts.md. The commands are those of compose.yaml; the local
-stack's supervisor has no part in it.
+The setup is that of docs/howto/several-hosts.md, with the commands of compose.yaml and without the
+local stack's supervisor.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def test_hosts_share_the_work_and_any_worker_may_die(
         for host in ("web", "sweeper"):
             fleet.send(host, signal.SIGTERM)
         assert await fleet.ended("sweeper") == 0, fleet.log("sweeper")
-        # uvicorn ends by the signal itself, after its shutdown.
+        # After its shutdown, uvicorn ends itself with the same signal.
         assert await fleet.ended("web") == -signal.SIGTERM, fleet.log("web")
         assert "Application shutdown complete" in fleet.log("web")
 
@@ -70,9 +70,7 @@ async def a_worker_dies(fleet: Hosts, client: Client, database_url: str) -> None
 
 
 async def a_worker_drains(fleet: Hosts, client: Client, database_url: str) -> None:
-    """SIGTERM while the last worker commits: it finishes that stage, then exits; the next worker
-    completes the event.
-    """
+    """SIGTERM during a commit: the worker finishes its stage and exits; the next one goes on."""
     async with memories_locked(database_url) as connection:
         event_id = await client.add("ida", "I play the cello.")
         host = await blocked_host(connection)
@@ -103,7 +101,7 @@ async def answers(client: Client) -> bool:
 
 @asynccontextmanager
 async def memories_locked(database_url: str) -> AsyncIterator[asyncpg.Connection]:
-    """Lock the table of memories: readers go on, writers wait until the lock is released."""
+    """Lock the table of memories: readers continue, writers wait until the lock is released."""
     connection = await asyncpg.connect(database_url)
     transaction = connection.transaction()
     await transaction.start()

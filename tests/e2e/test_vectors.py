@@ -1,4 +1,4 @@
-"""The vector index stops, returns empty, and moves to another backend, on real processes."""
+"""The vector index on real processes: it stops, loses its data, and moves to another backend."""
 
 from __future__ import annotations
 

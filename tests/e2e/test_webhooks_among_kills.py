@@ -16,12 +16,12 @@ from tests.support.receiver import Received, Receiver
 from tests.support.stack import Stack, wait_until
 
 MANY = 100
-# How often a receiver that is down half of the time fails each message, in turn: once on average.
+# Failures of each message, in turn. The average of one per message means half of all tries fail.
 FAILURES = (0, 1, 2, 1)
 
 
 class FailsHalfTheTime:
-    """Refuses a message so often before it takes it; every other refusal is a broken connection."""
+    """Fails each message that number of times; every second failure closes the connection."""
 
     def __init__(self) -> None:
         self._failures = cycle(FAILURES)

@@ -1,4 +1,4 @@
-"""House rules that no linter knows: each was a review remark once."""
+"""House rules that no linter knows; each began as a review comment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline import ports
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("api", "workers", "pipeline", "deploy")
 LONGEST_FILE = 600
-# Not split yet.
+# Files above the limit that are still to be split.
 TOO_LONG = {
     "tests/integration/api/test_api.py",
     "tests/integration/lanes/test_lanes.py",
@@ -158,7 +158,7 @@ SPOKEN = {"content", "text", "fact_text", "previous_text", "old_text", "new_text
 
 
 def _is_said_aloud(node: ast.AST) -> bool:
-    """A call that prints or logs."""
+    """Tell if a call prints or logs."""
     if not isinstance(node, ast.Call):
         return False
     if isinstance(node.func, ast.Name):
@@ -265,9 +265,9 @@ def test_every_adapter_is_named_by_a_contract_or_integration_test(adapter: str) 
     assert naming, f"No contract or integration test imports pipeline.adapters.{adapter}."
 
 
-# ── what leaves this machine ─────────────────────────────────────────────────────────────────────
+# ── machine paths and package hosts ──────────────────────────────────────────────────────────────
 
-# Written so that this file does not hold what it forbids.
+# Concatenated, so that this file does not contain the forbidden words.
 HERE = re.compile(r"(?<![\w/.~}-])/" + r"(?:work|root)(?=/|\b(?!-))|(?<![\w.}-])/" + "tmp/")
 INDEX_HOSTS = re.compile(
     "|".join(["py" + r"pi\.org", "python" + r"hosted\.org", "--index" + "-url"])
@@ -279,7 +279,7 @@ def _texts() -> Iterator[tuple[str, str]]:
         try:
             yield name_of(path), path.read_text("utf-8")
         except UnicodeDecodeError:
-            continue  # not text
+            continue  # not a text file
 
 
 def _holding(pattern: re.Pattern[str]) -> list[str]:

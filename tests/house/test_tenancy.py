@@ -1,4 +1,4 @@
-"""Every read and write of a tenant's rows names the tenant, and the type checker sees it."""
+"""Every read and write of a tenant's rows names the tenant, and the type checker enforces it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _methods() -> Iterator[tuple[str, Any]]:
             "AsyncConnection",
             "Projected",
         }:
-            continue  # it reaches no database
+            continue  # uses no database
         for name, value in vars(module).items():
             if not inspect.isclass(value) or value.__module__ != module.__name__:
                 continue
@@ -131,7 +131,7 @@ def _takes_unused(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -
 
 
 def _is_declared_only(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """A protocol's method: a docstring, or `...`."""
+    """Tell if a method of a protocol has only a docstring or `...`."""
     return all(isinstance(node, ast.Expr) for node in function.body)
 
 

@@ -34,7 +34,7 @@ class Wrong(StrEnum):
     LOST = "lost"
     TWICE = "twice"
     REORDERED = "reordered"
-    UNTRUE = "untrue"  # a status, receipt, history or graph that does not say what happened
+    UNTRUE = "untrue"  # a status, receipt, history or graph that contradicts the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ FROM events
 
 @dataclass(slots=True)
 class Books:
-    """The accounting identity, sampled. `lanes.accepted_seq` and `events` are counted apart."""
+    """Samples of the accounting identity; `lanes.accepted_seq` and `events` count separately."""
 
     window: LedgerWindow
     log: ClientLog
@@ -78,7 +78,7 @@ class Books:
         return max(self.log.accepted, self.accepted) - self.ended
 
     async def sample(self) -> None:
-        """Errors: LedgerAway."""
+        """Take one sample. Errors: LedgerAway."""
         known = self.log.accepted
         [row] = await self.window.rows(BOOKS)
         self.samples += 1
@@ -110,7 +110,7 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """All rows of one scope, events by seq, receipts and history in their own order."""
+    """All rows of one scope: events by seq, receipts and history in order."""
 
     scope: int
     row: Row
@@ -144,7 +144,7 @@ QUERIES = {
 
 
 async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
-    """Check every lane against the log of its client. Call it when no event is in flight."""
+    """Check every lane against its client's log. No event may be in flight."""
     tables: dict[str, defaultdict[Any, Rows]] = {}
     for name, query in QUERIES.items():
         tables[name] = defaultdict(list)
@@ -226,7 +226,7 @@ def _ended(lane: Lane) -> Breaches:
 
 
 def _in_order(lane: Lane, knows: ScopeLog) -> Breaches:
-    """Accepted in the order of arrival; batches follow one another, whole, and never overlap."""
+    """Events have the order of their adds; batches are contiguous and do not overlap."""
     sure = {event_id: turn for turn, event_id in knows.accepted}
     sequence = [sure[event["id"]] for event in lane.events if event["id"] in sure]
     if sequence != sorted(sequence):
@@ -312,7 +312,7 @@ def _compare(what: str, must: Sequence[Any], was: Sequence[Any], *, ordered: boo
 
 
 def _state(lane: Lane) -> Breaches:
-    """The final state of the lane follows from the receipts and the history."""
+    """The final state of the lane agrees with its receipts and history."""
     row, total = lane.row, len(lane.events)
     if (row["state"], row["accepted_seq"], row["settled_seq"]) != ("IDLE", total, total):
         yield Wrong.UNTRUE, f"lane {row['state']}, {row['settled_seq']} of {row['accepted_seq']}"
@@ -342,7 +342,7 @@ def _versions(lane: Lane) -> Breaches:
 
 
 async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -> str:
-    """Wait until the index has exactly the active memories; return the difference, "" for none."""
+    """Wait until the index has exactly the active memories; return the difference, "" if none."""
     chroma = Chroma(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
     differences = "not compared"
 

@@ -18,16 +18,16 @@ AWAY = (
     OSError,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # a query cut off by its timeout leaves the protocol half-way
+    asyncpg.InternalClientError,  # a query that timed out leaves the protocol in an undefined state
 )
 
 
 class LedgerAway(Exception):
-    """PostgreSQL cannot be asked now."""
+    """PostgreSQL does not answer now."""
 
 
 class LedgerWindow:
-    """One connection, opened again after each failure."""
+    """Access over one connection, which is opened again after each failure."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -35,7 +35,7 @@ class LedgerWindow:
         self._turn = asyncio.Lock()
 
     async def rows(self, query: str, *values: Any) -> Rows:
-        """Errors: LedgerAway."""
+        """Rows of a query. Errors: LedgerAway."""
         async with self._turn:
             try:
                 async with asyncio.timeout(10):
@@ -69,7 +69,7 @@ def broker_url(stack: Stack) -> str:
 async def holds(
     condition: Callable[[], Awaitable[bool]], *, within_s: float, every_s: float = 0.05
 ) -> bool:
-    """Wait for a condition and tell if it holds in time; it does not while the ledger is away."""
+    """Tell if a condition holds within the time limit; it does not while the ledger is away."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     while True:

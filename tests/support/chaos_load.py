@@ -1,8 +1,8 @@
 """Load of the chaos runs: clients that keep sending through outages, and a log of their answers.
 
 Turn n of scope s is "I moved to Town{s}x{n}k. I like sport{s}x{n}k.": the residence is one memory
-whose history must be the accepted turns in order, and each sport is a separate memory. (The k:
-local/rules takes a doubled last character for a spelling, and x11 for x1.)
+whose history must be the accepted turns in order, and each sport is a separate memory. (Without
+the k, local/rules would take x11 for x1: a doubled last character counts as another spelling.)
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tests.support.stack import Stack
 
 LONGEST_BURST = 4
 API_BACK_WITHIN_S = 90.0
-# AttributeError: a connection that breaks the moment it is made, on uvloop (anyio 4, _sockets.py:
-# `_raw_socket.getpeername()` of None).
+# uvloop raises AttributeError for a connection that breaks while it is opened: its raw socket is
+# None (anyio 4, _sockets.py).
 CUT_OFF = (httpx.TransportError, AttributeError)
 
 
@@ -44,17 +44,20 @@ def liking(scope: int, turn: int) -> str:
 
 @dataclass(slots=True)
 class ScopeLog:
-    """Log of one scope. Turns are sent one after the other; numbers never repeat."""
+    """Log of one scope. Its turns are sent one at a time, with increasing numbers."""
 
     accepted: list[tuple[int, UUID]] = field(default_factory=list)  # 200, in order
-    unknown: set[int] = field(default_factory=set)  # sent, and no answer came
+    unknown: set[int] = field(default_factory=set)  # sent, but not answered
     denied: set[int] = field(default_factory=set)  # answered "nothing was accepted"
 
 
 @dataclass(slots=True)
 class ClientLog:
-    """Append-only. `kept` counts the 200s; `open` the requests on their way;
-    `sent_again` those under an idempotency key that were repeated for want of an answer."""
+    """Log of all clients, only appended to.
+
+    `accepted` counts the 200s, `open` the requests without an answer so far, `sent_again` the
+    repeated requests with an idempotency key.
+    """
 
     scopes: defaultdict[int, ScopeLog] = field(default_factory=lambda: defaultdict(ScopeLog))
     accepted: int = 0
@@ -65,10 +68,10 @@ class ClientLog:
 
 
 class Load:
-    """`callers` connections share out the scopes; each keeps `turns` turns of every scope it has,
-    a part of them (`keyed`, 0..1) under an idempotency key.
+    """Clients that send `turns` turns to each scope over `callers` connections.
 
-    `may_send` holds a caller back while too much is in flight.
+    `keyed` (0..1) is the share of turns with an idempotency key. `may_send` delays a caller while
+    too many events are in flight.
     """
 
     def __init__(
@@ -115,8 +118,10 @@ class Load:
                     break
 
     async def _say(self, scope: int, *, keyed: bool, http: httpx.AsyncClient) -> None:
-        """Send one turn. With a key, repeat it until it is answered. Without a key, a request that
-        was cut off is in doubt and is not repeated, so a turn number cannot occur twice.
+        """Send one turn.
+
+        With a key, repeat it until it is answered. Without a key, a request that was cut off is in
+        doubt and is not repeated, so a turn number cannot occur twice.
         """
         log, turn = self.log.scopes[scope], self._next[scope]
         self._next[scope] += 1
@@ -132,7 +137,7 @@ class Load:
         elif answer is None or answer.status_code == 503:
             (log.unknown if answer is None else log.denied).add(turn)
             self.log.in_doubt += 1
-        elif answer.status_code != 429:  # a 429 is certain: not accepted
+        elif answer.status_code != 429:  # a 429 is certain: nothing was accepted
             log.unknown.add(turn)
             self.log.in_doubt += 1
             self.log.refused.append(f"{answer.status_code}: {answer.text[:200]}")
@@ -143,7 +148,7 @@ class Load:
     async def _post(
         self, scope: int, turn: int, *, keyed: bool, http: httpx.AsyncClient
     ) -> httpx.Response | None:
-        """The answer; None if the connection was cut."""
+        """Response of the API; None if the connection was cut."""
         body = {
             "messages": [{"role": "user", "content": said(scope, turn)}],
             "user_id": user_of(scope),

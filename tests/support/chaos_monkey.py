@@ -1,6 +1,6 @@
 """Fault injection: a seeded schedule of kills, freezes and broker accidents.
 
-Each act is due after a number of events has ended, so acts spread over the work, not over time.
+Each act is due after a number of events has ended, so acts are spread over the work, not over time.
 Processes are signalled by the identity that their supervisor recorded, never by name.
 """
 
@@ -28,7 +28,7 @@ from tests.support.stack import Stack
 from workers.queues import QUEUES
 
 BACK_WITHIN_S = 90.0
-# A frozen worker sleeps until its lanes were taken over, at most this long.
+# Maximum time for which a worker is frozen; it resumes once its lanes have been taken over.
 LONGEST_FREEZE_S = 30.0
 RECOVERED_WITHIN_S = 120.0
 
@@ -55,14 +55,14 @@ KILLS = (
     Act.KILL_POSTGRES,
     Act.KILL_CHROMA,
 )
-# Out of 100 kills: workers hold the work, so they die most.
+# Percentages of the kills: workers hold the lanes, so they are killed most often.
 LIKELIHOOD = (40, 10, 15, 12, 12, 11)
 ACCIDENTS = tuple(act for act in Act if act not in KILLS)
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One act, due when `ended` events have ended."""
+    """An act, due when `ended` events have ended."""
 
     ended: int
     act: Act
@@ -85,9 +85,7 @@ def mixed(kills: int, accidents: int, *, seed: int) -> list[Act]:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A lane that lost its worker: seconds until its next stage was done, and the other acts in
-    that time.
-    """
+    """Seconds until a lane that lost its worker completed a stage, and the other acts since."""
 
     seconds: float
     beside: Sequence[str]
@@ -111,7 +109,7 @@ class Monkey:
     hints_touched: Counter[Act] = field(default_factory=Counter)
     recoveries: list[Recovery] = field(default_factory=list)
     never_recovered: list[str] = field(default_factory=list)
-    # Freezes in which a lane of the frozen worker could not be taken over while it slept.
+    # Freezes in which a lane of the frozen worker was not taken over in time.
     stuck_freezes: int = 0
     log: list[str] = field(default_factory=list)
 
@@ -122,7 +120,7 @@ class Monkey:
         self._background: set[asyncio.Task[None]] = set()
 
     async def run(self, stopped: asyncio.Event) -> None:
-        """All acts, each in its time; returns once every kill has been recovered from."""
+        """Perform all acts when due; return once every lane has recovered."""
         for due in self.due:
             await self._reached(due.ended, stopped)
             if stopped.is_set():
@@ -151,7 +149,7 @@ class Monkey:
         await (doing[act]() if act in doing else self._kill(act.value))
         self.done[act] += 1
 
-    # Processes
+    # processes
 
     def _alive(self) -> dict[str, Identity]:
         state = read(Layout(self.stack.data_dir))
@@ -159,7 +157,7 @@ class Monkey:
         return {name: who for name, who in processes.items() if name not in self._frozen}
 
     async def _mid_request(self) -> None:
-        """Wait until a request is open: a kill between requests proves little."""
+        """Wait until a request is open: a kill between requests would test little."""
 
         async def waiting() -> bool:
             return self.requests_open() > 0
@@ -178,7 +176,7 @@ class Monkey:
         self._hurts.append((_now(), what))
 
     async def _worker(self) -> str:
-        """Any worker that lives."""
+        """Name of a random worker that is alive."""
 
         async def one_lives() -> bool:
             return bool(workers())
@@ -200,7 +198,7 @@ class Monkey:
         try:
             running = [row for row in await self._running() if str(row["owner"]) == owner]
         except LedgerAway:
-            return  # its lanes are unknown
+            return  # the lanes of this worker are unknown
         self._start(self._watch(at, running))
 
     async def _owner(self, worker: str) -> str | None:
@@ -213,7 +211,7 @@ class Monkey:
         return rows[0]["owner"] if rows else None
 
     async def _freeze(self) -> None:
-        """SIGSTOP, until its leases are over and its lanes went on elsewhere; then it wakes."""
+        """Stop a worker until its leases expire and its lanes are taken over, then resume it."""
         name = await self._worker()
         who = self._alive()[name]
         send(who, signal.SIGSTOP)
@@ -255,7 +253,7 @@ class Monkey:
         return await holds(moved, within_s=within_s)
 
     async def _watch(self, killed_at: float, orphans: Rows) -> None:
-        """Time what the dead one held: a lane has recovered once a stage of it is done again."""
+        """Measure the recovery of a dead worker's lanes: the time until a stage of each is done."""
         before = {row["id"]: row for row in orphans}
 
         async def settled() -> bool:
@@ -276,7 +274,7 @@ class Monkey:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._background.add(asyncio.create_task(work))
 
-    # The broker
+    # the broker
 
     async def _flush(self) -> None:
         async with Redis.from_url(broker_url(self.stack)) as broker:
@@ -291,7 +289,7 @@ class Monkey:
         self._hurt(Act.FLUSH_BROKER)
 
     async def _rewrite(self, act: Act, change: Callable[[list[bytes]], list[bytes]]) -> None:
-        """Take every waiting hint out of its queue at once, and put others back."""
+        """Replace the waiting hints of every queue with `change` of them."""
         async with Redis.from_url(broker_url(self.stack)) as broker:
 
             async def rewritten() -> bool:
@@ -302,7 +300,7 @@ class Monkey:
                 self.hints_touched[act] += touched
                 return touched > 0
 
-            # Where no hint waits just now there is soon one, unless all work is done.
+            # If no hint waits now, one will soon, unless all work is done.
             await holds(rewritten, within_s=5.0, every_s=0.01)
         self._hurt(act)
 
@@ -314,7 +312,7 @@ class Monkey:
 
 
 async def replaced(broker: Redis, queue: str, change: Callable[[list[bytes]], list[bytes]]) -> int:
-    """Put what a change makes of a queue's hints in their place; how many they were."""
+    """Replace the hints of a queue with `change` of them; return the number of old hints."""
     async with broker.pipeline(transaction=True) as both:
         both.lrange(queue, 0, -1)
         both.delete(queue)
@@ -325,7 +323,7 @@ async def replaced(broker: Redis, queue: str, change: Callable[[list[bytes]], li
 
 
 def _as_new(hint: bytes) -> bytes:
-    """The same task under a delivery tag of its own, as a broker's own doubles have."""
+    """Copy of a task with a new delivery tag, like a duplicate that a broker makes."""
     message = json.loads(hint)
     message["properties"]["delivery_tag"] = str(uuid4())
     return json.dumps(message).encode()

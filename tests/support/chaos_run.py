@@ -217,7 +217,7 @@ METRICS = ("fenced_writes", "stale_hints", "lanes_swept", "projections_repaired"
 
 
 async def _metrics(stack: Stack) -> dict[str, int]:
-    """The product's own counters, all labels and processes added up."""
+    """Values of the product's counters, added up over labels and processes."""
     async with httpx.AsyncClient(base_url=stack.url, timeout=30) as http:
         text = (await http.get("/metrics")).text
     samples = {

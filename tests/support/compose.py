@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "docker"
 
 @dataclass(frozen=True)
 class Service:
-    """One service; `ours` runs our image."""
+    """A service of compose.yaml; `ours` tells if it runs Memlane's image."""
 
     name: str
     ours: bool

@@ -1,4 +1,4 @@
-"""A check of every answer that a test gets against the OpenAPI description."""
+"""Check of API responses against the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUTES = [
 
 
 async def as_described(response: httpx.Response) -> None:
-    """A response hook of httpx. Fails where a JSON answer is not as described."""
+    """Response hook for httpx: fail if a JSON response differs from the description."""
     is_json = response.headers.get("content-type", "").startswith("application/json")
     if not response.is_success or not is_json:
         return
@@ -35,7 +35,7 @@ async def as_described(response: httpx.Response) -> None:
 
 
 def operation_of(method: str, path: str) -> str | None:
-    """The operation as the description names it; None where it has none."""
+    """Name of the operation in the description; None if it has none."""
     scope = {"type": "http", "method": method, "path": path.rstrip("/") + "/"}
     for candidate in (scope, scope | {"path": path}):
         for route in ROUTES:

@@ -1,4 +1,4 @@
-"""The pipeline without Celery: the test runs the hints, in any order, as often as it wants."""
+"""The pipeline without Celery: tests run the hints, in any order and any number of times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 
 LEASE_S, GRACE_S = 5.0, 30.0
-# A worker that lives, as the ledger sees it: its sessions are there.
+# A worker that is alive for the ledger: it has open sessions.
 WORKER = uuid4()
 LIMITS = ReplayLimits(log=1_000, open=10, waiting=1_000)
 NO_CHANGES = MemoryEffects((), {}, "fake/hash")
@@ -57,7 +57,7 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
 
 @dataclass(slots=True)
 class Hints:
-    """A dispatcher that keeps the hints for the test to hand out."""
+    """Dispatcher that keeps the hints for the test to run."""
 
     waiting: deque[Wake] = field(default_factory=deque)
 
@@ -77,7 +77,7 @@ class NoLeases:
 
 @asynccontextmanager
 async def locked(engine: Engine, user_id: str) -> AsyncIterator[None]:
-    """The row of this scope's lane, locked as by a long transaction."""
+    """Lock the row of this scope's lane, as a long transaction would."""
     lane = select(lanes.c.id).where(lanes.c.id == engine.scope(user_id).lane_id)
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(lane.with_for_update())
@@ -103,7 +103,7 @@ class Engine:
             model=model or RulesModel(),
             embedder=embedder,
             index=index,
-            projector=Projector(index),  # never run: searches read stale rows from the ledger
+            projector=Projector(index),  # never runs: searches read stale rows from the ledger
             turn_projector=None,  # turns have no vectors until a test asks for them
             graph=True,
             neighbours=5,
@@ -156,13 +156,13 @@ class Engine:
         return following
 
     async def claim(self, hint: Wake) -> tuple[Activation, Batch | None]:
-        """Take the lane as a worker would that hangs from then on."""
+        """Claim the lane for a worker that then hangs."""
         claimed = await self.ledger.lanes.claim(hint, self.worker)
         assert claimed is not None
         return claimed
 
     async def run_until(self, stage: StageName) -> Wake:
-        """Step until the next hint is for this stage; returns it, still waiting."""
+        """Step until the next hint is for this stage; return the hint, which stays in the queue."""
         while self.hints.waiting[0].stage is not stage:
             await self.step()
         return self.hints.waiting[0]
@@ -180,7 +180,7 @@ class Engine:
         return len(swept)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let so much time pass, for every lane: the ledger's clock is the only clock."""
+        """Move the due times of all lanes and probes closer by this many seconds."""
         async with self.ledger.engine.begin() as connection:
             await connection.execute(
                 update(lanes)
@@ -194,7 +194,7 @@ class Engine:
             )
 
     async def age(self, seconds: float) -> None:
-        """Have every event be accepted so much earlier."""
+        """Make every event this many seconds older."""
         async with self.ledger.engine.begin() as connection:
             earlier = events.c.created_at - text(f"interval '{seconds} seconds'")
             await connection.execute(update(events).values(created_at=earlier))
@@ -206,7 +206,7 @@ class Engine:
         return [(line.outcome, line.text) for line in (await self.event(event_id)).receipt]
 
     async def texts(self, user_id: str = "maya") -> list[str]:
-        """The current memories of a scope, oldest first."""
+        """Active memories of a scope, oldest first."""
         query = (
             select(memories.c.text)
             .where(memories.c.lane_id == self.scope(user_id).lane_id, memories.c.state == "ACTIVE")

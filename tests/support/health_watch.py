@@ -1,6 +1,7 @@
-"""A process that polls /healthz until its input ends, then prints what it measured as JSON.
+"""Poll /healthz until the input ends, then print the measurements as JSON.
 
-A process of its own: threads of a test that sends megabytes wait for the test's interpreter.
+This is another process because threads of a test that sends megabytes would wait for its
+interpreter.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Memlane's processes as on several hosts: each in a directory and a process group of its own, with
-nothing from the local stack's supervisor.
+"""Memlane's processes as on several hosts, without the local stack's supervisor.
+
+Each process has its own directory and process group.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ ENDED_WITHIN_S = 60
 
 @dataclass
 class Hosts:
-    """`settings`: what all hosts share, which is the servers' URLs."""
+    """Hosts with common `settings`: the URLs of the servers."""
 
     root: Path
     settings: Mapping[str, str]
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, host: str, service: str, **settings: str) -> Path:
-        """Start the command of a service of compose.yaml on a host; the host's directory.
+        """Start a service of compose.yaml on a host; return the host's directory.
 
-        A worker is called as its host is.
+        A worker gets the name of its host.
         """
         place = self.root / host
         place.mkdir()
@@ -61,7 +62,7 @@ class Hosts:
         os.killpg(self.running[host].pid, number)
 
     async def ended(self, host: str) -> int:
-        """The exit code of a host's process, once it has ended."""
+        """Wait for the end of a host's process; return its exit code."""
         return await asyncio.to_thread(self.running.pop(host).wait, ENDED_WITHIN_S)
 
     def log(self, host: str) -> str:
@@ -70,7 +71,7 @@ class Hosts:
 
 @contextlib.contextmanager
 def hosts(root: Path, settings: Mapping[str, str]) -> Iterator[Hosts]:
-    """Hosts without a process; what still runs at the end is killed."""
+    """Hosts without processes; processes that still run at the end are killed."""
     made = Hosts(root, settings)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""Answers of the language model stand-in: it parses our prompts and asks a MemoryModel."""
+"""Answers of the stand-in for a language model: it parses our prompts and asks a MemoryModel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EDGE = re.compile(rf"(\d+): ({QUOTED}) (\S+) ({QUOTED})")
 
 
 class Answers:
-    """The answer to each of our prompts, as the prompt asks for it."""
+    """Answers to each kind of our prompts, in the form that the prompt requires."""
 
     def __init__(self, memory: MemoryModel | None = None) -> None:
         self._memory = memory or RulesModel()
@@ -90,7 +90,7 @@ class Answers:
 
 
 def kind_of(prompt: str) -> Kind:
-    """The kind of question, by the section that only its prompt has."""
+    """Kind of a prompt, recognized by a section that only this kind has."""
     if "\n## Messages\n" in prompt:
         return "extract"
     if "\n## Form\n" in prompt:
@@ -119,7 +119,7 @@ def _wishes(lines: Sequence[str]) -> Instructions:
 
 
 def _categories(lines: Sequence[str]) -> Mapping[str, str] | None:
-    """None for the built-in names, which stand in one line without their meanings."""
+    """Categories of a prompt; None for the built-in ones, which are listed without descriptions."""
     listed = [line for line in lines if line]
     if listed == [", ".join(BUILT_IN)]:
         return None

@@ -76,7 +76,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Call:
-    """One request as it came in, `at_s` on the monotonic clock. `headers` have lower-case names."""
+    """A received request; `at_s` is on the monotonic clock, `headers` have lower-case names."""
 
     kind: str
     repair: bool
@@ -105,11 +105,11 @@ class Reply:
 
 
 class DroppedError(Exception):
-    """Drop the connection without a word."""
+    """Close the connection without a response."""
 
 
 class LLMServer:
-    """The server inside a test's event loop; `calls` holds the latest CALLS_KEPT requests."""
+    """Server in a test's event loop; `calls` keeps the latest CALLS_KEPT requests."""
 
     def __init__(
         self,
@@ -120,9 +120,9 @@ class LLMServer:
         seed: int = 0,
     ) -> None:
         self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
-        # The usage that every chat answer names, where a test sets it.
+        # The usage that chat answers report, if a test sets it.
         self.usage: dict[str, Any] | None = None
-        # Tokens of the answers given, as reported in `usage`.
+        # Tokens that the answers reported in `usage`.
         self.billed: Counter[str] = Counter()
         self.answered = 0
         self.rules: list[Rule] = []
@@ -207,7 +207,7 @@ class LLMServer:
                 return _error(404, f"no such path: {request.path}")
         return Reply({"rules": [asdict(rule) for rule in self.rules]})
 
-    # ── what a rule does to a request ────────────────────────────────────────────────────────────
+    # ── faults of a rule ─────────────────────────────────────────────────────────────────────────
 
     async def _model(self, request: Request, reader: asyncio.StreamReader, behave: Any) -> Reply:
         call = _call(request)
@@ -250,7 +250,7 @@ class LLMServer:
         return Reply({"object": "list", "data": rows, "model": call.model, "usage": used})
 
     async def _rerank(self, body: Any, call: Call) -> Reply:
-        """As Cohere answers, and those who follow it: best first, each by its index."""
+        """Rerank in Cohere's format: best first, each text by its index."""
         scores = await self._reranker.rerank(body["query"], body["documents"])
         rows = [{"index": at, "relevance_score": score} for at, score in enumerate(scores)]
         rows.sort(key=lambda row: -row["relevance_score"])
@@ -259,12 +259,12 @@ class LLMServer:
 
 
 async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Reply | None:
-    """The reply that ends the request here; None where it goes on to an answer."""
+    """Reply that replaces the answer, or None to continue with the answer."""
     match rule.do:
         case "delay":
             await asyncio.sleep(rule.ms / 1000)
         case "hang":
-            await reader.read()  # until the client has had enough
+            await reader.read()  # until the client disconnects
             raise DroppedError
         case "close":
             raise DroppedError
@@ -326,7 +326,7 @@ def _call(request: Request) -> Call:
 
 
 def _asked(body: Mapping[str, Any]) -> tuple[str, str]:
-    """The kind of a request, and what it says."""
+    """Kind of a request, and its text."""
     if "documents" in body:
         return "rerank", "\n".join([body["query"], *body["documents"]])
     if (given := body.get("messages")) is None:
@@ -357,7 +357,7 @@ def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
 
 
 def _tokens(text: str) -> int:
-    """About what a tokenizer counts in English."""
+    """Approximate number of English tokens."""
     return max(1, len(text) // 4)
 
 
@@ -370,7 +370,7 @@ def _error(status: int, message: str, headers: Mapping[str, str] | None = None) 
 
 
 async def _read(reader: asyncio.StreamReader) -> Request | None:
-    """The next request, None at the end of the connection. Bodies have a Content-Length."""
+    """The next request; None at the end of the connection. Bodies must have a Content-Length."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:

@@ -26,7 +26,7 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 DURATIONS = {"ms", "latency"}
 MARK = "===== end of block"
-# The environment that runs a page is complete: a page's `make` installs nothing.
+# The environment of a page is installed already: its `make` must install nothing.
 MAKE = """#!/bin/sh
 exec {make} -o .venv/.installed -o .venv/.installed-dev "$@"
 """
@@ -34,7 +34,7 @@ exec {make} -o .venv/.installed -o .venv/.installed-dev "$@"
 
 @dataclass(frozen=True)
 class Block:
-    """`number`: line of the opening fence; `start`, `end`: the text inside, in the page."""
+    """A fenced block: `number` is the line of its fence, `start` and `end` delimit its text."""
 
     language: str
     title: str | None
@@ -49,7 +49,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """The README and every page below docs/."""
+    """README and all pages below docs/."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -68,7 +68,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def environment(of_stack: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """A shell's variables: the stack's, a home and a `make` in `folder`."""
+    """Environment variables of a shell: the stack's, with a home and a `make` in `folder`."""
     tools, path = folder / "tools", of_stack["PATH"]
     tools.mkdir()
     (tools / "make").write_text(MAKE.format(make=shutil.which("make", path=path)))
@@ -78,7 +78,7 @@ def environment(of_stack: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @dataclass
 class Shell:
-    """A bash process at the root of the checkout. Standard error goes to a file."""
+    """A bash process at the root of the checkout; standard error goes to a file."""
 
     environment: Mapping[str, str]
     errors: Path
@@ -100,7 +100,7 @@ class Shell:
         self.process.communicate("exit\n", timeout=10)
 
     def run(self, commands: str) -> str:
-        """Standard output. Fails if the last command does."""
+        """Run commands; return standard output. Fail if the last command fails."""
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -119,7 +119,7 @@ class Shell:
 
 @dataclass
 class Run:
-    """Runs a page against a stack at `url` with its data in `data_dir`."""
+    """Run of a page against a stack at `url` with its data in `data_dir`."""
 
     shell: Shell
     url: str
@@ -127,7 +127,7 @@ class Run:
     ids: dict[str, str] = field(default_factory=dict)
 
     def steps(self, page: str) -> Iterator[tuple[Block, Block | None, str]]:
-        """Each block that runs, the output block after it, and its standard output."""
+        """Run each `sh` block; yield it, the output block after it, and its standard output."""
         all_blocks = blocks(page)
         for block, after in zip(all_blocks, [*all_blocks[1:], None], strict=True):
             if block.runs:
@@ -145,7 +145,7 @@ class Run:
             self.same(json.loads(shown.text), parsed(output), f"line {shown.number}")
 
     def same(self, shown: Any, real: Any, place: str) -> None:
-        """Fails, naming the place in the document, if the shown value is not part of the real."""
+        """Fail with the place in the document if the shown value is not part of the real one."""
         match shown, real:
             case dict(), dict():
                 for key, value in shown.items():
@@ -171,12 +171,12 @@ class Run:
 
 
 def placed(text: str, url: str, data_dir: Path) -> str:
-    """The text with the URL and data directory of a stack."""
+    """The text, with the stack's URL and data directory."""
     return text.replace(URL, url).replace(DATA_DIR, f"{data_dir}/")
 
 
 def parsed(output: str) -> Any:
-    """The last JSON document of an output that has nothing else."""
+    """Last JSON document of an output that contains nothing else."""
     decoder, rest = json.JSONDecoder(), output.strip()
     while True:
         document, end = decoder.raw_decode(rest)

@@ -1,4 +1,4 @@
-"""Number of rows that statements read: a measure of cost that does not depend on load."""
+"""Rows that statements read: a measure of cost that does not depend on the machine's load."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recorded(engine: AsyncEngine) -> Iterator[list[Statement]]:
 
 
 async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:
-    """The rows that the busiest node of any of these statements' plans reads."""
+    """Highest number of rows that one plan node of these statements reads."""
     most = 0
     async with engine.connect() as connection:
         for words, values in statements:
@@ -42,7 +42,7 @@ async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:
 
 
 def _rows(node: dict[str, Any]) -> Iterator[int]:
-    """Of each node: what it passes on, and what it reads and throws away."""
+    """Rows of each plan node: those it returns and those it reads and discards."""
     thrown = sum(node.get(f"Rows Removed by {why}", 0) for why in ("Filter", "Index Recheck"))
     yield int((node["Actual Rows"] + thrown) * node["Actual Loops"])
     for part in node.get("Plans", ()):

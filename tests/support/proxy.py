@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import make_url
 
-# The server's message that says which of its processes a connection has.
+# Message in which the server tells the process id of a connection.
 BACKEND_KEY = b"K" + struct.pack("!I", 12)
 
 
 @dataclass
 class Proxy:
-    """`url` is the server's through it. `poses`: it names a process of its own, as poolers do."""
+    """Proxy at `url`. With `poses`, it reports its own process id, as poolers do."""
 
     target: tuple[str, int]
     url: str = ""
@@ -24,7 +24,7 @@ class Proxy:
     links: list[Link] = field(default_factory=list)
 
     def fall_silent(self) -> None:
-        """Pass nothing on any more over the connections that are open; new ones work."""
+        """Stop forwarding on the open connections; new connections work."""
         for link in self.links:
             link.silent = True
 

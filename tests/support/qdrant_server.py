@@ -1,7 +1,7 @@
-"""A stand-in for Qdrant: the part of its REST API the adapter uses, in process.
+"""A stand-in for Qdrant, in process: the part of its REST API that the adapter uses.
 
-It refuses, with 400, every request that Qdrant's OpenAPI description (1.16) would not let through:
-unknown fields, missing fields, wrong types. What it answers has the description's shape.
+It refuses, with 400, each request that is invalid by Qdrant's OpenAPI description (1.16): unknown
+fields, missing fields, wrong types. Its answers have the described form.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Count(Body):
 
 
 class QdrantServer(httpx.AsyncBaseTransport):
-    """Qdrant's REST API in memory. `down`: connections are refused."""
+    """Qdrant's REST API in memory. With `down`, connections are refused."""
 
     def __init__(self, *, api_key: str | None = None) -> None:
         self.down = False
@@ -135,7 +135,8 @@ class QdrantServer(httpx.AsyncBaseTransport):
             return {"collections": [{"name": name} for name in await self._held.list_cols()]}
         name, rest = path[0], "/".join(path[1:])
         if rest:
-            await self._held.list(name, where={}, limit=1)  # CollectionMissing before all else
+            # CollectionMissing comes before other errors
+            await self._held.list(name, where={}, limit=1)
         match request.method, rest:
             case "PUT", "":
                 return await self._create(name, Create.model_validate_json(body))
@@ -191,7 +192,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
                 return {"count": len(await self._held.list(name, where={}, limit=10**9))}
             case other:
                 raise AssertionError(f"Qdrant has no {other}")
-        # A write that is not waited for may be missed by the next search.
+        # Without `wait`, the next search may miss the write.
         assert request.url.params.get("wait") == "true"
         return {"operation_id": 0, "status": "completed"}
 

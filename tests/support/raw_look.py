@@ -15,12 +15,12 @@ COLUMNS = text("""
 
 
 async def raw_look(ledger: Ledger, words: Sequence[str]) -> dict[tuple[str, str], list[str]]:
-    """Words that occur, by table and column. Bytes are searched as text and as hex."""
+    """Words in the database, by table and column; bytes are searched as text and as hex."""
     paths: dict[tuple[str, str], list[str]] = {}
     async with ledger.engine.connect() as connection:
         for table, column in (await connection.execute(COLUMNS)).all():
             for word in words:
-                # A bytea's text is its hex, so the word is looked for in both spellings.
+                # As text, a bytea is hex, so search for both forms of the word.
                 query = text(f"""
                     SELECT count(*) FROM "{table}"
                     WHERE strpos(CAST("{column}" AS text), :word) > 0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-# The status for the nth try (from 1) of a message; None closes the connection without an answer.
+# Status for the nth try (from 1) of a message; None closes the connection without an answer.
 Answering = Callable[[str, int], int | None]
 
 
@@ -67,6 +67,6 @@ class Receiver:
                 )
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
-            pass  # it was killed in the middle: what it sent does not count
+            pass  # the client was killed in the middle: this delivery does not count
         finally:
             writer.close()

@@ -36,7 +36,7 @@ def run_and_bind(page: str, run: Run) -> list[tuple[Block, Block, str]]:
 
 
 def bind(shown: Any, real: Any, run: Run) -> None:
-    """Ids of the page stand for those of this run."""
+    """Map the ids of the page to those of this run."""
     if isinstance(shown, dict):
         for key in shown.keys() & real.keys():
             bind(shown[key], real[key], run)
@@ -64,7 +64,7 @@ def shaped(shown: Any, real: Any, names: dict[str, str]) -> Any:
 
 
 def layout(value: Any, indent: int = 0) -> str:
-    """JSON with what fits into one line on one line."""
+    """JSON text in which each value is on one line if it fits."""
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + indent <= WIDTH or not isinstance(value, dict | list) or not value:
         return line

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-# One row for each count that differs; `counted` by the rows, `kept` by the books.
+# One row for each wrong count: `counted` from the rows, `kept` in the books.
 DRIFT = """
 WITH counted AS (
     SELECT project_id, status AS kind, '' AS owner, count(*) AS amount
@@ -40,6 +40,6 @@ WHERE coalesce(counted.amount, 0) <> coalesce(kept.amount, 0)
 
 
 async def drift(engine: AsyncEngine) -> list[tuple[Any, ...]]:
-    """The counts that are wrong; none while the books are exact."""
+    """Wrong counts of the books; empty if the books are exact."""
     async with engine.connect() as connection:
         return [tuple(row) for row in await connection.execute(text(DRIFT))]

@@ -28,7 +28,7 @@ from pipeline.stores import Ledger
 
 
 class Names:
-    """`event-1`, `memory-3`: an id by its kind and the order of its first appearance."""
+    """Stable names of ids, such as `event-1` or `memory-3`: kind and order of first appearance."""
 
     def __init__(self) -> None:
         self._given: dict[UUID, str] = {}
@@ -149,6 +149,6 @@ async def _rows(
 
 
 def changed_lines(before: bytes, after: bytes) -> Iterable[tuple[bytes, bytes]]:
-    """The first lines that differ between two dumps, for the message of a failed test."""
+    """The first ten lines that differ between two dumps, for the message of a failed test."""
     pairs = zip(before.splitlines(), after.splitlines(), strict=False)
     return [pair for pair in pairs if pair[0] != pair[1]][:10]

@@ -1,4 +1,4 @@
-"""A whole stack of real processes for a test: up, its clients, kill by name, down."""
+"""A whole stack of real processes for a test: up, clients, kill by name, down."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Stack:
-    """`settings` are MEMLANE_… variables beside data directory and port; `programs` stand in for
-    ours, each as Python's arguments.
+    """A local stack in `data_dir`.
+
+    `settings` are further MEMLANE_… variables; `programs` replace Memlane's own processes, each
+    with arguments of Python.
     """
 
     data_dir: Path
@@ -39,7 +41,7 @@ class Stack:
         return inherited | {
             "MEMLANE_DATA_DIR": str(self.data_dir),
             "MEMLANE_PORT": str(self.port),
-            "MEMLANE_WORKERS": "1",  # a test that kills a worker knows which one works
+            "MEMLANE_WORKERS": "1",  # so that a test knows which worker to kill
             "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
             **self.settings,
         }
@@ -86,7 +88,7 @@ class Stack:
         """Pids of the running processes; a process that is being restarted has none."""
         figures = {}
         for file in (self.data_dir / "run").glob("*.pid"):
-            with suppress(FileNotFoundError):  # it died between the list and the look
+            with suppress(FileNotFoundError):  # the process has ended since the files were listed
                 figures[file.stem] = int(file.read_text())
         return figures
 
@@ -107,7 +109,7 @@ class Stack:
 
 
 class Client:
-    """The API over HTTP, as a chat backend calls it."""
+    """HTTP client of the API, as a chat backend would use it."""
 
     def __init__(self, stack: Stack) -> None:
         self.http = httpx.AsyncClient(
@@ -134,7 +136,7 @@ class Client:
         return dict(answer.json())
 
     async def ended(self, event_id: str, *, within_s: float = 60) -> dict[str, Any]:
-        """The event once it has ended. Fails where it has not in time."""
+        """Wait for the end of an event and return the event. Fail on timeout."""
         event = await self.event(event_id, wait=min(within_s, 60))
         assert event["status"] in ("SUCCEEDED", "FAILED"), event
         return event
@@ -159,7 +161,7 @@ class Client:
 async def wait_until(
     condition: Callable[[], Awaitable[bool]], *, within_s: float, what: str
 ) -> None:
-    """Return as soon as the condition holds; fail, saying what was awaited, where it never does."""
+    """Return as soon as the condition holds; fail on timeout with `what` in the message."""
     deadline = time.monotonic() + within_s
     while not await condition():
         assert time.monotonic() < deadline, f"waited {within_s} s in vain: {what}"

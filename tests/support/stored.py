@@ -17,7 +17,7 @@ from pipeline.ledger.tables import lanes, memories
 from pipeline.text.equality import text_hash
 from tests.support.engine import Engine
 
-# No word of it is in any memory: only vectors find these.
+# No memory contains this word, so only vectors find the memories.
 QUESTION = "suitcase"
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 async def store(
     engine: Engine, count: int, cosine: float, ids: Mapping[str, str], **values: Any
 ) -> None:
-    """Memories without words that lie this near the question, indexed."""
+    """Store and index memories without words, at this cosine to QUESTION."""
     scope = Scope(engine.project.id, **ids)
     [query] = await engine.services.embedder.embed([QUESTION])
     rows = [
@@ -57,7 +57,7 @@ async def store(
 
 
 def turned(vector: Vector, cosine: float, *, by: int) -> Vector:
-    """A unit vector with this cosine to `vector`, which has a single coordinate."""
+    """Unit vector with this cosine to `vector`, whose coordinates are all 0 but one."""
     at = int(np.abs(vector).argmax())
     rotated = vector * np.float32(cosine)
     rotated[(at + 1 + by % (len(vector) - 1)) % len(vector)] += np.float32((1 - cosine**2) ** 0.5)

@@ -10,7 +10,7 @@ from workers.__main__ import main
 
 
 class StuckLoop(runtime.LoopThread):
-    """A loop that SIGALRM hangs."""
+    """Event loop that hangs on SIGALRM."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,5 +26,5 @@ def hang(*_: object) -> None:
 
 if __name__ == "__main__":
     runtime.LoopThread = StuckLoop  # type: ignore[misc]
-    signal.signal(signal.SIGUSR2, hang)  # handlers run on the consumer's thread
+    signal.signal(signal.SIGUSR2, hang)  # signal handlers run on the consumer's thread
     main()

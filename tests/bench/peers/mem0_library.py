@@ -30,7 +30,7 @@ def sentence(number):
 
 
 def timed(work, callers, count):
-    """Run work(0 … count-1) on `callers` threads; rate and percentiles."""
+    """Run work(0 … count-1) on `callers` threads; return rate and percentiles."""
 
     def one(turn):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""CrewAI's external memory, which keeps what it is given with Mem0."""
+"""CrewAI's external memory, which stores its texts with Mem0."""
 
 from __future__ import annotations
 

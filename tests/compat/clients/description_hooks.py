@@ -9,7 +9,7 @@ SAYS = ("error", "detail", "message", "code")
 
 @schemathesis.check
 def errors_say_what_to_change(ctx, response, case) -> None:
-    """Every refusal has a body of four strings, for all clients."""
+    """Check that an error has a body of four strings, for all clients."""
     if response.status_code < 400:
         return
     body = response.json()

@@ -1,5 +1,7 @@
-"""The memory store of mem0-haystack and its filters: what UNDERSTOOD names is answered, and every
-other pair of a field and an operator that the package sends is refused, not ignored.
+"""The memory store of mem0-haystack and its filters.
+
+The server answers the pairs of a field and an operator in UNDERSTOOD, and refuses all others that
+the package can send; none is ignored.
 """
 
 from __future__ import annotations

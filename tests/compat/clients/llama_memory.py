@@ -1,4 +1,4 @@
-"""The memory of llama-index-memory-mem0. Its reset() asks the server for nothing."""
+"""The memory of llama-index-memory-mem0. Its reset() sends no request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from llama_index.memory.mem0 import Mem0Memory  # type: ignore[import-not-found,
 from mem0 import MemoryClient  # type: ignore[import-not-found,unused-ignore]
 from report import USER, report, wait_for_events  # type: ignore[import-not-found,unused-ignore]
 
-# Mem0Memory.from_client hands over two arguments that a client of version 2 does not take.
+# Mem0Memory.from_client passes two arguments that a client of version 2 does not accept.
 memory = Mem0Memory(
     primary_memory=Memory.from_defaults(),
     client=MemoryClient(api_key=os.environ["MEM0_API_KEY"], host=os.environ["MEMLANE_URL"]),

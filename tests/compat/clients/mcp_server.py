@@ -1,4 +1,4 @@
-"""Every tool of mem0-mcp-server, asked over stdio as an agent's host does."""
+"""Every tool of mem0-mcp-server, called over stdio as an agent's host does."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def check(name: str) -> Callable[[Check], Check]:
 
 
 class Client:
-    """The client under test, sync or async, and a plain look at the server beside it."""
+    """The client under test, sync or async, and direct access to the server."""
 
     def __init__(self, kind: str) -> None:
         made = MemoryClient if kind == "sync" else AsyncMemoryClient
@@ -81,7 +81,7 @@ class Client:
         return self.ended(queued["event_id"])
 
     async def stored(self, text: str, user: str, **options: Any) -> str:
-        """The id of the one memory the text becomes."""
+        """Add a text; return the id of its only memory."""
         [line] = (await self.tell(text, user, **options))["results"]
         assert line["event"] == "ADD", line
         return str(line["id"])
@@ -94,7 +94,7 @@ class Client:
 
 
 def told(refused: str, status: int, words: str) -> bool:
-    """The refusal reached the caller: in our words, or, in older async clients, by its number."""
+    """Tell if the client passes on the error: our text, or, in older async clients, the status."""
     return words in refused or (not SINCE_2 and str(status) in refused)
 
 
@@ -299,7 +299,7 @@ async def batch_delete(client: Client) -> None:
 @check("feedback")
 async def feedback(client: Client) -> None:
     memory_id = await client.stored("I like tea.", somebody())
-    if not SINCE_2:  # these clients stumble over their own telemetry once the server has answered
+    if not SINCE_2:  # in these clients, telemetry fails after the server has answered
         assert "capture_client_event" in await client.refused("feedback", memory_id, "POSITIVE")
         return
     answer = await client.call("feedback", memory_id, feedback="POSITIVE", feedback_reason="ok")
@@ -309,7 +309,7 @@ async def feedback(client: Client) -> None:
     assert gone["feedback"] is None
 
 
-# ── questions to all of them ─────────────────────────────────────────────────────────────────────
+# ── exports and summaries ────────────────────────────────────────────────────────────────────────
 
 SCHEMA = {
     "type": "object",
@@ -351,7 +351,7 @@ async def get_summary(client: Client) -> None:
     assert "Bern" in answer["summary"], answer
 
 
-# ── whose they are ───────────────────────────────────────────────────────────────────────────────
+# ── users, agents, apps and runs ─────────────────────────────────────────────────────────────────
 
 
 @check("users")
@@ -388,7 +388,7 @@ async def chat(client: Client) -> None:
     assert "NotImplementedError" in await client.refused("chat")
 
 
-# ── profiles: what they are refused with ─────────────────────────────────────────────────────────
+# ── profiles, which are refused ──────────────────────────────────────────────────────────────────
 
 
 async def refers_to_exports(name: str, *args: Any) -> None:
@@ -430,7 +430,7 @@ async def project_create(client: Client) -> None:
 
 @check("project.delete")
 async def project_delete(client: Client) -> None:
-    """Only how it refuses: the project is needed for the rest."""
+    """Check the error only: the other checks need the project."""
     await project_get(client)
     lost = client.real.project
     project_id, lost._project_id = getattr(lost, "_project_id", None), NOBODY
@@ -533,7 +533,7 @@ def public(of: object) -> list[str]:
 
 
 def methods(real: Any) -> list[str]:
-    """Every public method the client has."""
+    """Names of all public methods of the client."""
     inner = {"project", "client", "async_client"}
     return [name for name in public(real) if name not in inner] + [
         f"project.{name}" for name in public(real.project) if name != "config"
@@ -552,7 +552,7 @@ async def main(kind: str) -> None:
 
 
 async def outcome(check: Check, client: Client) -> str:
-    """Empty where it did what its users count on."""
+    """Error of a check; empty if the client behaves as its users expect."""
     try:
         await check(client)
     except Exception as error:

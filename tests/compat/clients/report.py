@@ -23,7 +23,7 @@ SERVER = httpx.Client(
 
 
 def wait_for_events(user: str = USER) -> list[dict[str, Any]]:
-    """The results of all events of the user, once they have ended."""
+    """Results of all events of the user, once they have ended."""
     events = SERVER.get("/v1/events/", params={"user_id": user}).json()["results"]
     assert events, f"no event of {user} reached the server"
     ended = [SERVER.get(f"/v1/event/{event['id']}/?wait=60").json() for event in events]

@@ -1,5 +1,6 @@
-"""Loaded by Python at start, through PYTHONPATH: requests of httpx to the host that packages have
-wired in go to MEMLANE_URL instead.
+"""Redirect of httpx requests: those to the packages' fixed host go to MEMLANE_URL.
+
+Python imports this module at start, through PYTHONPATH.
 """
 
 from __future__ import annotations
