@@ -1,11 +1,11 @@
-"""Erasure: a user, agent, app or run is forgotten everywhere; a receipt says how much there was.
+"""Erasure: delete a user, agent, app or run from all stores, with a receipt of the counts.
 
-    erase ──► one commit: the ledger holds nothing of it, its lanes' fences are raised
-    finish ──► the index is rid of its vectors; the event is SUCCEEDED
-           ──► and once more a minute later, for a write of a vector that was under way
+    erase ──► one commit: its rows leave the ledger, the fences of its lanes are raised
+    finish ──► its vectors leave the index; the event is SUCCEEDED
+           ──► and once more a minute later, for a vector write that was under way
 
-What was accepted before is gone, whether it was done, under way or waiting; what is accepted after
-begins anew. Messages in the broker carry ids of lanes only: there is nothing in it to erase.
+Everything accepted before is deleted, whether done, running or waiting; adds accepted later start
+from an empty scope. Messages in the broker carry only ids of lanes, so there is nothing to erase.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ log = structlog.get_logger()
 
 
 async def erase(project_id: ProjectId, whose: Whose, *, erasures: Erasures) -> UUID:
-    """Erase every scope that carries this id. Returns the event; its vectors follow within seconds.
+    """Erase every scope with this id. Returns the event's id; vectors are deleted within seconds.
 
-    To erase what was never there, or is no more, is no error: the receipt's counts are zeros.
+    Erasing an id without any data is no error: all counts of the receipt are zero.
     """
     event_id = await erasures.erase(project_id, whose)
     log.info("erased", event_id=str(event_id), kind=whose.kind)
@@ -34,9 +34,9 @@ async def erase(project_id: ProjectId, whose: Whose, *, erasures: Erasures) -> U
 
 
 async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:
-    """Take away a project with all that is left of its past. Safe to be begun again at any point.
+    """Delete an empty project with its vectors. Safe to repeat after a failure at any point.
 
-    Errors: Conflict while it remembers anything; StoreUnavailable while its vectors cannot go.
+    Errors: Conflict while it is not empty; StoreUnavailable if its vectors cannot be deleted.
     """
     await index.drop(await index.holding(await removal.forget(project)))
     await removal.remove(project)
@@ -45,7 +45,7 @@ async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> N
 async def remove_organization(
     organization_id: OrganizationId, *, removal: Removal, index: VectorIndex
 ) -> None:
-    """Take away an organization whose projects are all empty. Safe to be begun again at any point.
+    """Delete an organization whose projects are all empty. Safe to repeat after any failure.
 
     Errors: as `remove`.
     """
@@ -54,10 +54,10 @@ async def remove_organization(
 
 
 async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
-    """Rid the index of what is erased. Returns how many erasures were looked after.
+    """Delete the vectors of erased owners from the index. Returns the number of erasures processed.
 
-    Safe from any number of processes, and to be begun again at any point. Errors: StoreUnavailable;
-    what was not reached stays due.
+    Safe to run in any number of processes and to repeat at any point. Errors: StoreUnavailable; the
+    erasures that were not processed stay due.
     """
     done = 0
     while (owed := await erasures.claim()) is not None:

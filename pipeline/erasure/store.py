@@ -1,8 +1,8 @@
-"""What an erasure does to the ledger: all of it in one commit, or nothing.
+"""Erasure in the ledger: one transaction deletes all rows of an owner.
 
-Its idempotency keys are locked first and its scopes' lanes next, as adds lock them; then the
-memories, which people change without the lane. From there on nobody can add to what is being
-counted and deleted.
+Lock order: the idempotency keys, then the lanes, as adds lock them; then the memories, which people
+change without a lane. From then on no other transaction can add to the rows that are counted and
+deleted.
 """
 
 from __future__ import annotations
@@ -68,26 +68,26 @@ from pipeline.replays.store import read, sweep_out
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import keep
 
-# How long one look at the index may take before another process takes it over.
+# Time one process has to delete the vectors before another one may claim the erasure.
 LEASE = timedelta(seconds=60)
-# By then no write of a vector that was under way can still be.
+# Pause before the second pass; no vector write that was under way lasts that long.
 AGAIN = timedelta(seconds=60)
 ERASED = "Erased by request; only numbers are left."
 DONE = "Everything of it is erased; GET /v1/erasures/{event_id}/ says how much there was."
 NO_SUCH_ERASURE = "There is no erasure with this id."
 
 
-# An erasure's receipt. Whose it was is not kept: who has the event's id knows.
+# Receipts of erasures. The erased id is not stored: the client that has the event's id knows it.
 erasures = Table(
     "erasures",
     metadata,
     Column("event_id", ForeignKey("events.id"), primary_key=True),
     Column("project_id", Uuid, nullable=False),
     Column("kind", Text, nullable=False),
-    # Rows erased, by store; `vectors` once the index has been looked at.
+    # Number of rows erased, by store; `vectors` once they are counted.
     Column("counts", JSONB, nullable=False),
-    # What the index is to be rid of, memories and turns, and when it is looked at next; NULL once
-    # that is over.
+    # Ids of the memories and turns to delete from the index, and the time of the next pass; both
+    # NULL once the erasure is complete.
     Column("memory_ids", ARRAY(Uuid)),
     Column("due_at", DateTime(timezone=True)),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
@@ -99,7 +99,7 @@ erasures = Table(
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """Whose: `kind` is user, agent, app or run."""
+    """The owner to erase: `kind` is user, agent, app or run."""
 
     kind: str
     id: str
@@ -107,7 +107,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """An erasure whose vectors are to be looked for. `vectors`: how many there were, once known."""
+    """A claimed erasure with vectors to delete. `vectors`: their number, None until counted."""
 
     event_id: UUID
     memory_ids: Sequence[UUID]
@@ -116,7 +116,10 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """`counts`: rows erased, by store. No name: it would be what is left of the erased."""
+    """Receipt of an erasure. `counts`: number of rows erased, by store.
+
+    It does not name the owner, because the name is erased, too.
+    """
 
     event_id: UUID
     kind: str
@@ -127,12 +130,14 @@ class ErasureReceipt:
 
 
 class Erasures:
+    """Erase owners from the ledger and keep the receipts."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def erase(self, project_id: ProjectId, whose: Whose) -> UUID:
-        """Erase every scope of that id from the ledger. Returns the event that stands for it."""
+        """Delete every scope with this id from the ledger. Returns the id of the event."""
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
@@ -157,18 +162,18 @@ class Erasures:
                     due_at=func.now(),
                 )
             )
-            await fold_all(connection)  # their ids stand in the books too
+            await fold_all(connection)  # the books contain the owner's id, too
         return event_id
 
     async def claim(self) -> Owed | None:
-        """The next erasure whose vectors are due to be looked for: the caller's for a while."""
+        """Claim the next erasure with vectors to delete, for 60 seconds; None if none is due."""
         async with self._single.connect() as connection:
             values = {"lease": LEASE}
             row = (await connection.execute(statement("claim_erasure"), values)).one_or_none()
         return Owed(row.event_id, row.memory_ids, row.vectors) if row else None
 
     async def found(self, event_id: UUID, vectors: int) -> None:
-        """Note how many vectors there are, before the first of them goes."""
+        """Store the number of vectors, before the first one is deleted."""
         known = func.jsonb_build_object(cast("vectors", Text), vectors)
         query = (
             update(erasures)
@@ -179,13 +184,13 @@ class Erasures:
             await connection.execute(query)
 
     async def end(self, event_id: UUID) -> None:
-        """The index holds none of its vectors."""
+        """Record that the index holds no vector of the erasure, after each of the two passes."""
         values = {"event_id": event_id, "again": AGAIN, "note": DONE.format(event_id=event_id)}
         async with self._single.connect() as connection:
             await connection.execute(statement("end_erasure"), values)
 
     async def receipt(self, project_id: ProjectId, event_id: UUID) -> ErasureReceipt:
-        """Errors: NotFound."""
+        """Return the receipt of an erasure. Errors: NotFound."""
         query = (
             select(erasures, events.c.status, events.c.completed_at)
             .join(events)
@@ -201,10 +206,11 @@ class Erasures:
 
 
 async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
-    """Lock the keys of that id's events, then its lanes, in the order in which adds do.
+    """Lock the idempotency keys of the owner's events, then its lanes, in the order adds use.
 
-    An add may commit a new key between the two locks. Both are released then and taken again: a key
-    that is deleted without its lock could deadlock with an add that holds it and waits for a lane.
+    An add may commit a new key between the two locks. Both are then released and taken again:
+    deleting a key without its lock could deadlock with an add that has locked it and waits for a
+    lane.
     """
     keys = (
         select(idempotency_keys.c.key)
@@ -226,7 +232,7 @@ async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[U
 
 
 async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
-    """Lock the lanes of that id and the project's own lane. Returns the ids of the former."""
+    """Lock the owner's lanes and the project's own lane. Returns the ids of the owner's lanes."""
     row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
     await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
     whose_id = lanes.c[KINDS[whose.kind]]
@@ -242,7 +248,7 @@ async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
         lanes.c.id == own.lane_id,
         mine,
         and_(lanes.c.project_id.in_(apart), theirs),
-        # Where a question over more than one scope is under way.
+        # Lanes with an unfinished export or summary over several scopes.
         and_(lanes.c.id.in_(asked), whose_id.is_(None)),
     )
     rows = await lock_lanes(connection, which, mine.label("mine"))
@@ -252,7 +258,7 @@ async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
 async def _drop_shadows(
     connection: AsyncConnection, project_id: ProjectId, whose: Whose
 ) -> Sequence[UUID]:
-    """Erase the replays of their scopes, which are copies. Returns the memories these held."""
+    """Delete replays of the owner's scopes, which are copies. Returns the ids of their memories."""
     theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[whose.kind]] == whose.id)
     found = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
     copies = select(memories.c.id).where(among(memories.c.project_id, found))
@@ -266,7 +272,9 @@ async def _drop_shadows(
 def _all_of(
     project_id: ProjectId, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
 ) -> Iterator[tuple[str, Delete]]:
-    """Every row that holds a word or an id of theirs, by store; referring rows go first."""
+    """Yield a DELETE per store for every row with a text or an id of the owner, referring rows
+    first.
+    """
     theirs = select(events.c.id).where(
         events.c.project_id == project_id, among(events.c.lane_id, lane_ids)
     )
@@ -306,7 +314,7 @@ def _all_of(
 
 
 def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:
-    """What the index knows their turns by."""
+    """Select the index ids of the turns in these lanes."""
     theirs = select(events.c.id).where(among(events.c.lane_id, lane_ids))
     return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(theirs))
 
@@ -314,7 +322,7 @@ def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:
 async def _empty(
     connection: AsyncConnection, own: Scope, lane_ids: Sequence[UUID], event_id: UUID
 ) -> dict[str, int]:
-    """Leave numbers of their events, and no name on their lanes. Returns how many, by store."""
+    """Reduce the owner's events to numbers and clear its lanes. Returns the counts, by store."""
     values = {
         "project_id": own.project_id,
         "lane_ids": lane_ids,
@@ -327,6 +335,7 @@ async def _empty(
 
 
 async def _withdraw(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
+    """Withdraw exports and summaries over several scopes that may contain the owner's data."""
     values = {
         "project_id": project_id,
         "kind": whose.kind,

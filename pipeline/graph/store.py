@@ -43,7 +43,7 @@ class RelationView:
 
 
 class Graph:
-    """Reads of relations."""
+    """Store of relations: reads for models and searches."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
@@ -90,6 +90,7 @@ class Graph:
 
 @cache
 def _near(*pinned: str) -> Select[Any]:
+    """Statement for the relations near a query or its results, for the entity ids in `pinned`."""
     source, destination = entities.alias("source"), entities.alias("destination")
     in_lanes = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
     both_in_texts = and_(*(names_any("texts", end) for end in (source, destination)))
@@ -105,6 +106,7 @@ def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
 
 
 def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Select[Any]:
+    """Select current relations with the names and kinds of their entities, newest first."""
     return (
         select(
             relations.c.id,

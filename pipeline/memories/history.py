@@ -135,6 +135,7 @@ def _excerpt(entry: HistoryEntry) -> HistoryEntry:
 
 
 def _entry(row: Row[Any]) -> HistoryEntry:
+    """Build an entry from a row of `_with_message`."""
     return HistoryEntry(
         memory_id=row.memory_id,
         version=row.version,

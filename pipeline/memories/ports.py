@@ -12,7 +12,9 @@ class MemoryStores(Protocol):
     """The part of the ledger that edits and deletes memories."""
 
     @property
-    def clearing(self) -> DeleteByFilter: ...
+    def clearing(self) -> DeleteByFilter:
+        """Deletions by filter."""
 
     @property
-    def editing(self) -> MemoryEditing: ...
+    def editing(self) -> MemoryEditing:
+        """Edits and deletions by id."""

@@ -36,6 +36,7 @@ class MemoryVectors(Projected):
     kind, table = "memories", "memories"
 
     async def count(self) -> int:
+        """Count the active memories, without those of replays."""
         [(count,)] = await self._rows(
             select(func.count()).select_from(memories).where(_SERVED, memories.c.state == "ACTIVE")
         )
@@ -44,6 +45,10 @@ class MemoryVectors(Projected):
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
+        """Return stale memories, oldest change first; with `ids`, only these and without a limit.
+
+        `owed_for_s`: only memories that have not changed for this many seconds.
+        """
         query = select(memories, _SPEAKER).where(
             memories.c.owed,
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
@@ -52,25 +57,30 @@ class MemoryVectors(Projected):
         return await self._projections(selected.order_by(memories.c.updated_at))
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Return memories after this id that the index under construction lacks or has outdated."""
         return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Return active memories with ids after this one, in the order of ids."""
         query = select(memories, _SPEAKER).where(
             memories.c.id > after, memories.c.state == "ACTIVE"
         )
         return await self._projections(query.order_by(memories.c.id).limit(limit))
 
     async def owe_foreign(self, embedder: str) -> None:
+        """Mark memories with vectors of another embedder as stale."""
         async with self._single.connect() as connection:
             await connection.execute(statement("owe_foreign"), {"embedder": embedder})
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        """Return stale memories with vectors of another embedder, if `index` is the live one."""
         values = {"index": index, "embedder": embedder, "limit": limit}
         return await self._projections(statement("foreign"), values)
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
+        """Return ids and packed vectors of stale memories of these scopes, newest change first."""
         values = {**where, "embedder": embedder, "limit": limit}
         rows = await self._direct.rows(_owed(*where), values)
         return [(row.id, row.embedding) for row in rows]

@@ -1,1 +1,1 @@
-"""Replays: a scope's events once more, in a shadow beside it."""
+"""Replays: process a scope's events again in a shadow, a copy apart from the scope."""

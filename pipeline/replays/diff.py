@@ -1,7 +1,7 @@
-"""What a replay would change: two sets of memories and relations compared, as pure functions.
+"""Difference between a scope and its replay: two sets of memories and relations, compared.
 
-A memory that says the same in both is the same memory. One that was said in the same message and
-reads otherwise has changed; the rest is only in one of them.
+Memories with the same text are the same memory. Two memories from the same message with different
+texts are a changed memory. Every other memory is in only one of the sets. Pure functions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from pipeline.text.equality import text_hash
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A current memory. `event_id` and `message` say where it was said last, `event_id` as the
-    scope itself knows it; None where a person wrote it.
+    """A current memory.
+
+    `event_id` and `message` name the event and the message of its text. `event_id` is always the id
+    of the scope's own event, also in a shadow; it is None if a person wrote the text.
     """
 
     id: UUID
@@ -32,6 +34,8 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Edge:
+    """A relation between two entities, identified by their name keys."""
+
     source: str
     relation: str
     destination: str
@@ -39,7 +43,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A memory of the scope that a person changed, deleted or restored last."""
+    """A memory of the scope whose last change was a person's edit, delete or undo."""
 
     memory: Remembered
     deleted: bool
@@ -47,7 +51,11 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`changed` pairs what is now with what would be; `lost` are people's edits a switch undoes."""
+    """The result of a comparison.
+
+    `changed` holds pairs (memory in the scope, memory in the shadow); `lost` holds people's edits
+    that a switch would undo.
+    """
 
     same: int
     only_live: Sequence[Remembered]
@@ -60,13 +68,14 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """What a scope holds at one moment."""
+    """Memories and relations of a scope at one moment."""
 
     memories: Sequence[Remembered]
     edges: frozenset[Edge]
 
 
 def difference(live: Store, shadow: Store, edits: Sequence[Edited]) -> Difference:
+    """Compare a scope with its shadow; `edits` are checked for those that a switch would undo."""
     ours, theirs = _by_text(live.memories), _by_text(shadow.memories)
     gone = [one for digest, one in ours.items() if digest not in theirs]
     new = [one for digest, one in theirs.items() if digest not in ours]
@@ -90,7 +99,7 @@ def _by_text(memories: Iterable[Remembered]) -> dict[bytes, Remembered]:
 def _pairs(
     gone: Iterable[Remembered], new: Iterable[Remembered]
 ) -> list[tuple[Remembered, Remembered]]:
-    """What one message came to then and now, in the order it was stored."""
+    """Pair memories from the same message, in the order in which they are listed."""
     waiting: dict[tuple[UUID, int | None], list[Remembered]] = defaultdict(list)
     for one in gone:
         if one.event_id is not None:
@@ -104,9 +113,9 @@ def _pairs(
 
 
 def _is_lost(edit: Edited, live: dict[bytes, Remembered], shadow: dict[bytes, Remembered]) -> bool:
-    """A deleted text would be back, or an edited memory would not read as it was edited.
+    """Tell if a switch would bring back a deleted text, or undo the edit of a memory.
 
-    A text that was deleted and said again since is in both.
+    A deleted text that was added again later is in both sets, so nothing is lost.
     """
     digest = text_hash(edit.memory.text)
     there = shadow.get(digest)

@@ -1,6 +1,6 @@
-"""Memories that a replay came to again just as they are: a switch leaves them in place.
+"""Memories that a replay produced again without a difference: a switch leaves them in place.
 
-Their ids stay, and with them their history, their feedback and what others noted by id.
+They keep their ids, and with them their history, their feedback and references by id.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.ledger.tables import events, memories
 from pipeline.memories.rows import states_of
 from pipeline.replays.store import Shadow
 
-# What both rows have to hold alike, apart from their text and their history.
+# Columns that must be equal in both rows, besides the text and the history.
 ALIKE = (
     "metadata",
     "categories",
@@ -29,9 +29,10 @@ ALIKE = (
 
 
 async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UUID]:
-    """The scope's current memories that the shadow holds in the same words, with the same history.
+    """Return the ids of current memories of the scope that the shadow has with the same text,
+    columns and history.
 
-    The history counts, for an undo goes back along it.
+    The history is compared because an undo goes back along it.
     """
     ours, theirs = memories.alias("ours"), memories.alias("theirs")
     alike = (theirs.c[name].is_not_distinct_from(ours.c[name]) for name in ALIKE)
@@ -54,7 +55,7 @@ async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UU
 
 
 async def _originals(connection: AsyncConnection, shadow: Shadow) -> dict[UUID, UUID]:
-    """The scope's event of each copy."""
+    """Map each copied event of the shadow to the scope's event."""
     query = select(events.c.id, events.c.copy_of).where(events.c.project_id == shadow.id)
     return {row.id: row.copy_of for row in await connection.execute(query)}
 

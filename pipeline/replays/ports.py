@@ -9,8 +9,12 @@ from pipeline.replays.switch import Switch
 
 
 class ReplayStores(Protocol):
-    @property
-    def shadows(self) -> Shadows: ...
+    """The ledger, as far as replays use it."""
 
     @property
-    def switch(self) -> Switch: ...
+    def shadows(self) -> Shadows:
+        """Create and read shadows."""
+
+    @property
+    def switch(self) -> Switch:
+        """Compare a shadow with its scope and switch it on."""

@@ -1,4 +1,4 @@
-"""Replays of a whole scope: its log worked again in a shadow, compared, and switched on or not."""
+"""Replays of a whole scope: process its log again in a shadow, compare, switch on or discard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.vector_index.index import AT_ONCE, VectorIndex
 
 log = structlog.get_logger()
 
-# A copy is one statement: so many take about a second.
+# Maximum number of events of a replay. One statement copies them, in about a second.
 MOST_EVENTS = 20_000
 TEXTS_AT_ONCE = 100
 
@@ -28,9 +28,9 @@ TEXTS_AT_ONCE = 100
 async def begin(
     scope: Scope, wish: Wish, limits: ReplayLimits, *, ledger: ReplayStores, dispatcher: Dispatcher
 ) -> Shadow:
-    """Copy the scope's log into a shadow, where the workers take it through the stages again.
+    """Copy the scope's log into a shadow, where workers run it through the stages again.
 
-    Errors: NotFound where there is nothing to replay; Conflict.
+    Errors: NotFound if there is nothing to replay; Conflict beyond a limit.
     """
     shadow_id, wake = await ledger.shadows.cast(scope, wish, limits)
     log.info("replay_begun", replay_id=str(shadow_id), recorded=wish.recorded)
@@ -48,10 +48,10 @@ async def switch(
     index: VectorIndex,
     dispatcher: Dispatcher,
 ) -> Switched:
-    """Make what the replay remembers what the scope remembers, in one transaction.
+    """Replace the scope's memories and relations with those of the replay, in one transaction.
 
-    Errors: NotFound; Conflict, which says what stands in the way: where events came since the copy
-    they are replayed now, and whoever asks again once that is done gets through.
+    Errors: NotFound; Conflict, whose text names the reason. If the scope has new events since the
+    copy, they are copied and replayed now; a later call succeeds once they have ended.
     """
     shadow = await ledger.shadows.get(project_id, shadow_id)
     texts = await ledger.switch.texts(shadow, embedder=embedder.name)
@@ -72,12 +72,12 @@ async def switch(
         )
     log.info("replay_switched", replay_id=str(shadow_id), memories=len(switched.here))
     try:
-        # In this order: both may lie in one collection.
+        # Delete before writing: both sets may be in the same collection.
         for name, ids in forgotten.items():
             await index.forget(shadow.apart, name, ids)
         await _project([*switched.gone, *switched.here], index)
     except StoreUnavailable:
-        # The ledger has it and every read asks the ledger: the index may follow later.
+        # The ledger is committed and every read checks it: the index is updated later.
         log.warning("projection_owed", replay_id=str(shadow_id))
     return switched
 
@@ -85,10 +85,10 @@ async def switch(
 async def discard(
     project_id: ProjectId, shadow_id: UUID, *, ledger: ReplayStores, index: VectorIndex
 ) -> None:
-    """Drop the shadow and all that is in it; the scope stays as it is.
+    """Delete the shadow with everything in it; the scope does not change.
 
-    Errors: NotFound; Conflict once it was switched on; StoreUnavailable while its vectors cannot
-    be dropped: ask again.
+    Errors: NotFound; Conflict if it was switched on; StoreUnavailable if its vectors cannot be
+    deleted: the client repeats the call.
     """
     shadow = await ledger.shadows.get(project_id, shadow_id)
     if shadow.switched_at is not None:
@@ -113,6 +113,9 @@ async def _project(ids: Sequence[UUID], index: VectorIndex) -> None:
 
 
 def _kick(wake: Wake | None, project_id: ProjectId, dispatcher: Dispatcher) -> None:
-    """Wake a shadow's lane among those of its own project, and not as an idle tenant's."""
+    """Wake the shadow's lane in the queue of the scope's project, not in one of its own.
+
+    Otherwise the shadow would count as an idle tenant and go first.
+    """
     if wake is not None:
         dispatcher.kick(wake, project_id)

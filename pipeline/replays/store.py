@@ -1,8 +1,8 @@
-"""Shadows: a scope's whole log, worked again apart from the scope, and looked at before it counts.
+"""Shadows: a scope's whole log, processed again apart from the scope, to compare before a switch.
 
-A shadow is a project nobody holds a key of, so every promise that keeps tenants apart keeps it
-apart: no list, search, graph or figure of the scope's own project can reach it. In it there is one
-lane, a copy of the scope's log, and ordinary workers work it off.
+A shadow is a project without API keys. The rules that separate tenants therefore separate it from
+the scope's own project: no list, search, graph or total includes it. It has one lane with a copy of
+the scope's log, which ordinary workers process.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ NO_SUCH_REPLAY = "Replay not found or you don't have permission to access it."
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a replay asks for in place of what is configured.
+    """Options of a replay that override the configuration.
 
-    `recorded`: no model is asked; each batch is worked with the answers it had.
+    `recorded`: call no model; process each batch with its recorded answers.
     """
 
     custom_instructions: str | None = None
@@ -57,7 +57,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """`scope` is the one that is replayed, `behind` how many of its events came since the copy."""
+    """A replay of `scope`. `behind`: number of events of the scope that came after the copy."""
 
     id: UUID
     scope: Scope
@@ -76,13 +76,15 @@ class Shadow:
 
     @property
     def done(self) -> bool:
-        """All that was copied has ended."""
+        """Tell if all copied events have ended."""
         return all(status in FINAL for status, count in self.counts.items() if count)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayLimits:
-    """`log`: events of one replay. Of one project: `open` replays that are neither switched on nor
+    """Limits of replays.
+
+    `log`: events of one replay. Per project: `open` replays that are neither switched on nor
     discarded, and `waiting` events of replays.
     """
 
@@ -92,6 +94,8 @@ class ReplayLimits:
 
 
 class Shadows:
+    """Create, read and delete shadows."""
+
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
         self._engine = engine
         self._grace = grace
@@ -99,11 +103,13 @@ class Shadows:
     async def cast(
         self, scope: Scope, wish: Wish, limits: ReplayLimits
     ) -> tuple[UUID, Wake | None]:
-        """A shadow of the scope, with its log in a lane of its own: its id, and whom to wake.
+        """Create a shadow of the scope with a copy of its log. Returns its id and the lane to wake.
 
-        The scope is not locked: the copy is one statement and so one view of the log, and a switch
-        looks at what has changed since. Errors: NotFound where the scope has no event; Conflict
-        beyond a limit, or where its recorded answers cannot be told apart any more.
+        The scope is not locked: the copy is one statement, so it sees one snapshot of the log, and
+        a switch checks what has changed since.
+
+        Errors: NotFound if the scope has no event to replay; Conflict beyond a limit, or if an
+        undone event shares its recorded answers with other events.
         """
         shadow = Scope(
             ProjectId(uuid4()), scope.user_id, scope.agent_id, scope.app_id, scope.run_id
@@ -134,7 +140,9 @@ class Shadows:
     async def copy(
         self, connection: AsyncConnection, scope: Scope, shadow: Scope
     ) -> tuple[int, Wake | None]:
-        """Bring what the scope has done since to the shadow: how many events, and whom to wake."""
+        """Append the scope's new settled events to the shadow. Returns their number and the lane to
+        wake.
+        """
         values = {
             "shadow_id": shadow.project_id,
             "lane_id": scope.lane_id,
@@ -146,14 +154,14 @@ class Shadows:
         return row.copied, wake
 
     async def get(self, project_id: ProjectId, shadow_id: UUID) -> Shadow:
-        """Errors: NotFound, also for another project's."""
+        """Return a shadow of the project. Errors: NotFound, also for another project's shadow."""
         async with self._engine.connect() as connection:
             return await read(connection, project_id, shadow_id)
 
     async def page(
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[Shadow], int]:
-        """The project's, newest first, and how many there are."""
+        """Return a page of the project's shadows, newest first, and their total number."""
         mine = shadows.c.project_id == project_id
         ids = (
             select(shadows.c.id)
@@ -169,7 +177,9 @@ class Shadows:
             return page, await connection.scalar(count) or 0
 
     async def stop(self, shadow: Shadow) -> None:
-        """Nobody works on the shadow after this: a worker that still does has lost its lane."""
+        """Stop all work on the shadow: its lane is idle, and a worker that still runs loses its
+        fence.
+        """
         async with self._engine.begin() as connection:
             await connection.execute(
                 update(lanes)
@@ -178,7 +188,7 @@ class Shadows:
             )
 
     async def vectors(self, shadow: Shadow) -> dict[str, list[UUID]]:
-        """Ids of the shadow's memories by the embedder of their vectors."""
+        """Map each embedder to the ids of the shadow's memories with vectors of this embedder."""
         query = (
             select(memories.c.embedder, func.array_agg(memories.c.id))
             .where(memories.c.lane_id == shadow.apart.lane_id)
@@ -188,7 +198,7 @@ class Shadows:
             return {row[0]: list(row[1]) for row in await connection.execute(query)}
 
     async def erase(self, shadow: Shadow) -> None:
-        """Every row of the shadow, and that there was one."""
+        """Delete all rows of the shadow, including the shadow itself."""
         async with self._engine.begin() as connection:
             await lock_lanes(connection, lanes.c.id == shadow.apart.lane_id)
             await sweep_out(connection, shadow)
@@ -196,6 +206,7 @@ class Shadows:
 
 
 async def read(connection: AsyncConnection, project_id: ProjectId, shadow_id: UUID) -> Shadow:
+    """Read a shadow with the counts of its events. Errors: NotFound."""
     mine = and_(shadows.c.id == shadow_id, shadows.c.project_id == project_id)
     row = (await connection.execute(select(shadows).where(mine))).one_or_none()
     if row is None:
@@ -217,6 +228,7 @@ async def read(connection: AsyncConnection, project_id: ProjectId, shadow_id: UU
 
 
 def _shadow(row: Row[Any], scope: Scope, behind: int, counted: Sequence[Row[Any]]) -> Shadow:
+    """Build a shadow from its row and from event counts by status and failure code."""
     counts = dict.fromkeys(Status, 0)
     for book in counted:
         counts[Status(book.status)] += book.events
@@ -233,7 +245,10 @@ def _shadow(row: Row[Any], scope: Scope, behind: int, counted: Sequence[Row[Any]
 
 
 async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
-    """Delete whatever of the shadow is still in the shadow's own project."""
+    """Delete every row that is still in the shadow's own project.
+
+    Stage outputs of batches that the scope has taken over move to the scope's lane.
+    """
     mine = shadow.id
     lane_id = shadow.apart.lane_id
     batches = select(events.c.batch_id).where(events.c.project_id == mine)
@@ -261,12 +276,16 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
 
 
 async def _one_at_a_time(connection: AsyncConnection, project_id: ProjectId) -> None:
-    """Count and insert as one: the project's row is locked, though not against its adds."""
+    """Lock the project's row, so that counting and inserting a replay are atomic.
+
+    Adds lock the row in a mode that does not conflict.
+    """
     query = select(projects.c.id).where(projects.c.id == project_id)
     await connection.execute(query.with_for_update(key_share=True))
 
 
 async def _refuse_more(connection: AsyncConnection, scope: Scope, limits: ReplayLimits) -> None:
+    """Errors: Conflict if a new replay of the scope would exceed one of the limits."""
     log = await connection.scalar(select(func.count()).where(events.c.lane_id == scope.lane_id))
     log = log or 0
     if log > limits.log:
@@ -290,7 +309,10 @@ async def _refuse_more(connection: AsyncConnection, scope: Scope, limits: Replay
 
 
 async def _refuse_torn(connection: AsyncConnection, lane_id: UUID) -> None:
-    """Answers are saved by batch: one that lost an event to an undo cannot be repeated."""
+    """Errors: Conflict if an undone event shares its batch with events that are not undone.
+
+    Answers are recorded by batch, so such a batch cannot be repeated without the undone event.
+    """
     undone, kept = events.alias("undone"), events.alias("kept")
     torn = await connection.scalar(
         select(undone.c.id)

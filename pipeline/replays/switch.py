@@ -1,8 +1,9 @@
-"""From shadow to scope: what a replay would change, and the one transaction that changes it.
+"""Switch from a scope to its replay: the comparison, and the transaction that applies it.
 
-What the scope held is superseded, not destroyed: its memories are retired with a reason that names
-the replay, its relations expire, and both stay readable. A memory that is the same in both stays as
-it is. The comparison is made before anything is locked, and again only where something has changed.
+The scope's memories are superseded, not deleted: they are retired with a reason that names the
+replay, its relations expire, and both stay readable. Memories that are equal in both stay in place.
+The comparison runs before any lock is taken, and again under the locks only if something has
+changed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pipeline.replays.sql import statement
 from pipeline.replays.store import Shadow, Shadows, read, sweep_out
 from pipeline.vector_index.sql import statement as vector_statement
 
-# The columns that are compared.
+# Columns that the comparison reads.
 COMPARED = (
     memories.c.id,
     memories.c.text,
@@ -46,9 +47,11 @@ COMPARED = (
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """`gone` and `here`: memories that were the scope's, and that are now; `kept` were and are.
+    """Result of a switch.
 
-    `behind`: how many events had to be copied first, where that is all that was done.
+    `gone`: ids of memories the scope no longer has; `here`: ids of memories it got; `kept`: number
+    of memories that stayed. `behind`: number of events copied first; if it is not 0, nothing else
+    was done.
     """
 
     gone: Sequence[UUID] = ()
@@ -60,9 +63,9 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """`lost`: people's edits that a switch would undo; `kept`: memories of the scope that stay.
+    """Result of a comparison, valid while the stamp of the two lanes does not change.
 
-    It holds as long as the stamp of the two lanes is the same.
+    `lost`: people's edits that a switch would undo; `kept`: ids of memories of the scope that stay.
     """
 
     stamp: tuple[int, ...]
@@ -71,13 +74,16 @@ class _Comparison:
 
 
 class Switch:
+    """Compare a shadow with its scope, and switch it on."""
+
     def __init__(self, engine: AsyncEngine, shadows: Shadows) -> None:
         self._engine = engine
         self._shadows = shadows
 
     async def difference(self, project_id: ProjectId, shadow_id: UUID) -> Difference:
-        """What a switch would change now. Errors: NotFound; Conflict before the replay is done, or
-        after it was switched on.
+        """Return the changes that a switch would make now.
+
+        Errors: NotFound; Conflict before the replay is done, or after it was switched on.
         """
         async with self._engine.connect() as connection:
             shadow = await read(connection, project_id, shadow_id)
@@ -85,7 +91,7 @@ class Switch:
             return await _difference(connection, shadow)
 
     async def texts(self, shadow: Shadow, *, embedder: str) -> list[str]:
-        """The shadow's texts that have no vector of this embedder."""
+        """Return the texts of the shadow that have no vector of this embedder."""
         query = select(memories.c.text).where(
             memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder
         )
@@ -101,10 +107,13 @@ class Switch:
         vectors: Mapping[str, Vector],
         embedder: str,
     ) -> Switched:
-        """Make the shadow's memories and relations the scope's; or copy what it lacks first.
+        """Move the shadow's memories and relations to the scope, or first copy the events it lacks.
 
-        `vectors`: one for each of `texts`. Errors: NotFound; Conflict where something is under way,
-        was undone since, or, unless `force`, where people's edits or whole events would be lost.
+        `vectors`: one vector for each text of `texts`. Without `force`, people's edits and events
+        that failed only in the replay prevent the switch.
+
+        Errors: NotFound; Conflict if an event of the scope is running, or was undone, deleted or
+        restored since the copy, or, without `force`, if something would be lost.
         """
         compared = await self._compared(project_id, shadow_id)
         async with self._engine.begin() as connection:
@@ -135,14 +144,14 @@ class Switch:
 
 
 async def _compare(connection: AsyncConnection, shadow: Shadow) -> _Comparison:
-    # The stamp comes first: what changes after it is noticed.
+    # Read the stamp first: a later change then gives a different stamp.
     stamp = await _stamp(connection, shadow)
     lost = (await _difference(connection, shadow)).lost
     return _Comparison(stamp, lost, await unchanged(connection, shadow))
 
 
 async def _stamp(connection: AsyncConnection, shadow: Shadow) -> tuple[int, ...]:
-    """Numbers of which one changes with every change of what is compared: versions only rise."""
+    """Return numbers that change with every change of the compared rows: versions only increase."""
     both = memories.c.lane_id.in_([shadow.scope.lane_id, shadow.apart.lane_id])
     query = select(
         select(func.count()).where(both).scalar_subquery(),
@@ -167,6 +176,7 @@ async def _lock_memories(connection: AsyncConnection, shadow: Shadow) -> list[UU
 
 
 def _refuse_early(shadow: Shadow) -> None:
+    """Errors: Conflict if the replay is not done, or was already switched on."""
     if shadow.switched_at is not None:
         raise Conflict(f"This replay was switched on already, {shadow.switched_at.isoformat()}.")
     if not shadow.done:
@@ -176,6 +186,7 @@ def _refuse_early(shadow: Shadow) -> None:
 
 
 async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
+    """Errors: Conflict if events of the scope have not ended, since the shadow lacks them."""
     under_way = await connection.scalar(
         select(func.count())
         .select_from(events.join(lanes))
@@ -193,7 +204,10 @@ async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
 
 
 async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
-    """What was taken back or deleted since must not come back with the replay."""
+    """Errors: Conflict if an event was undone or deleted after it was copied.
+
+    The switch would bring its memories back.
+    """
     copies, ours = events.alias("copies"), events.alias("ours")
     undone = await connection.scalar(
         select(ours.c.id)
@@ -213,7 +227,7 @@ async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
 
 
 async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
-    """What an undo of a delete_all brought back after it was left out of the copy."""
+    """Errors: Conflict if an event that the copy left out as deleted was restored by an undo."""
     copies, ours = events.alias("copies"), events.alias("ours")
     copied = exists().where(copies.c.project_id == shadow.id, copies.c.copy_of == ours.c.id)
     restored = await connection.scalar(
@@ -238,6 +252,7 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
 
 
 async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:
+    """Errors: Conflict if people's edits or successful events would be lost."""
     said = [
         f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
         " by a person."
@@ -250,6 +265,7 @@ async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequen
 
 
 async def _failed_anew(connection: AsyncConnection, shadow: Shadow) -> int:
+    """Count the events that succeeded in the scope and failed in the shadow."""
     copies, ours = events.alias("copies"), events.alias("ours")
     query = (
         select(func.count())
@@ -271,7 +287,7 @@ async def _difference(connection: AsyncConnection, shadow: Shadow) -> Difference
 
 
 async def _store(connection: AsyncConnection, scope: Scope) -> Store:
-    """What a scope holds. A copy's event goes by the name of its original."""
+    """Read a scope's memories and relations. A copied event has the id of its original."""
     query = (
         select(*COMPARED, events.c.copy_of)
         .join(events, events.c.id == memories.c.event_id, isouter=True)
@@ -295,8 +311,9 @@ async def _store(connection: AsyncConnection, scope: Scope) -> Store:
 
 
 async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
-    """What people did to memories of the scope and nothing has changed or undone since: edits,
-    deletes, and undos that brought back what no replay reads any more.
+    """Return memories whose last change a person made and nothing has overwritten or undone.
+
+    Such changes are edits, deletes, and undos that restored an event no replay processes again.
     """
     mine = and_(memories.c.lane_id == scope.lane_id, memories.c.replaced_by.is_(None))
     query = select(*COMPARED).where(mine).order_by(memories.c.updated_at, memories.c.id)
@@ -318,7 +335,7 @@ def _by_person(state: PastState, adds: Mapping[UUID, bool]) -> bool:
 
 
 async def _adds(connection: AsyncConnection, scope: Scope) -> dict[UUID, bool]:
-    """The scope's adds, and whether a replay works them again."""
+    """Map each add of the scope to true if a replay processes it."""
     replayed = and_(
         events.c.seq > lanes.c.forgotten_seq,
         events.c.undone_at.is_(None),
@@ -341,7 +358,7 @@ def _remembered(row: Any, event_id: UUID | None) -> Remembered:
 async def _embed(
     connection: AsyncConnection, shadow: Shadow, vectors: Mapping[str, Vector], embedder: str
 ) -> None:
-    """Vectors of the scope's own embedder for what was remembered with another one."""
+    """Store vectors of the scope's own embedder for memories that another embedder embedded."""
     foreign = and_(memories.c.lane_id == shadow.apart.lane_id, memories.c.embedder != embedder)
     query = select(memories.c.id, memories.c.version, memories.c.text).where(foreign)
     rows = [row for row in await connection.execute(query) if row.text in vectors]
@@ -357,6 +374,11 @@ async def _embed(
 async def _adopt(
     connection: AsyncConnection, shadow: Shadow, current: Sequence[UUID], kept: frozenset[UUID]
 ) -> Switched:
+    """Apply the switch under the locks. The order matters.
+
+    The scope's replaced memories are retired first, so that the active ones left are exactly those
+    that the shadow has, too; these are merged before the shadow's rows move over.
+    """
     gone = [memory_id for memory_id in current if memory_id not in kept]
     values = {
         "shadow_id": shadow.id,
@@ -381,7 +403,7 @@ async def _adopt(
 
 
 async def _expire(connection: AsyncConnection, scope: Scope) -> None:
-    """End what the scope's graph holds; no undo brings it back."""
+    """Expire the relations of the scope's graph; no undo brings them back."""
     ours = relations.c.lane_id == scope.lane_id
     await connection.execute(update(relations).where(ours).values(ended_by=None))
     current = and_(ours, relations.c.expired_at.is_(None))
@@ -389,7 +411,7 @@ async def _expire(connection: AsyncConnection, scope: Scope) -> None:
 
 
 async def _name(connection: AsyncConnection, shadow: Shadow) -> None:
-    """An entity in the scope for each of the shadow's, as if it had been met there."""
+    """Insert an entity into the scope for each entity of the shadow, with the id it has there."""
     query = select(entities).where(entities.c.lane_id == shadow.apart.lane_id)
     scope = shadow.scope
     met = [

@@ -1,4 +1,4 @@
-"""API keys. A key is shown once; the ledger keeps only its SHA-256."""
+"""API keys. A key is shown once; the ledger stores only its SHA-256 digest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ LAST_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a key opens. `ends_in_s`: seconds until it expires, infinite for never."""
+    """Project and access level that an API key gives.
+
+    `ends_in_s`: seconds until the key expires; infinite for a key that never expires.
+    """
 
     key_id: UUID
     project: Project
@@ -47,14 +50,14 @@ class Grant:
     ends_in_s: float = math.inf
 
     def require(self, needed: Access) -> None:
-        """Errors: Forbidden."""
+        """Check that the key has at least the access `needed`. Errors: Forbidden."""
         if not self.access.allows(needed):
             raise Forbidden(f"This takes a key of scope {needed}; this one's is {self.access}.")
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key as it is listed: all but the key."""
+    """An API key as listed: all its columns except the key itself."""
 
     id: UUID
     project_id: ProjectId
@@ -69,11 +72,13 @@ class ApiKey:
 
 
 class ApiKeys:
+    """Create, list, check and revoke API keys."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def grant(self, key: str) -> Grant | None:
-        """What a key opens, or None for one that was never made, is revoked or has expired."""
+        """Return the grant of a key; None if the key is unknown, revoked or expired."""
         query = (
             _selected(
                 api_keys.c.id.label("key_id"),
@@ -93,10 +98,13 @@ class ApiKeys:
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 
     async def last_admin(self) -> Grant:
-        """The operator's oldest lasting admin key, without the key: for one who has lost it and
-        reaches the database. There always is one, because the last cannot be revoked.
+        """Return the grant of the operator's oldest admin key that does not expire, without the
+        key.
 
-        Errors: NotFound where the database has no operator yet.
+        For an operator who lost the key but can reach the database. Such a key always exists,
+        because the last one cannot be revoked.
+
+        Errors: NotFound if the database has no operator yet.
         """
         query = (
             select(api_keys.c.id.label("key_id"), projects)
@@ -123,11 +131,14 @@ class ApiKeys:
         member: str | None = None,
         expires_at: datetime | None = None,
     ) -> tuple[ApiKey, Secret]:
-        """A new key, in clear for the only time. It never outlives the key that makes it, where
-        that one expires or belongs to a member; and a member's key makes keys of that member.
+        """Create a key and return it with its secret, which is shown only this once.
 
-        Errors: NotFound for somebody who is not a member; InvalidInput for a time that is over, or
-        later than the end of `by`; Forbidden for another member's key.
+        If the key `by` expires, the new key expires no later. If it belongs to a member, the new
+        key belongs to the same member and ends together with it.
+
+        Errors: NotFound if `member` is not a member of the project; InvalidInput if `expires_at` is
+        in the past or later than the end of `by`; Forbidden if `by` belongs to another member, or
+        has ended.
         """
         secret = Secret()
         values = {"project_id": project_id, "name": name, "scope": access, "created_by": by.key_id}
@@ -147,7 +158,7 @@ class ApiKeys:
         return _as_key(row), secret
 
     async def of_project(self, project_id: ProjectId) -> Sequence[ApiKey]:
-        """All it ever had, newest first: what was revoked stays on record."""
+        """Return all keys of the project, newest first, including revoked and expired ones."""
         query = _listed().where(api_keys.c.project_id == project_id)
         async with self._engine.connect() as connection:
             rows = await connection.execute(query.order_by(api_keys.c.created_at.desc()))
@@ -156,10 +167,12 @@ class ApiKeys:
     async def revoke(
         self, organization_id: OrganizationId, key_id: UUID, *, descendants: bool = False
     ) -> None:
-        """End a key; again changes nothing. What the key of a member, or one that expires, has made
-        ends with it; what a lasting key has made, only with `descendants`.
+        """Revoke a key; revoking it again changes nothing.
 
-        Errors: NotFound; Conflict for the last admin key.
+        If the key belongs to a member or expires, all keys created with it, directly or indirectly,
+        are revoked too. For other keys this happens only with `descendants`.
+
+        Errors: NotFound; Conflict if it is the last admin key.
         """
         this = api_keys.c.id == key_id
         async with self._engine.begin() as connection:
@@ -174,7 +187,7 @@ class ApiKeys:
 
 
 def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
-    """The ids of all keys that these keys made, and those keys in turn."""
+    """Select the ids of the keys created with these keys, directly or indirectly."""
     made = select(api_keys.c.id).where(first).cte("made", recursive=True)
     child = api_keys.alias("child")
     made = made.union(select(child.c.id).join(made, child.c.created_by == made.c.id))
@@ -183,12 +196,13 @@ def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
 
 
 async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    """Revoke the keys that match `which`; keys already revoked keep their time."""
     query = update(api_keys).where(which, api_keys.c.revoked_at.is_(None))
     await connection.execute(query.values(revoked_at=func.now()))
 
 
 async def hold(connection: AsyncConnection, organization_id: OrganizationId) -> None:
-    """One at a time may make keys in an organization, or take them away."""
+    """Lock the organization's row, so that changes to its keys run one after another."""
     query = select(organizations.c.id).where(organizations.c.id == organization_id)
     await connection.execute(query.with_for_update())
 
@@ -196,7 +210,11 @@ async def hold(connection: AsyncConnection, organization_id: OrganizationId) -> 
 async def keep_one_admin(
     connection: AsyncConnection, organization_id: OrganizationId, *, without: ColumnElement[bool]
 ) -> None:
-    """Errors: Conflict where no lasting admin key would be left, and one of these is."""
+    """Refuse to remove the keys `without` if no lasting admin key would remain.
+
+    A lasting admin key belongs to no member and never expires. Removing only other keys is always
+    allowed. Errors: Conflict.
+    """
     lasting = _lasting_admin()
     taken = await connection.scalar(select(_mine(organization_id, lasting, without)))
     if taken and not await connection.scalar(select(_mine(organization_id, lasting, ~without))):
@@ -204,7 +222,7 @@ async def keep_one_admin(
 
 
 def _lasting_admin() -> ColumnElement[bool]:
-    """Conditions on an admin key that belongs to no member and never expires."""
+    """Match admin keys that are not revoked, belong to no member and never expire."""
     return and_(
         api_keys.c.scope == Access.ADMIN,
         api_keys.c.revoked_at.is_(None),
@@ -214,7 +232,7 @@ def _lasting_admin() -> ColumnElement[bool]:
 
 
 def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Has the organization a key like that?"""
+    """Test that the organization has a key that matches the conditions."""
     return exists(
         select(api_keys.c.id)
         .join(projects, projects.c.id == api_keys.c.project_id)
@@ -223,7 +241,9 @@ def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> 
 
 
 def _selected(*columns: ColumnElement[Any]) -> Select[Any]:
-    """Keys with what they may do: a reader's key reads, whatever it was made for."""
+    """Select keys with their effective access: a key of a member with the role READER can only
+    read, even if it was created with more access.
+    """
     access = case((members.c.role == "READER", Access.READ.value), else_=api_keys.c.scope)
     owner = and_(
         members.c.project_id == api_keys.c.project_id, members.c.email == api_keys.c.member
@@ -237,6 +257,7 @@ def _listed() -> Select[Any]:
 
 
 def _valid() -> ColumnElement[bool]:
+    """Match keys that are neither revoked nor expired."""
     return and_(
         api_keys.c.revoked_at.is_(None),
         or_(api_keys.c.expires_at.is_(None), api_keys.c.expires_at > func.now()),
@@ -244,7 +265,7 @@ def _valid() -> ColumnElement[bool]:
 
 
 async def _maker(connection: AsyncConnection, by: Grant) -> Any:
-    """The row of the key that makes another one. Errors: Forbidden where it has ended."""
+    """Return the member and the expiry of the creating key. Errors: Forbidden if it has ended."""
     query = select(api_keys.c.member, api_keys.c.expires_at).where(
         api_keys.c.id == by.key_id, _valid()
     )
@@ -255,6 +276,7 @@ async def _maker(connection: AsyncConnection, by: Grant) -> Any:
 
 
 def _member(maker: Any, wanted: str | None) -> str | None:
+    """Return the member of the new key. Errors: Forbidden if `maker` belongs to another one."""
     if maker.member is not None and wanted not in (None, maker.member):
         raise Forbidden(
             f"This key belongs to {maker.member} and makes keys of theirs only: leave out member,"
@@ -265,6 +287,7 @@ def _member(maker: Any, wanted: str | None) -> str | None:
 
 
 def _end(maker: Any, wanted: datetime | None) -> datetime | None:
+    """Return the expiry of the new key. Errors: InvalidInput if it is later than the creator's."""
     end: datetime | None = maker.expires_at
     if wanted is not None and end is not None and wanted > end:
         raise InvalidInput(f"expires_at: the key that makes this one ends at {end.isoformat()}.")
@@ -272,6 +295,7 @@ def _end(maker: Any, wanted: datetime | None) -> datetime | None:
 
 
 async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email: str) -> None:
+    """Lock the member's row against a concurrent removal. Errors: NotFound."""
     query = select(members.c.email).where(
         members.c.project_id == project_id, members.c.email == email
     )

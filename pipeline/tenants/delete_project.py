@@ -1,4 +1,4 @@
-"""The end of a project: refused while it remembers anything, whole once it does not."""
+"""Delete projects and organizations: refused until their memories and events are gone."""
 
 from __future__ import annotations
 
@@ -36,12 +36,19 @@ NOT_EMPTY = (
 
 
 class Removal:
+    """Delete a project or an organization in two steps: `forget`, then `remove`.
+
+    Between the steps the caller deletes from the vector index the ids that `forget` returned.
+    """
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def forget(self, project: Project) -> Sequence[UUID]:
-        """Let nothing be found any more of what was said in a project that is to go: ids of what
-        the index may hold of it. Errors: Conflict, as `remove`.
+        """Hide all turns of a project before its removal. Returns ids of its turn vectors.
+
+        Searches find none of its turns from then on. The caller deletes these ids from the vector
+        index. Errors: Conflict, as `remove`.
         """
         mine = lanes.c.project_id == project.id
         said = select(events.c.id).where(events.c.project_id == project.id)
@@ -53,10 +60,10 @@ class Removal:
             return (await connection.scalars(held)).all()
 
     async def remove(self, project: Project) -> None:
-        """Take away a project with its keys, members, replays and all that is left of its past.
+        """Delete a project with its keys, members, replays and every other row of it.
 
-        Errors: Conflict while it holds memories or open events, or while the index owes it a
-        write; and where nobody could administer the organization afterwards.
+        Errors: Conflict while it has active memories, open events or vectors not yet written to the
+        index, or if the organization would be left without a lasting admin key.
         """
         async with self._engine.begin() as connection:
             ids = await self._refuse(connection, project)
@@ -67,7 +74,7 @@ class Removal:
             await connection.execute(delete(books).where(searches))
 
     async def forget_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
-        """As `forget`, for all projects of an organization."""
+        """Like `forget`, for all projects of an organization."""
         async with self._engine.begin() as connection:
             ids = await self._refuse_organization(connection, organization_id)
             mine = lanes.c.project_id.in_(ids)
@@ -79,7 +86,7 @@ class Removal:
             return (await connection.scalars(held)).all()
 
     async def remove_organization(self, organization_id: OrganizationId) -> None:
-        """Take away an organization with its projects and keys. Errors: Conflict, as `remove`."""
+        """Delete an organization with its projects and keys. Errors: Conflict, as `remove`."""
         async with self._engine.begin() as connection:
             for gone in _deletes(await self._refuse_organization(connection, organization_id)):
                 await connection.execute(gone)
@@ -91,10 +98,13 @@ class Removal:
     async def _refuse_organization(
         self, connection: AsyncConnection, organization_id: OrganizationId
     ) -> Sequence[UUID]:
-        """All its projects and their replays, locked; unless one of them has to stay."""
+        """Lock all projects and replays of an organization and return their ids.
+
+        Errors: Conflict if one of them is not empty.
+        """
         await hold(connection, organization_id)
         mine = projects.c.organization_id == organization_id
-        # Nothing is accepted until the end of this, nor afterwards if they are gone by then.
+        # The row locks block new adds until this transaction ends; then the projects are gone.
         own = (await connection.scalars(locked(projects, mine))).all()
         shadowed = select(shadows.c.id).where(among(shadows.c.project_id, own))
         ids = [*own, *(await connection.scalars(shadowed)).all()]
@@ -102,10 +112,13 @@ class Removal:
         return ids
 
     async def _refuse(self, connection: AsyncConnection, project: Project) -> Sequence[UUID]:
-        """The project and its replays, locked; unless it has to stay."""
+        """Lock the project and its replays and return their ids.
+
+        Errors: Conflict if one is not empty, or if its keys include the last lasting admin key.
+        """
         await hold(connection, project.organization_id)
         shadowed = select(shadows.c.id).where(shadows.c.project_id == project.id)
-        # Nothing is accepted until the end of this, nor afterwards if the project is gone by then.
+        # The row lock blocks new adds until this transaction ends; then the project is gone.
         await connection.execute(locked(projects, projects.c.id == project.id))
         ids = [project.id, *(await connection.scalars(shadowed)).all()]
         await _refuse_unless_empty(connection, ids)
@@ -118,7 +131,8 @@ class Removal:
 
 
 async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
-    # With its lanes held, nothing more is accepted into them, and no worker finishes in between.
+    """Lock the projects' lanes. Errors: Conflict if memories or open events are left."""
+    # While the lanes are locked they accept no event, and no worker can finish a batch.
     await lock_lanes(connection, lanes.c.project_id.in_(ids))
     held = exists().where(
         memories.c.project_id.in_(ids),
@@ -130,13 +144,16 @@ async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID])
 
 
 def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
-    """Every table, each before those it refers to; what names no project goes by lane or event."""
+    """Yield a DELETE for each table, referring tables first.
+
+    Rows without a `project_id` are matched by their lane, event or batch.
+    """
     owners = {
         "lane_id": select(lanes.c.id).where(lanes.c.project_id.in_(ids)),
         "event_id": select(events.c.id).where(events.c.project_id.in_(ids)),
         "batch_id": select(events.c.batch_id).where(events.c.project_id.in_(ids)),
     }
-    # The books come to zero by themselves.
+    # The books are not deleted: fold_all() brings them to zero.
     tables = [
         table for table in reversed(metadata.sorted_tables) if table not in (books, book_entries)
     ]

@@ -1,4 +1,4 @@
-"""Members of a project: people with a role. What they do, they do by keys that are theirs."""
+"""Members of a project: people with a role, who act through API keys that belong to them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,16 @@ NO_SUCH_MEMBER = "Nobody with this email is a member of the project."
 
 
 class Role(StrEnum):
+    """Role of a member: the keys of a READER can only read."""
+
     READER = "READER"
     OWNER = "OWNER"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
+    """A person's membership in one project, identified by email."""
+
     project_id: ProjectId
     email: str
     role: Role
@@ -33,11 +37,13 @@ class Member:
 
 
 class Members:
+    """List and change the members of projects."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def of(self, project_ids: Sequence[ProjectId]) -> Sequence[Member]:
-        """Everybody, by project, in the order they came."""
+        """Return all members of these projects, oldest membership first."""
         query = (
             select(members)
             .where(members.c.project_id.in_(project_ids))
@@ -48,9 +54,9 @@ class Members:
         return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
 
     async def add(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
-        """Make a person a member of these projects, where they are not one yet.
+        """Add a person to each of these projects where they are not a member yet.
 
-        Errors: Conflict for a member of all of them.
+        Errors: Conflict if they are already a member of all of them.
         """
         rows = [{"project_id": one, "email": email, "role": role} for one in project_ids]
         query = insert(members).values(rows).on_conflict_do_nothing()
@@ -60,10 +66,12 @@ class Members:
             raise Conflict("This is a member's email already; change the role with PUT.")
 
     async def change(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
-        """Another role in all of these projects. The member's keys follow; what a reader's keys
-        made in other projects ends.
+        """Set a member's role in all of these projects.
 
-        Errors: NotFound for a member of none.
+        The access of the member's keys follows the role. With the role READER, keys that these keys
+        created in other projects are revoked.
+
+        Errors: NotFound if the person is a member of none of them.
         """
         query = update(members).where(
             members.c.project_id.in_(project_ids), members.c.email == email
@@ -78,10 +86,10 @@ class Members:
                 await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 
     async def remove(self, project_ids: Sequence[ProjectId], email: str) -> None:
-        """Take the member off these projects, and end their keys there for good, with all that
-        these made.
+        """Remove a member from these projects and revoke the member's keys there, with all keys
+        that were created with them.
 
-        Errors: NotFound for a member of none.
+        Errors: NotFound if the person is a member of none of them.
         """
         gone = delete(members).where(
             members.c.project_id.in_(project_ids), members.c.email == email
@@ -96,12 +104,14 @@ class Members:
 
 
 def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool]:
+    """Match the keys of a member in these projects."""
     return and_(api_keys.c.project_id.in_(project_ids), api_keys.c.member == email)
 
 
 async def _hold_organizations(
     connection: AsyncConnection, project_ids: Sequence[ProjectId]
 ) -> None:
+    """Lock the organizations of these projects, in the order of their ids."""
     query = select(projects.c.organization_id).where(projects.c.id.in_(project_ids)).distinct()
     for organization_id in sorted((await connection.scalars(query)).all()):
         await hold(connection, organization_id)

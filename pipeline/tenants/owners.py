@@ -1,6 +1,6 @@
-"""Whose memories there are: the users, agents, apps and runs of a project.
+"""Owners of memories: the users, agents, apps and runs of a project.
 
-They exist by being named in an add. A row of their own only adds what else is known of them.
+An owner exists once an add names it. A row in `owners` only adds a name and metadata.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Owner:
+    """A user, agent, app or run with its number of memories."""
+
     kind: str
     id: str
     name: str
@@ -39,13 +41,15 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """A page of owners, and how many there are of each kind in all."""
+    """A page of owners, and the total number of owners of each kind."""
 
     owners: Sequence[Owner]
     totals: Mapping[str, int]
 
 
 class Owners:
+    """List and register the owners of a project."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -58,8 +62,9 @@ class Owners:
         limit: int,
         offset: int = 0,
     ) -> Census:
-        """Those who have memories or were registered; newest first. `kind` and `owner_id` narrow
-        the page and the totals.
+        """Return a page of owners that have memories or are registered, newest first.
+
+        `kind` and `owner_id` filter both the page and the totals.
         """
         values = {
             "project_id": project_id,
@@ -77,7 +82,7 @@ class Owners:
         return Census(found, dict.fromkeys(KINDS, 0) | (rows[0].totals if rows else {}))
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
-        """Somebody of that id was ever named, or registered."""
+        """Tell if an add ever named this owner, or if it is registered."""
         lane = select(lanes.c.id).where(
             lanes.c.project_id == project_id, lanes.c[KINDS[kind]] == owner_id
         )
@@ -96,7 +101,7 @@ class Owners:
         name: str,
         metadata: Mapping[str, Any],
     ) -> None:
-        """Write down what is known; again: instead of what was."""
+        """Insert or update the owner's name and metadata."""
         known = {"name": name, "metadata": metadata}
         query = insert(owners).values(project_id=project_id, kind=kind, id=owner_id, **known)
         key = ["project_id", "kind", "id"]

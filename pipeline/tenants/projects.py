@@ -1,4 +1,4 @@
-"""Organizations and their projects. A project is a tenant: what it holds, no other one sees."""
+"""Organizations and their projects. A project is a tenant: no other project sees its data."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ NO_SUCH_PROJECT = "Project not found."
 
 @dataclass(frozen=True, slots=True)
 class Organization:
+    """An organization: a group of projects. The operator's organization has `operator` set."""
+
     id: OrganizationId
     name: str
     operator: bool
@@ -29,6 +31,8 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """A project's ids and name, as an API key carries them."""
+
     id: ProjectId
     organization_id: OrganizationId
     name: str
@@ -36,7 +40,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectView:
-    """A project with all that can be set on it."""
+    """A project with all its configurable fields."""
 
     id: ProjectId
     organization_id: OrganizationId
@@ -53,15 +57,21 @@ class ProjectView:
 
 
 class Projects:
+    """Create, read and configure projects."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def any(self) -> bool:
+        """Tell if the database has a project at all."""
         async with self._engine.connect() as connection:
             return await connection.scalar(select(projects.c.id).limit(1)) is not None
 
     async def create(self, name: str, *, operator: bool = False) -> tuple[Project, str]:
-        """A new organization, its first project and its admin key, in clear for the only time."""
+        """Create an organization with its first project and return its admin key.
+
+        The key is returned in clear only this once.
+        """
         organization_id, secret = OrganizationId(uuid4()), Secret()
         key = {"name": "first", "scope": Access.ADMIN}
         async with self._engine.begin() as connection:
@@ -77,6 +87,7 @@ class Projects:
         return project, secret.key
 
     async def organization(self, organization_id: OrganizationId) -> Organization:
+        """Return an existing organization by its id."""
         query = select(organizations).where(organizations.c.id == organization_id)
         async with self._engine.connect() as connection:
             return Organization(**(await connection.execute(query)).one()._asdict())
@@ -89,7 +100,7 @@ class Projects:
             return await _add(connection, organization_id, name, description)
 
     async def of(self, organization_id: OrganizationId, project_id: UUID) -> Project:
-        """The project with this id, which a client sent, in the organization. Errors: NotFound."""
+        """Return the organization's project with an id that a client sent. Errors: NotFound."""
         query = select(projects.c.id, projects.c.organization_id, projects.c.name).where(
             projects.c.organization_id == organization_id, projects.c.id == project_id
         )
@@ -102,7 +113,7 @@ class Projects:
     async def views(
         self, organization_id: OrganizationId, only: ProjectId | None = None
     ) -> Sequence[ProjectView]:
-        """The organization's projects, oldest first, or only that one of them."""
+        """Return the organization's projects, oldest first; with `only`, that one alone."""
         query = select(*(projects.c[field.name] for field in fields(ProjectView))).where(
             projects.c.organization_id == organization_id,
             *([projects.c.id == only] if only else []),
@@ -114,7 +125,7 @@ class Projects:
     async def change(
         self, project_id: ProjectId, values: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> None:
-        """Set columns to these values; settings that are not named stay."""
+        """Update columns of a project and merge `settings` into its stored settings."""
         query = update(projects).where(projects.c.id == project_id)
         merged = projects.c.settings.op("||")(dict(settings))
         async with self._engine.begin() as connection:
@@ -124,7 +135,7 @@ class Projects:
 
 
 async def keep(connection: AsyncConnection, project_id: ProjectId) -> None:
-    """Lock the project against its deletion, before any lane. Errors: ProjectGone."""
+    """Lock the project against deletion. Taken before any lane lock. Errors: ProjectGone."""
     query = select(projects.c.id).where(projects.c.id == project_id)
     if await connection.scalar(query.with_for_update(read=True, key_share=True)) is None:
         raise ProjectGone("This API key is not valid: its project is deleted.")

@@ -1,4 +1,4 @@
-"""Which addresses may be written to from here: only those that anybody on the internet could."""
+"""Addresses that webhooks may be sent to: only those that are public on the internet."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ipaddress
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# RFC 6052: an IPv4 address in the last 32 bits, reached through a gateway.
+# RFC 6052: the last 32 bits are an IPv4 address that is reached through a gateway.
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-# What Python's `is_global` of some releases lets pass: providers' own services, relays that were
-# given up, site-local and documentation addresses.
+# Addresses that `is_global` of some Python releases takes as public: internal services of cloud
+# providers, deprecated relays, site-local and documentation addresses.
 CLOSED = tuple(
     ipaddress.ip_network(network)
     for network in (
@@ -25,8 +25,10 @@ CLOSED = tuple(
 
 
 def is_public(address: Address) -> bool:
-    """False for private, loopback, link-local, shared, reserved and multicast ones, and for IPv6
-    addresses that lead to such an IPv4 one.
+    """Tell if an address is public.
+
+    False for private, loopback, link-local, shared, reserved and multicast addresses, and for IPv6
+    addresses that contain such an IPv4 address.
     """
     if isinstance(address, ipaddress.IPv6Address) and (inner := _inside(address)) is not None:
         return is_public(inner)
@@ -36,7 +38,7 @@ def is_public(address: Address) -> bool:
 
 
 def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The IPv4 address that an IPv6 one carries."""
+    """Return the IPv4 address that an IPv6 address contains, or None."""
     if address in NAT64:
         return ipaddress.IPv4Address(address.packed[-4:])
     teredo = address.teredo
@@ -44,7 +46,7 @@ def _inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a URL's host is, or None where it is a name."""
+    """Return the host of a URL as an address; None if it is a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -52,6 +54,6 @@ def literal(host: str) -> Address | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host of that name or address."""
+    """Tell if only this machine can reach the host, given as a name or an address."""
     address = literal(host)
     return host == "localhost" or (address is not None and address.is_loopback)

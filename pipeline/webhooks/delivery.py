@@ -20,34 +20,40 @@ from pipeline.webhooks.store import Try, Verdict, Webhooks
 log = structlog.get_logger()
 
 
-# Tries under way at once: of all, of one project, of one webhook. One that has timed out has one.
+# Maximum number of concurrent tries: in total, per project, per webhook. A webhook that timed out
+# gets one.
 AT_ONCE, EACH_PROJECT, EACH = 64, 16, 5
 FACTOR, LONGEST_PAUSE_S, JITTER = 4.0, 6 * 3600.0, 0.2
-# So many deliveries given up in a row, and the webhook is switched off.
+# Number of dead deliveries in a row after which the webhook is disabled.
 MOST_DEAD = 5
-# So many tries without an answer, and a webhook that has never answered is switched off.
+# Number of tries without an answer after which a webhook that never answered is disabled.
 MOST_SILENT = 20
-# How often old logs are deleted, and webhooks that owe too much looked for.
+# Interval of deleting old log lines and of limiting the backlog of each webhook.
 TIDY_EVERY_S = 60.0
 GONE = 410
 
 
 @dataclass(slots=True)
 class Courier:
-    """Delivers what is due. Any number may do so at once, and each may be killed at any point."""
+    """Sends due deliveries. Any number can run at once, and each can be killed at any point.
+
+    `tries`: tries of a delivery before it is dead; `first_retry_s`: pause before the second try.
+    """
 
     webhooks: Webhooks
     sender: WebhookSender
     tries: int
     first_retry_s: float
-    # Longer than a try may take: then it is somebody else's.
+    # Time after which another courier may take over a try; longer than any try may last.
     lease: timedelta
-    # Webhooks whose last try had no answer within the time.
+    # Webhooks whose last try timed out.
     _slow: set[UUID] = field(default_factory=set)
     _tidied_at: float = -TIDY_EVERY_S
 
     async def deliver(self) -> None:
-        """All that is due, a bounded number at once."""
+        """Send all due deliveries, a bounded number at once. Returns when none is due
+        or running.
+        """
         under_way: dict[asyncio.Task[None], UUID] = {}
         try:
             while await self._begin(under_way):
@@ -61,7 +67,7 @@ class Courier:
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _begin(self, under_way: dict[asyncio.Task[None], UUID]) -> bool:
-        """Give every free place to a delivery that is due. False where none is under way."""
+        """Claim due deliveries for all free slots. False if none is running then."""
         await self._tidy()
         claimed = await self.webhooks.claim(
             limit=AT_ONCE - len(under_way),
@@ -97,6 +103,7 @@ class Courier:
             log.warning("delivery_dead", delivery_id=str(one.id), status=verdict.status_code)
 
     async def _post(self, one: Try) -> Verdict:
+        """Sign and send one delivery. A status of 2xx is success."""
         body = one.body.encode()
         headers = {
             "Content-Type": "application/json",

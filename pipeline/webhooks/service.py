@@ -1,13 +1,13 @@
-"""Webhooks: what happens to memories, told to whom a project names.
+"""Webhooks: notifications about changes of memories and events, sent to URLs of a project.
 
-    change of a memory ──► one row a webhook, in the same transaction    lanes/sql/finish_apply
-    courier ──► claims what is due ──► signs and posts it ──► DELIVERED, a later try, or DEAD
+    change of a memory ──► one row per webhook, in the same transaction    lanes/sql/finish_apply
+    courier ──► claims due rows ──► signs and posts ──► DELIVERED, a later try, or DEAD
 
-A courier has a number of tries under way at once and claims another when one ends, project by
-project in turn: a slow receiver, or a project with many, delays its own deliveries.
+A courier runs a number of tries at once and claims another one when one ends, from one project
+after the other. So a slow receiver, or a project with many deliveries, delays only its own.
 
-Headers and signature are those of Standard Webhooks. Delivery is at least once, in no order; the
-receiver tells doubles by `webhook-id`.
+Headers and signature follow Standard Webhooks. Delivery is at least once, in no order; the receiver
+detects duplicates by `webhook-id`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EVENT_TYPES = (
     *("memory_add", "memory_update", "memory_delete", "memory_categorize"),
     *("event_succeeded", "event_failed"),
 )
-# Of the Mem0 Platform's own imports: named by clients, never told here.
+# Types of the Mem0 Platform's import jobs: accepted from clients, but never sent.
 UNKNOWN_HERE = tuple(
     f"ingest_job_{end}" for end in ("completed", "partially_completed", "failed", "cancelled")
 )
@@ -42,7 +42,10 @@ async def create(
     private: bool,
     webhooks: Webhooks,
 ) -> tuple[Webhook, str]:
-    """A webhook and its secret, in clear for the only time. Errors: InvalidInput."""
+    """Create a webhook and return it with its secret, which is shown only this once.
+
+    Errors: InvalidInput.
+    """
     refuse_url(url, private=private)
     refuse_types(event_types)
     secret = f"whsec_{base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()}"
@@ -53,16 +56,16 @@ async def create(
 
 
 def refuse_types(event_types: Sequence[str]) -> None:
-    """Errors: InvalidInput for none, or one that nobody knows."""
+    """Errors: InvalidInput if the list is empty or has an unknown type."""
     unknown = [one for one in event_types if one not in (*EVENT_TYPES, *UNKNOWN_HERE)]
     if unknown or not event_types:
         raise InvalidInput(f"event_types: give one or more of {', '.join(EVENT_TYPES)}.")
 
 
 def refuse_url(url: str, *, private: bool) -> None:
-    """Errors: InvalidInput where it can be seen already that nothing may be delivered there.
+    """Errors: InvalidInput if the URL alone shows that no delivery to it is allowed.
 
-    Where its name leads to is looked at with each delivery.
+    The addresses of a host name are checked at each delivery. `private`: allow private addresses.
     """
     try:
         parts = urlsplit(url)

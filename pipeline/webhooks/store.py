@@ -1,4 +1,4 @@
-"""Webhooks of a project, and the deliveries they owe."""
+"""Webhooks of a project, and the log and queue of their deliveries."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from pipeline.webhooks.sql import statement
 
 NO_SUCH_WEBHOOK = "Webhook not found"
 NO_SUCH_DELIVERY = "Delivery not found: the log keeps them for a week."
-# Each of them costs every change of a memory a row.
+# Maximum per project: every change of a memory inserts a row for each webhook.
 MOST_WEBHOOKS = 100
 KEPT_FOR = timedelta(days=7)
 FORGOTTEN_AT_ONCE = 1_000
-# What a webhook may owe.
+# Maximum number of waiting deliveries of a webhook.
 MOST_OWED = 10_000
-# A webhook that has never answered is tried for at least so long.
+# Minimum time for which a webhook that never answered is tried.
 SILENT_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
+    """A webhook without its secret. `disabled_reason`: set if the courier disabled it."""
+
     id: UUID
     project_id: ProjectId
     name: str
@@ -44,7 +46,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A line of the log; the body is left out, as it holds what a user said."""
+    """A line of the log. The body is left out, because it contains a user's text."""
 
     id: UUID
     event_type: str
@@ -59,7 +61,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A delivery in a courier's hands: `sent_at` is the ledger's time in unix seconds."""
+    """A delivery that a courier has claimed. `sent_at`: the ledger's time in unix seconds."""
 
     id: UUID
     webhook_id: UUID
@@ -72,7 +74,10 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a try came to: `pause_s` until the next one, where the state is PENDING still."""
+    """Result of a try. `pause_s`: seconds until the next try, if the state is still PENDING.
+
+    `gone`: the receiver answered 410; `timed_out`: it did not answer in time.
+    """
 
     state: str
     pause_s: float | None = None
@@ -83,19 +88,22 @@ class Verdict:
 
     @property
     def answered(self) -> bool:
+        """Tell if the receiver answered, with any status."""
         return self.status_code is not None
 
 
 class Webhooks:
+    """Manage webhooks and claim their deliveries."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    # What a project has
+    # Webhooks of a project
 
     async def create(
         self, project_id: ProjectId, *, name: str, url: str, event_types: Sequence[str], secret: str
     ) -> Webhook:
-        """Errors: InvalidInput where the project has as many as it may."""
+        """Create a webhook. Errors: InvalidInput if the project has the maximum number."""
         if len(await self.of(project_id)) >= MOST_WEBHOOKS:
             raise InvalidInput(f"A project may have {MOST_WEBHOOKS} webhooks; delete one first.")
         query = insert(webhooks).values(
@@ -109,13 +117,16 @@ class Webhooks:
         return _webhook((await self._rows(query.returning(webhooks)))[0])
 
     async def of(self, project_id: ProjectId) -> list[Webhook]:
+        """Return the project's webhooks, oldest first."""
         query = select(webhooks).where(webhooks.c.project_id == project_id)
         return [_webhook(row) for row in await self._rows(query.order_by(webhooks.c.created_at))]
 
     async def change(
         self, project_id: ProjectId, webhook_id: UUID, values: Mapping[str, Any]
     ) -> None:
-        """Errors: NotFound."""
+        """Update columns of a webhook; enabling it resets its failure counters. Errors:
+        NotFound.
+        """
         changed = dict(values) | {"updated_at": func.now()}
         if values.get("is_active"):
             changed |= {"dead_in_a_row": 0, "silent_tries": 0, "disabled_reason": None}
@@ -124,8 +135,8 @@ class Webhooks:
             raise NotFound(NO_SUCH_WEBHOOK)
 
     async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
-        """With all it still owes. Errors: NotFound."""
-        # Deliveries first, then their webhook, as a courier locks them when a try ends.
+        """Delete a webhook with all its deliveries. Errors: NotFound."""
+        # Lock order, as in end_try.sql: deliveries, then their webhook.
         mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
         owed = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
         await self._rows(owed.returning(webhook_deliveries.c.id))
@@ -133,12 +144,14 @@ class Webhooks:
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
 
-    # The log
+    # Log of deliveries
 
     async def log(
         self, project_id: ProjectId, webhook_id: UUID, *, state: str | None, limit: int, offset: int
     ) -> tuple[list[Delivery], int]:
-        """A page, newest first, and how many there are: see count_near. Errors: NotFound."""
+        """Return a page of deliveries, newest first, and their number: see count_near. Errors:
+        NotFound.
+        """
         if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
             raise NotFound(NO_SUCH_WEBHOOK)
         table = webhook_deliveries.c
@@ -150,7 +163,7 @@ class Webhooks:
         return [_delivery(row) for row in await self._rows(newest)], count
 
     async def redeliver(self, project_id: ProjectId, webhook_id: UUID, delivery_id: UUID) -> None:
-        """Send it again, whatever became of it, with all its tries before it. Errors: NotFound."""
+        """Queue a delivery again in any state, with its full number of tries. Errors: NotFound."""
         table = webhook_deliveries.c
         query = (
             update(webhook_deliveries)
@@ -164,7 +177,7 @@ class Webhooks:
         if not await self._rows(query.returning(table.id)):
             raise NotFound(NO_SUCH_DELIVERY)
 
-    # What a courier asks
+    # Queue of deliveries, for couriers
 
     async def claim(
         self,
@@ -176,10 +189,10 @@ class Webhooks:
         under_way: Sequence[UUID] = (),
         slow: Collection[UUID] = (),
     ) -> list[Try]:
-        """Deliveries that are due, project by project in turn; the caller's until the lease ends.
+        """Claim due deliveries, from one project after the other, until the lease ends.
 
-        `each` and `each_project` are how many a webhook and a project may have under way, with
-        those of the caller (`under_way`: their webhooks) counted; a `slow` webhook may have one.
+        `each` and `each_project`: maximum number of running tries per webhook and per project. The
+        caller's running tries count (`under_way`: their webhooks). A `slow` webhook gets one.
         """
         values = {
             "limit": limit,
@@ -195,7 +208,7 @@ class Webhooks:
         ]
 
     async def end(self, done: Try, verdict: Verdict, *, most_dead: int, most_silent: int) -> None:
-        """Write down what a try came to, unless a newer one has begun."""
+        """Record the result of a try, unless a newer try of the delivery has begun."""
         values = {
             "id": done.id,
             "attempt": done.attempt,
@@ -212,16 +225,16 @@ class Webhooks:
             await connection.execute(statement("end_try"), values)
 
     async def forget(self) -> None:
-        """Delete what is older than the log is kept: what is over, and what is still owed to
-        webhooks that are switched off.
-        """
+        """Delete old deliveries: ended ones, and unsent ones of disabled webhooks."""
         values = {"age": KEPT_FOR, "limit": FORGOTTEN_AT_ONCE}
         async with self._engine.connect() as connection:
             while (await connection.execute(statement("forget_deliveries"), values)).rowcount:
                 pass
 
     async def give_up_excess(self, most: int = MOST_OWED) -> int:
-        """Give up the first deliveries of each webhook that owes more. Returns how many."""
+        """Mark the oldest waiting deliveries of each webhook beyond `most` as dead. Returns their
+        number.
+        """
         why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
         values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}
         async with self._engine.connect() as connection:

@@ -1,4 +1,4 @@
--- The next erasure whose vectors are to be looked for, for one looker at a time.
+-- Claim the next erasure with vectors to delete; the lease keeps other processes away from it.
 UPDATE erasures SET due_at = now() + CAST(:lease AS interval)
 WHERE event_id = (
     SELECT event_id FROM erasures WHERE due_at <= now()

@@ -1,5 +1,5 @@
--- The index holds nothing of it now. The first time this ends the event, and the index is to be looked
--- at once more; the second time nothing is left to do, and not even the memories' ids are kept.
+-- Its vectors have left the index. The first time, end the event and schedule one more pass; the
+-- second time, the erasure is complete and the ids of the memories are deleted, too.
 WITH ended AS (
     UPDATE events SET status = 'SUCCEEDED', completed_at = now(), note = CAST(:note AS text)
     WHERE id = CAST(:event_id AS uuid) AND status = 'RUNNING'

@@ -1,6 +1,6 @@
--- A scope's events end as their copies in the shadow ended: their status, their batch with what it
--- put out and cost, and their receipts, which go on after what was told before. An event that was
--- copied twice ended as its last copy did. What it did to a memory that stayed is not told twice.
+-- Give the scope's events the results of their copies in the shadow: status, batch, costs and
+-- receipt lines, which are appended to the existing lines. If an event was copied twice, the last
+-- copy counts. A line that the event already has for the same memory is not appended again.
 WITH copy AS MATERIALIZED (
     SELECT DISTINCT ON (copy_of) * FROM events
     WHERE project_id = CAST(:shadow_id AS uuid)

@@ -1,6 +1,6 @@
--- A shadow's relations become the scope's, between the scope's own entities; those it had expire for
--- good. Every entity of the shadow has one of its name in the scope by now. Entities and events are
--- looked up by their keys: the time is linear, whatever the planner expects.
+-- Move a shadow's relations to the scope, between the scope's own entities. The scope's own relations
+-- have expired by now, and each entity of the shadow has one with the same name in the scope.
+-- Entities and events are looked up by key in subqueries, so the time is linear under any plan.
 UPDATE relations SET
     project_id = CAST(:project_id AS uuid), lane_id = CAST(:lane_id AS uuid),
     source_id = (

@@ -1,8 +1,8 @@
--- Copy what a scope's lane has done, and its shadow has not, to the tail of the shadow's lane; both
--- lanes are locked by now. The order is that of the effects: a replay for the graph alone gave an
--- event a later number, not a later effect. What was taken back or deleted is left out, and so is what
--- has not ended: it is copied the next time. Where answers are recorded the copies wait as the batches the
--- originals were.
+-- Append the settled events of a scope's lane that the shadow does not have yet to the shadow's lane.
+-- The copies are ordered by the time of their effects, not by seq: an event replayed for the graph
+-- alone has a later seq, but its memories are older. Undone, cancelled and deleted events are left
+-- out; events that have not settled are copied the next time. With recorded answers the copies are
+-- grouped into the same batches as the originals.
 WITH shadow AS MATERIALIZED (
     SELECT s.*, l.settled_seq, l.forgotten_seq, p.custom_instructions AS usual, own.accepted_seq AS base
     FROM shadows s

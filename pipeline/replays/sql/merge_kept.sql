@@ -1,5 +1,6 @@
--- What is still current in the scope at this point is the same in the shadow: the scope's row stays with
--- its id, its history and its feedback. The shadow's copy goes, and its receipts name the scope's row.
+-- The scope's memories that are still active at this point have an equal row in the shadow. Keep the
+-- scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
+-- receipts name the scope's row.
 WITH renamed AS (
     UPDATE receipts SET memory_id = ours.id
     FROM events c, memories theirs, memories ours

@@ -1,5 +1,5 @@
--- A page of a project's users, agents, apps and runs: those who have memories, counted by the books,
--- and those who are only registered. `totals` counts each kind over all pages.
+-- One page of a project's users, agents, apps and runs: those with memories, whose numbers come from
+-- the books, and those that are only registered. `totals` counts each kind over all pages.
 WITH line AS (
     SELECT project_id, kind, owner, amount, since, last_at FROM books
     UNION ALL

@@ -1,6 +1,6 @@
--- What a try came to. Only the newest try of a delivery may say so. A webhook whose deliveries are
--- given up one after the other is switched off, and says why; one that is gone, at once; one that has
--- never answered anything, after a while of tries without an answer.
+-- Record the result of a try, if it is still the newest try of its delivery. The webhook is disabled,
+-- with a reason: at once if it answered 410 Gone; after a number of dead deliveries in a row; or, if it
+-- never answered, after a number of tries and a minimum time.
 WITH done AS (
     UPDATE webhook_deliveries SET
         state = CAST(:state AS text),

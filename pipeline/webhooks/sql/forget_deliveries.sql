@@ -1,5 +1,5 @@
--- The log of deliveries is kept for a time: its bodies hold what users said. So does what is still
--- owed to a webhook that is switched off.
+-- Delete old deliveries, because their bodies contain users' texts: ended ones, and unsent ones of
+-- disabled webhooks.
 WITH ended AS MATERIALIZED (
     SELECT id FROM webhook_deliveries WHERE ended_at < now() - CAST(:age AS interval)
     ORDER BY ended_at

@@ -1,4 +1,4 @@
--- Give up what webhooks owe beyond so many deliveries, what was due first before the rest: they show as DEAD in the log.
+-- Limit the backlog of each webhook: the deliveries beyond :most, those due first, become DEAD.
 WITH RECURSIVE owing (webhook_id) AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
     UNION ALL
