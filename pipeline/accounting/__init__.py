@@ -1,1 +1,1 @@
-"""Accounting: the balance of events, and what models cost."""
+"""Accounting: the balance of events, and the costs of model calls."""

@@ -1,4 +1,4 @@
-"""The books: counts of events and memories that cost the same however many there are."""
+"""The books: counts of events and memories, whose reads cost the same for any number of them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pipeline.domain.events import EventType, Status
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import book_entries, books, events
 
-# Any constant that no other advisory lock uses.
+# Key of an advisory lock; no other lock uses it.
 FOLD_LOCK = 0x626F6F6B
-# Some 50 ms of work; the rest is due at the next call.
+# Number of entries per transaction, about 50 ms of work.
 FOLDED_AT_ONCE = 10_000
-# Since when an event has been waiting for its end, as ix_events_open has it.
+# Time since which an event waits for its end; the same expression as in ix_events_open.
 WAITING_SINCE = func.coalesce(events.c.replayed_at, events.c.created_at)
 SEARCH = "SEARCH"
 OPEN = (Status.PENDING, Status.RUNNING)
@@ -27,7 +27,10 @@ OPEN = (Status.PENDING, Status.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Number of events in each state. `accepted` is counted apart from the others."""
+    """Number of events in each state. `accepted` is counted independently of the others.
+
+    `oldest_in_flight_s`: age in seconds of the oldest event that has not ended.
+    """
 
     memories: int
     adds: int
@@ -42,18 +45,20 @@ class Accounts:
 
     @property
     def balanced(self) -> bool:
-        """Nothing was lost and nothing came twice."""
+        """Tell if no event was lost or counted twice."""
         ended = self.succeeded + self.failed + self.cancelled
         return self.accepted == ended + self.pending + self.running
 
 
 class Books:
+    """Read and fold the counts."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def accounts(self, project_id: ProjectId | None = None) -> Accounts:
-        """The books of a project, or of the whole ledger, at one instant."""
+        """Return the counts of a project, or of the whole ledger, from one snapshot."""
         lines = _lines(project_id)
         query = select(lines.c.kind, func.sum(lines.c.amount)).group_by(lines.c.kind)
         async with self._single.connect() as connection:
@@ -62,7 +67,7 @@ class Books:
         return _accounts(counts, age_s or 0.0)
 
     async def owners(self, project_id: ProjectId) -> dict[str, int]:
-        """Number of users, agents, apps and runs that have memories, by kind."""
+        """Return the number of users, agents, apps and runs with memories, by kind."""
         parts = [
             select(table.c.kind, table.c.owner, table.c.amount).where(
                 table.c.project_id == project_id, table.c.owner != ""
@@ -81,6 +86,7 @@ class Books:
             return {row[0]: row[1] for row in await connection.execute(query)}
 
     async def add_searches(self, searches: Mapping[UUID, int]) -> None:
+        """Add to the number of searches of each project."""
         rows = [
             {"project_id": project_id, "kind": SEARCH, "amount": count}
             for project_id, count in searches.items()
@@ -89,7 +95,9 @@ class Books:
             await connection.execute(insert(book_entries), rows)
 
     async def fold(self) -> None:
-        """Move the entries into the books, a share at a time; not while another process does."""
+        """Add up the entries into the books, in shares; returns at once if another
+        process does it.
+        """
         while await self._fold_share() == FOLDED_AT_ONCE:
             pass
 
@@ -102,8 +110,9 @@ class Books:
 
 
 async def fold_all(connection: AsyncConnection) -> None:
-    """Move all entries into the books, inside the caller's transaction, as its last statement:
-    counts that came to zero go, and with them the ids of owners.
+    """Add up all entries into the books, as the last statement of the caller's transaction.
+
+    Counts that are zero are deleted, and with them the ids of owners.
     """
     await connection.execute(text(f"SELECT pg_advisory_xact_lock({FOLD_LOCK})"))
     await _fold(connection, None)
@@ -116,7 +125,7 @@ async def _fold(connection: AsyncConnection, limit: int | None) -> int:
 
 
 def _lines(project_id: ProjectId | None) -> Subquery:
-    """The counts of a project, or of all, still apart."""
+    """Select the counts of a project, or of all, not yet added up."""
     parts: list[Select[tuple[UUID, str, int]]] = [
         select(table.c.project_id, table.c.kind, table.c.amount).where(
             table.c.owner == text("''::text"),
@@ -128,7 +137,7 @@ def _lines(project_id: ProjectId | None) -> Subquery:
 
 
 def _oldest(lines: Subquery) -> Select[Any]:
-    """The age in seconds of the oldest event in flight, looked up project by project."""
+    """Select the age in seconds of the oldest event in flight; reads one row per busy project."""
     busy = (
         select(lines.c.project_id)
         .where(lines.c.kind.in_(OPEN))
@@ -152,6 +161,8 @@ def _in_flight(counts: Mapping[str, int]) -> int:
 
 
 def _accounts(counts: Mapping[str, int], oldest_s: float) -> Accounts:
+    """Build the accounts from the counts by kind."""
+
     def of(kind: str) -> int:
         return counts.get(kind, 0)
 

@@ -21,7 +21,10 @@ NANO = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """Whole numbers: shares and sums of them are exact. `nano_usd` is None without a price."""
+    """Cost of model calls, in integers, so that shares and sums are exact.
+
+    `nano_usd`: billionths of a dollar; None if the price is unknown.
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -30,6 +33,7 @@ class Paid:
 
     @property
     def cost_usd(self) -> float | None:
+        """Cost in US dollars; None if the price is unknown."""
         return None if self.nano_usd is None else self.nano_usd / NANO
 
     def __add__(self, other: Paid) -> Paid:
@@ -43,11 +47,12 @@ class Paid:
 
 
 def nano_usd(cost_usd: float | None) -> int | None:
-    """As the ledger rounds it."""
+    """Convert dollars to billionths, rounded as the ledger rounds."""
     return None if cost_usd is None else round(cost_usd * NANO)
 
 
 def total(paid: Iterable[Paid]) -> Paid:
+    """Sum of these costs."""
     return sum(paid, Paid())
 
 
@@ -60,15 +65,18 @@ class Spending:
 
     @property
     def total(self) -> Paid:
+        """Total cost of all models."""
         return total(self.models.values())
 
 
 class Costs:
+    """Store of costs."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def add(self, activation: Activation, code: str, usage: Usage, *, ms: float) -> None:
-        """Put a try that came to nothing on the receipts of the activation's batch."""
+        """Record the cost of a failed try for the receipts of the activation's batch."""
         values = {
             "batch_id": activation.batch_id,
             "stage": activation.stage,
@@ -91,7 +99,10 @@ class Costs:
         start: date | None = None,
         end: date | None = None,
     ) -> Spending:
-        """Of the project, or of one user of it; from and until these days (UTC), both included."""
+        """Return the cost of a project, or of one of its users.
+
+        `start` and `end`: first and last day (UTC), both included.
+        """
         table = usage_daily.c
         names = ("calls", "prompt_tokens", "completion_tokens", "cost_nano_usd")
         query = (
@@ -110,6 +121,7 @@ class Costs:
 
 
 def _by(rows: Iterable[Row[Any]], column: str) -> dict[Any, Paid]:
+    """Add up the rows by the value of a column."""
     sums: dict[Any, Paid] = {}
     for row in rows:
         cost = row.cost_nano_usd

@@ -239,6 +239,7 @@ class _Parser:
         return tuple(self.group(branch, depth=depth + 1) for branch in value)
 
     def _field(self, field: str, value: object) -> Filter:
+        """Parse a condition on a field. Errors: InvalidInput for an unknown field."""
         if field.startswith("metadata.") and len(field) > len("metadata."):
             return self._metadata(field.removeprefix("metadata."), value)
         if field not in KIND:
@@ -320,6 +321,7 @@ def _unsupported(field: str, operator: str, allowed: Iterable[str]) -> str:
 
 
 def _operand(field: str, operator: str, value: object) -> object:
+    """Convert the value of a condition to the type of its field. Errors: InvalidInput."""
     if operator in PATTERNS:
         return _pattern(field, value)
     if value == ANY and operator in ("eq", "ne"):

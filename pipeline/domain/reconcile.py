@@ -174,6 +174,7 @@ def _with_fact_text(write: Write, why: str) -> Write:
 
 
 def _add(write: Write, memories: ScopeMemories) -> Change:
+    """Add a memory; a NOOP if an active memory has the text."""
     if (same := _same_text(write, memories)) is not None:
         return same
     options = write.event.options

@@ -100,6 +100,7 @@ def refuse_taken_texts(
 
 
 def _refuse_once(steps: Sequence[UndoStep], holders: Mapping[TextKey, UUID]) -> list[UndoStep]:
+    """Set the obstacles that the texts of the present steps cause."""
     changing = {step.memory.id for step in steps if step.obstacle is None}
     taken = {key: holder for key, holder in holders.items() if holder not in changing}
     checked = []

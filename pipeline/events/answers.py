@@ -1,4 +1,4 @@
-"""Questions put to the memories, and what was answered."""
+"""Answers to exports and summaries, as their stage saved them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ NO_EXPORT = "No memory export request found"
 
 
 class Answers:
+    """Store of answers."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def of(self, project_id: ProjectId, event_id: UUID) -> dict[str, Any]:
-        """The answer that the stage saved; empty until then."""
+        """Return the saved answer of an event; empty until there is one."""
         query = (
             select(stage_runs.c.output["answer"])
             .join(events, events.c.batch_id == stage_runs.c.batch_id)
@@ -40,7 +42,11 @@ class Answers:
     async def export(
         self, project_id: ProjectId, *, event_id: UUID | None, filters: Mapping[str, Any]
     ) -> UUID:
-        """The export of that id, or the newest of exactly these filters. Errors: NotFound."""
+        """Return the id of the export `event_id`, or of the newest export with exactly these
+        filters.
+
+        Errors: NotFound.
+        """
         asked: ColumnElement[Any] = events.c.options["question"]["filters"]
         which = events.c.id == event_id if event_id else asked == cast(filters, JSONB)
         query = (

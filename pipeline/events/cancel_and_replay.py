@@ -1,12 +1,12 @@
-"""Cancel an event before it has an effect; replay one that has ended without.
+"""Cancel an event before it has an effect; replay an event that ended without one.
 
-    PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the lane's tail
+    PENDING ──cancel──► CANCELLED ──replay──► PENDING, at the end of the lane
     RUNNING ──cancel──►     (until apply has committed)
     FAILED  ──replay──► PENDING
-    SUCCEEDED, its graph FAILED ──replay_graph──► PENDING, with all that was put out before
+    SUCCEEDED, its graph FAILED ──replay_graph──► PENDING, with its saved outputs
 
-Every change of an event's status happens under its lane's lock, so each of these locks the lane
-first and then looks: there is no status left to race for.
+Every status of an event changes under its lane's lock. So these functions lock the lane first and
+read the status then: it cannot change in between.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pipeline.turns.vectors import owe_again, owe_anew
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Changes of a replay: the messages, with their size, and any of the instructions."""
+    """Changes made with a replay: new messages with their size in tokens, and instructions."""
 
     messages: Sequence[Message] = ()
     tokens: int | None = None
@@ -48,20 +48,24 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
+    """Events that were put back into their lanes, and the lanes to wake."""
+
     event_ids: Sequence[UUID]
     wakes: Sequence[Wake]
 
 
 class Recourse:
+    """Cancel and replay events. `grace`: time until the sweeper repeats a lost hint."""
+
     def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
         self._engine = engine
         self._grace = grace
 
     async def cancel(self, project_id: ProjectId, event_id: UUID) -> tuple[bool, Wake | None]:
-        """End the event as CANCELLED: it has had no effect and will have none.
+        """End an event as CANCELLED: it has had no effect and will have none.
 
-        Returns False where it was cancelled before, and whom to wake where its lane starts again
-        without it. Errors: NotFound; Conflict where it has had its effect, or has ended.
+        Returns False if it was already cancelled, and the lane to wake if the lane restarts without
+        it. Errors: NotFound; Conflict if it has had its effect or has ended.
         """
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))
@@ -76,9 +80,9 @@ class Recourse:
         return row.taken, wake
 
     async def replay(self, project_id: ProjectId, event_id: UUID, edit: Edit) -> Replayed:
-        """Put a FAILED or CANCELLED event back at its lane's tail, edited.
+        """Put a FAILED or CANCELLED event back at the end of its lane, with the changes of `edit`.
 
-        Errors: NotFound; Conflict for an event in any other state.
+        Errors: NotFound; Conflict for an event with another status.
         """
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))
@@ -96,9 +100,10 @@ class Recourse:
         return _replayed(rows)
 
     async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
-        """Put a SUCCEEDED event whose graph FAILED back at its lane's tail, for its graph alone.
+        """Put a SUCCEEDED event whose graph FAILED back at the end of its lane, for the graph
+        alone.
 
-        The events of its batch go with it. Errors: NotFound; Conflict for any other event.
+        The other events of its batch go with it. Errors: NotFound; Conflict for any other event.
         """
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))
@@ -115,9 +120,9 @@ class Recourse:
     async def replay_all(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int
     ) -> Replayed:
-        """Put the oldest matching events back at the tails of their lanes, in order.
+        """Put the oldest matching events back at the ends of their lanes, in order.
 
-        With `wanted.graph_failed`, replay their graph alone.
+        With `wanted.graph_failed`, only for their graph.
         """
         chosen = (
             select(events.c.id)
@@ -131,7 +136,7 @@ class Recourse:
             if not ids:
                 return Replayed((), ())
             await _lock_lanes(connection, events.c.id.in_(ids))
-            # Now that nothing moves: those that still match.
+            # Under the locks, select those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
             if wanted.graph_failed:
                 return _replayed(await self._requeue_graph(connection, ids))
@@ -165,7 +170,7 @@ def _one(project_id: ProjectId, event_id: UUID) -> ColumnElement[bool]:
 
 
 async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -> None:
-    """Lock the lanes of these events. Errors: NotFound where there is none."""
+    """Lock the lanes of these events. Errors: NotFound if there is no such event."""
     of_events = select(events.c.lane_id).where(where)
     if not await lock_lanes(connection, lanes.c.id.in_(of_events)):
         raise NotFound(NO_SUCH_EVENT)
@@ -174,7 +179,7 @@ async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -
 async def _say_instead(
     connection: AsyncConnection, event: Row[Any], said: Sequence[Message]
 ) -> None:
-    """Other messages for the event, said when the first of the old ones was."""
+    """Replace the event's messages. The new ones get the time of the first old one."""
     here = and_(messages.c.lane_id == event.lane_id, messages.c.seq == event.seq)
     said_at = await connection.scalar(select(func.min(messages.c.said_at)).where(here))
     await connection.execute(delete(messages).where(here))

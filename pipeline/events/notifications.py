@@ -1,7 +1,7 @@
 """Notifications of ended events: LISTEN on a connection of its own.
 
-settle.sql sends one for each verbatim add, because a request waits for it. A lost notification
-costs the request the time until the next poll, and nothing else.
+settle.sql sends one for each verbatim add, because a request waits for it. If one is lost, the
+request only waits until its next poll.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ RECONNECT_S = 1.0
 
 
 class Receiver(Protocol):
-    """Receives notifications in the event loop; `listening` says whether they arrive."""
+    """Receives notifications in the event loop; `listening`: notifications arrive at present."""
 
     listening: bool
 
-    def notify(self, event_id: UUID, status: Status) -> None: ...
+    def notify(self, event_id: UUID, status: Status) -> None:
+        """Handle the end of an event."""
 
 
 class EndNotifications:
@@ -41,7 +42,7 @@ class EndNotifications:
         self._receiver = receiver
 
     async def run(self) -> None:
-        """Listen until cancelled, and reconnect where the connection is lost.
+        """Listen until cancelled; reconnect if the connection is lost.
 
         Returns at once behind a connection pooler, which has no session to listen on.
         """
@@ -70,7 +71,7 @@ class EndNotifications:
                 await closed.wait()
             finally:
                 self._receiver.listening = False
-                await connection.invalidate()  # or the pool would hand out a listening connection
+                await connection.invalidate()  # else the pool would hand out a listening connection
 
     def _notified(self, driver: Any, pid: int, channel: str, payload: str) -> None:
         event_id, _, status = payload.partition(" ")

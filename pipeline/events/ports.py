@@ -1,4 +1,4 @@
-"""The stores of the ledger that events uses."""
+"""Stores of the ledger that the service of events uses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from pipeline.events.undo import Undo
 
 
 class EventStores(Protocol):
-    @property
-    def recourse(self) -> Recourse: ...
+    """The part of the ledger that cancels, replays and undoes events."""
 
     @property
-    def undo(self) -> Undo: ...
+    def recourse(self) -> Recourse:
+        """Cancel and replay."""
+
+    @property
+    def undo(self) -> Undo:
+        """Undo."""

@@ -1,7 +1,7 @@
-"""Deletion of rows that are kept for a time only; never of events, messages, receipts, memories or
+"""Deletion of rows after their retention time; never of events, messages, receipts, memories or
 history.
 
-Any number of processes may do it at once: each locks a share of the rows that no other has.
+Any number of processes can run it at once: each locks rows that no other one has locked.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.events.sql import statement
 
-# Some 10 ms of work; the rest is due at the next call.
+# Maximum number of rows per call, about 10 ms of work; the next call continues.
 A_SHARE = 1_000
 
 
 class Retention:
-    """`outputs_for` None: stage outputs are kept without limit."""
+    """Delete expired idempotency keys and stage outputs.
+
+    `outputs_for` None: stage outputs are kept without a limit.
+    """
 
     def __init__(
         self, engine: AsyncEngine, *, keys_for: timedelta, outputs_for: timedelta | None
@@ -28,9 +31,11 @@ class Retention:
         self._outputs_for = outputs_for
 
     async def forget_keys(self) -> int:
+        """Delete idempotency keys older than `keys_for`. Returns their number."""
         return await self._let_go(statement("forget_idempotency_keys"), self._keys_for)
 
     async def drop_outputs(self) -> int:
+        """Delete stage outputs older than `outputs_for`. Returns their number."""
         if self._outputs_for is None:
             return 0
         return await self._let_go(statement("drop_outputs"), self._outputs_for)

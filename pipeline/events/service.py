@@ -1,4 +1,4 @@
-"""Use cases of events: cancel, replay, undo. Reads go straight to the ledger."""
+"""Use cases of events: cancel, replay, undo. Reads go directly to the ledger."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
 
-# One call's share: its lanes are locked together, for some tens of milliseconds.
+# Maximum number of events per call: their lanes are locked together, for tens of milliseconds.
 MOST_REPLAYS = 1_000
 
 
 async def cancel(
     project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
 ) -> None:
-    """End an event that has had no effect yet; its lane goes on with what is behind it.
+    """End an event that has had no effect yet; its lane continues with the next event.
 
-    Errors: NotFound; Conflict where it is too late.
+    Errors: NotFound; Conflict if it is too late.
     """
     taken, wake = await ledger.recourse.cancel(project_id, event_id)
     telemetry.events_ended.labels(Status.CANCELLED, FailureCode.CANCELLED).inc(int(taken))
@@ -49,9 +49,9 @@ async def replay(
     ledger: EventStores,
     dispatcher: Dispatcher,
 ) -> None:
-    """Try an event again that FAILED or was cancelled, with other messages or instructions.
+    """Retry an event that FAILED or was cancelled, with other messages or instructions if given.
 
-    Errors: NotFound; Conflict for an event that is neither.
+    Errors: NotFound; Conflict for an event with another status.
     """
     edit = Edit(messages, estimated_tokens(messages) if messages else None, instructions)
     replayed = await ledger.recourse.replay(project_id, event_id, edit)
@@ -61,7 +61,7 @@ async def replay(
 async def replay_graph(
     project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
 ) -> None:
-    """Relate again what an event stored, where that is all that failed.
+    """Build the graph of an event again, if only that failed.
 
     Errors: NotFound; Conflict for an event whose graph has not failed.
     """
@@ -77,9 +77,9 @@ async def replay_all(
     dispatcher: Dispatcher,
 ) -> Sequence[UUID]:
     """Replay the matching failed events of a project, oldest first; with `wanted.graph_failed`,
-    their graph alone.
+    only their graph.
 
-    Returns their ids, MOST_REPLAYS at most: call again as long as it returns that many.
+    Returns their ids, at most MOST_REPLAYS: call again while it returns that many.
     """
     replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)
@@ -95,10 +95,10 @@ async def undo(
     embedder: Embedder,
     index: VectorIndex,
 ) -> Undone:
-    """Take back what an event did to memories and graph; the history keeps both.
+    """Undo the changes of an event to memories and graph; the history keeps both states.
 
-    Errors: NotFound; Conflict where it was undone before, has not ended, or, unless `force` skips
-    those, where a memory was changed since.
+    Errors: NotFound; Conflict if it was already undone, has not ended, or if a memory was changed
+    since; with `force`, such memories are skipped instead.
     """
     texts = await ledger.undo.texts(project_id, event_id)
     vectors = await embedder.embed(texts) if texts else []
@@ -113,7 +113,7 @@ async def undo(
     try:
         await index.catch_up([*undone.gone, *undone.back])
     except StoreUnavailable:
-        # The ledger has it and every read asks the ledger: the index may follow later.
+        # The ledger is committed and every read checks it: the index is updated later.
         log.warning("projection_owed", event_id=str(event_id))
     return undone
 

@@ -56,7 +56,7 @@ from pipeline.ledger.where import among, events_matching, lanes_with
 
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 
-# What a run of a stage cost, whether it came to something or not.
+# Columns with the cost of a stage's run, successful or failed.
 RUN = (
     *("batch_id", "stage", "ms", "model", "calls"),
     *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at"),
@@ -65,6 +65,8 @@ RUN = (
 
 @dataclass(frozen=True, slots=True)
 class ReceiptLine:
+    """The outcome of one fact of an event."""
+
     outcome: Outcome
     memory_id: UUID | None
     text: str
@@ -75,9 +77,9 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True)
 class StageRun:
-    """Cost of one run of a stage. With a batch of several events the cost is shared by them.
+    """Cost of one run of a stage; the events of a batch share it.
 
-    `code` says why it came to nothing, where it did.
+    `code`: the reason of a failed run.
     """
 
     stage: str
@@ -92,13 +94,14 @@ class StageRun:
 
     @property
     def paid(self) -> Paid:
+        """Cost of the run."""
         cost = nano_usd(self.cost_usd)
         return Paid(self.calls, self.prompt_tokens, self.completion_tokens, cost)
 
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event with all there is to say about it. `stage` and `waiting` are set while it runs."""
+    """An event with everything that clients see. `stage` and `waiting` are set while it runs."""
 
     id: UUID
     scope: Scope
@@ -117,7 +120,7 @@ class EventView:
     undone_at: datetime | None
     batch_id: UUID | None
     batch_events: int
-    # The event's own share of all that was paid for it.
+    # The event's own share of the costs.
     paid: Paid
     stage: str | None
     attempts: int
@@ -129,7 +132,7 @@ class EventView:
     omitted: Sequence[dict[str, Any]]
     receipt: Sequence[ReceiptLine]
     stages: Sequence[StageRun]
-    # On a page: texts were cut, or messages, receipt lines or options left out.
+    # On a page: texts were shortened, or messages, receipt lines or options left out.
     truncated: bool = False
 
 
@@ -168,16 +171,19 @@ class Progress:
 
     @property
     def ended(self) -> bool:
+        """Tell if the status is final."""
         return self.status in FINAL
 
 
 class Events:
+    """Reads of events."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
 
     async def get(self, project_id: ProjectId, event_id: UUID) -> EventView:
-        """Errors: NotFound, also for another project's event."""
+        """Return an event. Errors: NotFound, also for another project's event."""
         views = await self._views(
             and_(events.c.project_id == project_id, events.c.id == event_id),
             limit=1,
@@ -209,14 +215,16 @@ class Events:
     async def page(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
-        """Events newest first, as excerpts, and the number that match: see count_near."""
+        """Return events newest first, as excerpts, and the number of all matches: see
+        count_near.
+        """
         where = events_matching(project_id, wanted)
         matching = select(events.c.id).join(lanes).where(where)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         return await self._views(where, limit=limit, offset=offset, whole=False), count
 
     async def status(self, project_id: ProjectId, event_id: UUID) -> Status:
-        """Errors: NotFound, also for another project's event."""
+        """Return the status of an event. Errors: NotFound, also for another project's event."""
         query = select(events.c.status).where(
             events.c.project_id == project_id, events.c.id == event_id
         )
@@ -227,7 +235,7 @@ class Events:
         return Status(found)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        """The progress of these events, in one query."""
+        """Return the progress of these events, read in one query."""
         rows = await self._direct.rows(_progress(), {"ids": list(ids)})
         return {
             row.id: Progress(
@@ -237,7 +245,7 @@ class Events:
         }
 
     async def standing(self, project_id: ProjectId, pinned: Mapping[str, str]) -> Standing:
-        """The state of the lanes with these ids."""
+        """Return the state of the lanes with these entity ids."""
         values = {"in_project": project_id, **pinned}
         [row] = await self._direct.rows(_standing(*pinned), values)
         return Standing(pending=row.pending, related=row.related)
@@ -245,6 +253,10 @@ class Events:
     async def _views(
         self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
     ) -> list[EventView]:
+        """Read matching events with their receipts, runs and messages, in four statements.
+
+        `whole`: all of them; otherwise excerpts, for a page.
+        """
         siblings = events.alias("siblings")
         batch_events = (
             select(func.count())
@@ -339,7 +351,7 @@ def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
 
 
 def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
-    """The runs of these batches' stages, those that failed too, as they ended."""
+    """Select the runs of these batches' stages, failed ones too, in the order they ended."""
     done, failed = (
         select(*(runs.c[name] for name in RUN), code).where(among(runs.c.batch_id, batches))
         for runs, code in ((stage_runs, null().label("code")), (failed_runs, failed_runs.c.code))
@@ -350,6 +362,7 @@ def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
 def _view(
     row: Row[Any], lines: Sequence[Row[Any]], runs: Sequence[Row[Any]], said: Sequence[Row[Any]]
 ) -> EventView:
+    """Build a view from an event's row and the rows of its receipt, runs and messages."""
     active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
     waiting = active and row.lane_state == "WAITING"
     return EventView(
@@ -437,6 +450,7 @@ def _progress() -> Select[Any]:
 
 @cache
 def _standing(*pinned: str) -> Select[int, bool]:
+    """The query of `Events.standing`."""
     related = (
         exists()
         .select_from(relations.join(lanes, lanes.c.id == relations.c.lane_id))
@@ -449,7 +463,7 @@ def _standing(*pinned: str) -> Select[int, bool]:
         .where(
             lanes_with(pinned),
             lanes.c.state != "IDLE",
-            # By the lane's own index, and not through every event in flight.
+            # Uses the index by lane, instead of all events that have not ended.
             events.c.seq > lanes.c.settled_seq,
             *(events.c.status != ended for ended in FINAL),
         )

@@ -1,8 +1,8 @@
-"""Undo of an event: what it added goes, what it changed or deleted returns, as new states.
+"""Undo of an event: its new memories are retired, changed and deleted ones restored, as new states.
 
-Nothing is destroyed by it: the history keeps what the event did and that it was taken back. An undo
-is worked out without a lock and written with a version for each memory, in a handful of statements:
-its lanes are locked for no longer than that, however many memories there are.
+Nothing is deleted: the history keeps the event's changes and the undo. The undo is planned without
+a lock and written with an expected version for each memory (optimistic lock), in a few statements:
+the lanes are locked only for these, for any number of memories.
 """
 
 from __future__ import annotations
@@ -57,15 +57,17 @@ from pipeline.text.equality import text_hash
 from pipeline.turns.vectors import owe_again
 
 CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
-# How often an undo is worked out again where its memories change in between.
+# Number of tries to plan an undo whose memories change at the same time.
 TRIES = 3
 WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedding", "terms")]
 
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """`gone` memories were added by the event, `back` ones had been changed or deleted by it;
-    `skipped` says of each memory left as it is why.
+    """Result of an undo.
+
+    `gone`: memories that the event had added; `back`: memories that it had changed or deleted;
+    `skipped`: the reason for each memory that was left unchanged.
     """
 
     at: datetime
@@ -85,15 +87,18 @@ class Plan:
 
     @property
     def free(self) -> list[UndoStep]:
+        """Steps without an obstacle."""
         return [step for step in self.steps if step.obstacle is None]
 
 
 class Undo:
+    """Undo events."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
     async def texts(self, project_id: ProjectId, event_id: UUID) -> list[str]:
-        """The texts that an undo would bring back and that no stored vector belongs to."""
+        """Return the texts that an undo would restore and that have no stored vector."""
         plan = await self._plan(project_id, event_id)
         return [s.text for s in plan.steps if s.text is not None and s.text != s.memory.text]
 
@@ -106,10 +111,10 @@ class Undo:
         vectors: Mapping[str, Vector],
         embedder: str,
     ) -> Undone:
-        """Take the event's effects back, all in one transaction.
+        """Undo an event's effects, in one transaction.
 
-        `vectors`: one for each of `texts`. `force` leaves out what cannot be undone instead of
-        refusing it all. Errors: NotFound; Conflict, which names every memory in the way.
+        `vectors`: one for each of `texts`. With `force`, memories that cannot be restored are
+        skipped. Errors: NotFound; Conflict, which names every memory that prevents the undo.
         """
         for _ in range(TRIES):
             plan = await self._plan(project_id, event_id)
@@ -130,7 +135,7 @@ class Undo:
     async def _carry_out(
         self, plan: Plan, states: Mapping[str, Any], *, force: bool
     ) -> Undone | None:
-        """None where a memory or the event has changed since the plan."""
+        """Write the plan. Returns None if a memory or the event has changed since it was made."""
         event_id, free = plan.event.id, plan.free
         try:
             async with self._engine.connect() as connection:
@@ -145,7 +150,7 @@ class Undo:
                 await owe_again(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
                 await connection.commit()
-        except IntegrityError:  # a person took one of the texts in between
+        except IntegrityError:  # another write stored one of the texts
             return None
         return Undone(
             at=at,
@@ -158,7 +163,9 @@ class Undo:
 
 
 async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
-    """The event under the locks of its lane and of those it cleared: no stage writes there."""
+    """Lock the event's lane and the lanes it cleared, then read the event: no stage
+    writes there.
+    """
     cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
     both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))
     await lock_lanes(connection, both)
@@ -177,6 +184,7 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
 
 
 def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
+    """Errors: Conflict if the event cannot be undone, or, without `force`, only in part."""
     if event.undone_at is not None:
         raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
     if event.status not in FINAL:
@@ -192,12 +200,12 @@ def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
 async def _steps(
     connection: AsyncConnection, project_id: ProjectId, event_id: UUID
 ) -> list[UndoStep]:
-    """The ways back of all memories the event has touched."""
+    """Return an undo step for each memory that the event changed."""
     table = memory_history.c
     touched = select(table.memory_id).where(
         table.project_id == project_id, table.event_id == event_id
     )
-    # What a replay put others in place of is out of the event's reach.
+    # Memories that a replay replaced are not restored.
     standing = and_(memories.c.id.in_(touched), memories.c.replaced_by.is_(None))
     query = select(*WITHOUT_VECTOR).where(standing).order_by(memories.c.id)
     current = (await connection.execute(query)).all()
@@ -209,7 +217,7 @@ async def _steps(
 
 
 async def _holders(connection: AsyncConnection, steps: Sequence[UndoStep]) -> dict[TextKey, UUID]:
-    """Memories that hold the texts that are to come back, in the lanes they come back to."""
+    """Return active memories that have one of the texts to restore, in the same lanes."""
     back = [step for step in steps if step.text is not None]
     hashes = [text_hash(step.text) for step in back if step.text is not None]
     query = select(memories.c.lane_id, memories.c.text_hash, memories.c.id).where(
@@ -223,7 +231,7 @@ async def _holders(connection: AsyncConnection, steps: Sequence[UndoStep]) -> di
 def _states(
     event_id: UUID, steps: Sequence[UndoStep], vectors: Mapping[str, Vector], embedder: str
 ) -> dict[str, Any]:
-    """The parameters of undo_memories. Errors: Conflict where a vector is missing."""
+    """Build the parameters of undo_memories. Errors: Conflict if a vector is missing."""
     rows = []
     for step in steps:
         new = step.text is not None and step.text != step.memory.text
@@ -240,7 +248,7 @@ def _states(
 
 
 def _state(step: UndoStep) -> dict[str, Any]:
-    """A memory's columns after its step; where it is retired, all but its state stay."""
+    """The memory's columns after its step; a retired memory keeps all columns but its state."""
     before, to = step.memory, step.to
     visible = to is not None and to.text is not None
     after = to if to is not None and visible else before
@@ -255,7 +263,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
         "old_text": before.text if before.state == "ACTIVE" else None,
         "state": "ACTIVE" if visible else "RETIRED",
         "text": after.text,
-        # A copy of another memory's text has a hash of its own and keeps it.
+        # A memory with the same text as another one has a hash of its own, and keeps it.
         "text_hash": None if step.is_same_copy else text_hash(after.text or "").hex(),
         "metadata": after.metadata,
         "expiration_date": after.expiration_date,
@@ -299,7 +307,7 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
 
 
 async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
-    """Let the turns be found again that the event hid, if it was a delete_all."""
+    """Show the turns again that the event hid, if it was a delete_all."""
     values = {"event_id": event_id}
     shown = (await connection.scalars(statement("show_turns"), values)).all()
     if shown:

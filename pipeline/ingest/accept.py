@@ -1,4 +1,4 @@
-"""Accept: keep an add durably and return its event id."""
+"""Accept: store an add durably and return its event id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipeline.ingest.ports import IngestStores
 from pipeline.lanes.store import Add
 from pipeline.ports import Dispatcher
 
-# Enough for an estimate; the models' own count is in the receipt.
+# For an estimate; the receipt has the exact number that the model reports.
 CHARACTERS_PER_TOKEN = 4
 
 
@@ -32,11 +32,12 @@ async def accept(
     dispatcher: Dispatcher,
     key: str | None = None,
 ) -> UUID:
-    """Keep an add durably and return its event id. The hint to the workers comes after: losing it
-    costs time, never the event.
+    """Store an add durably and return its event id.
 
-    An add sent again under its idempotency `key` gives the first one's id and adds nothing.
-    Errors: Conflict where the key was used for another add; ProjectGone; Overloaded.
+    The hint to the workers is sent afterwards: losing it costs time, never the event. An add that
+    is sent again with its idempotency `key` returns the first one's id and adds nothing.
+
+    Errors: Conflict if the key was used for another add; ProjectGone; Overloaded.
     """
     add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
     accepted = await ledger.inbox.accept(add)
@@ -51,4 +52,5 @@ async def accept(
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:
+    """Estimate the number of tokens of these messages, at least 1."""
     return sum(len(message.content) for message in messages) // CHARACTERS_PER_TOKEN + 1

@@ -28,7 +28,7 @@ from pipeline.models.circuit_breaker import LONGEST_CAUSE
 
 log = structlog.get_logger()
 
-# Seconds between two tries to reach a ledger that was lost in the middle of a stage.
+# Seconds between two tries to reach a ledger that was lost during a stage.
 LOOK_EVERY_S = 0.5
 # Classes of SQLSTATE: data, integrity constraint, program limit.
 REFUSED_FOR_CONTENT = ("22", "23", "54")
@@ -87,8 +87,9 @@ async def wait(
 async def fail(
     activation: Activation, batch: Batch, code: FailureCode, detail: str, services: Services
 ) -> Wake | None:
-    """Halve a batch of several events; end a single event as FAILED. Once its memories are stored,
-    the event succeeds and only its graph fails.
+    """Halve a batch of several events; end a single event as FAILED.
+
+    Once its memories are stored, the event succeeds and only its graph fails.
     """
     outcome = "split" if divisible(batch) else "fail"
     telemetry.stage_errors.labels(activation.stage, code, outcome).inc()
@@ -106,8 +107,10 @@ async def fail(
 async def refused(
     activation: Activation, batch: Batch, error: Exception, services: Services
 ) -> Wake | None:
-    """The ledger refused a statement. Fail if the reason is its content, because no retry helps;
-    wait if the reason is a state of the server that passes (deadlock, full disk, standby).
+    """Handle a statement that the ledger refused.
+
+    Fail if the reason is its content, because no retry helps; wait if the reason is a temporary
+    state of the server (deadlock, full disk, standby).
     """
     state = sqlstate(error)
     log.error("ledger_refused", sqlstate=state, stage=activation.stage)
@@ -118,8 +121,8 @@ async def refused(
 
 
 async def hand_back_when_reachable(activation: Activation, services: Services) -> Wake | None:
-    """Hand the lane back once the ledger answers again: the worker has not crashed, however long
-    that takes.
+    """Hand the lane back once the ledger answers again, after any time: the worker has
+    not crashed.
     """
     while True:
         await asyncio.sleep(LOOK_EVERY_S)

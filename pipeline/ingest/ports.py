@@ -1,4 +1,4 @@
-"""The stores of the ledger that ingest uses."""
+"""Stores of the ledger that ingest uses."""
 
 from __future__ import annotations
 
@@ -13,20 +13,28 @@ from pipeline.models.recordings import Recordings
 
 
 class IngestStores(Protocol):
-    @property
-    def costs(self) -> Costs: ...
+    """The part of the ledger that accepts adds and runs stages."""
 
     @property
-    def graph(self) -> Graph: ...
+    def costs(self) -> Costs:
+        """Costs of failed runs."""
 
     @property
-    def inbox(self) -> GroupCommit: ...
+    def graph(self) -> Graph:
+        """Entities and relations."""
 
     @property
-    def lanes(self) -> Lanes: ...
+    def inbox(self) -> GroupCommit:
+        """Group commit of adds."""
 
     @property
-    def memories(self) -> Memories: ...
+    def lanes(self) -> Lanes:
+        """The lane state machine."""
 
     @property
-    def recordings(self) -> Recordings: ...
+    def memories(self) -> Memories:
+        """Reads of memories."""
+
+    @property
+    def recordings(self) -> Recordings:
+        """Recorded answers, for replays."""

@@ -1,11 +1,11 @@
-"""Retry: how long a stage waits until the next try."""
+"""Retry: the pause of a stage before its next try."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 
-# Waits double from the first to the longest, ±20 %, so that lanes do not come back as one wave.
+# Pauses double from the first to the longest, ±20 %, so that lanes do not all retry at once.
 FIRST_WAIT_S, LONGEST_WAIT_S, JITTER = 5.0, 900.0, 0.2
 
 
@@ -15,7 +15,9 @@ def wait_s(
     *,
     jitter: Callable[[float, float], float] = random.uniform,
 ) -> float:
-    """Seconds until the next try: what the other side asked for, else doubling; jittered."""
+    """Seconds until the next try: the time the provider asked for, else exponential;
+    with jitter.
+    """
     base: float = min(FIRST_WAIT_S * 2 ** min(waits, 16), LONGEST_WAIT_S)
     if retry_after_s is not None:
         return retry_after_s * jitter(1, 1 + JITTER)

@@ -1,11 +1,11 @@
-"""From accepted to settled: the only code that drives the lane state machine.
+"""Run stages: the only code that drives the lane state machine, from accepted to settled.
 
     claim ─► stage ─► commit: output, effects and the lane's next stage ─► the next stage's hint
                │                    └─ a quick next stage: the lane stays, and it runs right away
                └─ a named way out: wait, split, fail, reconsider (see outcomes.py)
 
-Two more ways out lie around that. The lane is lost: a younger activation has it, and nothing is
-written. It is handed back: this process has to stop, or it cannot reach the ledger.
+There are two more ways out. The lane is lost: a newer activation has it, and nothing is written.
+The lane is handed back: this process has to stop, or it cannot reach the ledger.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from pipeline.models.circuit_breaker import on_behalf_of
 
 log = structlog.get_logger()
 
-# Codes of runs that were paid for and whose output was not used, beside those of failures.
+# Codes of runs whose output was not used, in addition to those of failures.
 LANE_LOST, MOVED_ON = "LANE_LOST", "MOVED_ON"
-# How often a stage runs while a person keeps changing what it has just read.
+# Maximum number of runs of a stage while a person changes the memories that it reads.
 MOST_TRIES = 5
 # SQLSTATE of statement_timeout and of lock_timeout.
 OUT_OF_TIME = ("57014", "55P03")
@@ -51,7 +51,7 @@ OUT_OF_TIME = ("57014", "55P03")
 
 @dataclass(slots=True)
 class Work:
-    """The lane this worker holds: both values are replaced as the lane goes on to its next stage.
+    """The lane of this worker. Both values are replaced when the lane moves to its next stage.
 
     `one_stage`: end the activation after this stage, even if the next one could follow at once.
     """
@@ -71,10 +71,11 @@ class Over:
 async def run_stage(
     wake: Wake, *, owner: UUID, services: Services, leases: Leases, one_stage: bool = False
 ) -> Wake | None:
-    """Run one stage of one lane, if the hint is still valid, and the quick stages after it, unless
-    `one_stage`. Returns the next hint, if there is one.
+    """Run one stage of a lane, if the hint is still valid, and the quick stages after it.
 
-    Raises nothing that can happen in operation: each way out is a state in the ledger.
+    `one_stage`: without the stages after it. Returns the next hint, if there is one.
+
+    Raises no error of normal operation: each way out is a state in the ledger.
     """
     lanes = services.ledger.lanes
     claimed = await lanes.claim(wake, owner)
@@ -102,12 +103,12 @@ async def run_stage(
 
 
 async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
-    """Run the claimed stage, a suspect's in quarantine. A claim without a batch only moves on."""
+    """Run the claimed stage; a suspect's alone. A claim without a batch only moves the lane on."""
     lanes, activation, batch = services.ledger.lanes, work.activation, work.batch
     if batch is None:
-        if activation.batch_id is None:  # all that was queued is cancelled
+        if activation.batch_id is None:  # all queued events were cancelled
             return await lanes.rest(activation)
-        # Its batch was returned to the queue: what is queued must not be skipped.
+        # Its batch was returned to the queue: the queued events must not be skipped.
         return await lanes.restart(activation)
     event_ids = [str(event.id) for event in batch.events]
     with structlog.contextvars.bound_contextvars(
@@ -115,10 +116,10 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
     ):
         if activation.counted:
             return await _stages(work, batch, services)
-        # A suspect: earlier attempts ended with their workers.
+        # A suspect: its earlier attempts ended with a crash of their workers.
         if outcomes.divisible(batch):
             return await lanes.take_apart(activation, batch)
-        # Deaths of workers while this lane was the only suspect they worked on.
+        # Crashes of workers while this lane was the only suspect that they processed.
         crashes = activation.earlier_attempts - SHARED_ATTEMPTS
         if crashes >= services.max_attempts:
             died = (
@@ -151,7 +152,7 @@ async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:
 async def _way_out(
     error: Exception, activation: Activation, batch: Batch, services: Services
 ) -> Wake | None:
-    """The stage boundary: each error has a named way out."""
+    """Choose the way out for an error of a stage."""
     match error:
         case TransientError():
             return await outcomes.wait(activation, batch, error, services)
@@ -167,9 +168,9 @@ async def _way_out(
 
 
 async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
-    """Run the stage and commit it. Returns the batch with its output where the lane stays."""
+    """Run the stage and commit it. Returns the batch with its output if the lane stays."""
     activation, lanes = work.activation, services.ledger.lanes
-    if activation.stage in batch.outputs:  # a worker died between the last stage and here
+    if activation.stage in batch.outputs:  # a worker died after it saved the last stage
         ending = outcomes.success(batch)
         return Over(await outcomes.settle(activation, batch, ending, services))
     started = time.perf_counter()
@@ -199,7 +200,7 @@ async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
 async def _commit(
     work: Work, batch: Batch, finished: Finished, started: float, services: Services
 ) -> Over | Batch:
-    """Commit what the stage returned; the batch's end is a commit of its own."""
+    """Commit the result of the stage; settling the batch is a commit of its own."""
     activation, lanes, next_stage = work.activation, services.ledger.lanes, finished.next_stage
     ms = (time.perf_counter() - started) * 1000
     run = {"output": finished.output, "usage": finished.usage, "ms": ms}

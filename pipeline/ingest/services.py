@@ -17,13 +17,15 @@ from pipeline.vector_index.projector import Projector
 class Leases(Protocol):
     """Renews the leases of the lanes this process works on.
 
-    When the process has to stop, the work inside `hold` is cancelled. Inside `alone` runs one
-    suspect of this process at a time; the more `crashes` a suspect has caused, the later its turn.
+    Work inside `hold` is cancelled when the process has to stop. Inside `alone`, one suspect of
+    this process runs at a time; the more `crashes` a suspect has caused, the later its turn.
     """
 
-    def hold(self, activation: Activation) -> AbstractContextManager[None]: ...
+    def hold(self, activation: Activation) -> AbstractContextManager[None]:
+        """Renew the lease of this lane until the context ends."""
 
-    def alone(self, crashes: int) -> AbstractAsyncContextManager[None]: ...
+    def alone(self, crashes: int) -> AbstractAsyncContextManager[None]:
+        """Wait for the turn of a suspect with this number of crashes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,9 @@ def step_of(stage: StageName, options: AddOptions) -> Step:
 
 
 def follows_at_once(stage: StageName, options: AddOptions) -> bool:
-    """True for a stage that runs right after the one before it, without a message in between: it
-    asks no language model, or a caller waits for the event.
+    """Tell if a stage runs right after the one before it, without a message in between.
+
+    Such a stage calls no language model, or a client waits for the event.
     """
     return stage in ASK_NO_MODEL or not options.infer
 

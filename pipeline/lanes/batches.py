@@ -1,4 +1,4 @@
-"""A batch as values: what a claim brings from the ledger in one row."""
+"""Batches as values, built from the row that a claim returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OVERRIDE = TypeAdapter(Override)
 
 
 def batch_of(activation: Activation, row: Any) -> Batch | None:
-    """The activation's batch; None where it has no event."""
+    """Return the activation's batch; None if it has no event."""
     if activation.batch_id is None or row.events is None:
         return None
     return Batch(
@@ -40,11 +40,12 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
 
 
 def omission_rows(omitted: Iterable[Omission]) -> list[dict[str, Any]]:
-    """The omitted parts of a message, as stored and shown."""
+    """Return the omitted parts of a message as they are stored and shown."""
     return [{"part": part.part, "type": part.kind, "reason": part.reason} for part in omitted]
 
 
 def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | None) -> Event:
+    """Build an event from JSON. Options that it leaves open come from the project."""
     options = OPTIONS.validate_python(value["options"])
     options = replace(options, instructions=options.instructions.or_else(project or {}))
     return Event(

@@ -1,7 +1,7 @@
-"""Effects of a stage besides its output: computed by the stage, written with its finish.
+"""Effects of a stage besides its output: computed by the stage, written when it finishes.
 
-A stage only reads. Its effects, its output and the lane's next stage are one commit, so it happens
-once or not at all, and no transaction is ever open while a worker thinks.
+A stage only reads. Its effects, its output and the lane's next stage are one commit, so it takes
+effect once or not at all, and no transaction is open while a model is called.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from pipeline.text.equality import text_hash
 
 
 class Effects(Protocol):
-    """`query` finishes the stage, `values` are its own parameters; `touched` memories' vectors are
-    to follow.
-    """
+    """Writes of a stage. `query` is the statement that finishes the stage."""
 
     query: ClassVar[TextClause]
 
     @property
-    def touched(self) -> Sequence[UUID]: ...
+    def touched(self) -> Sequence[UUID]:
+        """Ids of memories whose vectors must be written to the index."""
 
-    def values(self) -> dict[str, Any]: ...
+    def values(self) -> dict[str, Any]:
+        """Parameters of `query`, besides those of every stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEffects:
-    """`seen`: the versions of the memories the changes were worked out from."""
+    """Changes of memories. `seen`: versions of the memories that the changes are based on."""
 
     query: ClassVar[TextClause] = statement("finish_apply")
 
@@ -51,9 +51,11 @@ class MemoryEffects:
 
     @property
     def touched(self) -> Sequence[UUID]:
+        """Ids of all changed memories."""
         return tuple(dict.fromkeys(c.after.id for c in self.changes if c.after is not None))
 
     def values(self) -> dict[str, Any]:
+        """Parameters of finish_apply: new states, history entries and receipt lines."""
         last = {c.after.id: c for c in self.changes if c.after is not None}
         vectors = {c.after.id: c.vector for c in self.changes if c.after and c.vector is not None}
         return {
@@ -70,7 +72,9 @@ class MemoryEffects:
 
 @dataclass(frozen=True, slots=True)
 class GraphEffects:
-    """`facts` are those the changes count from; `memories` what each of them changed."""
+    """Changes of the graph. `facts`: the facts that relations refer to by position; `memories`: the
+    memory of each fact.
+    """
 
     query: ClassVar[TextClause] = statement("finish_relate")
     touched: ClassVar[Sequence[UUID]] = ()
@@ -81,6 +85,7 @@ class GraphEffects:
     changes: GraphChanges
 
     def values(self) -> dict[str, Any]:
+        """Parameters of finish_relate: entities, new relations and ended ones."""
         scope, placed = self.batch.scope, self.changes.relations
         ends = {
             entity_id(scope, end): end
@@ -98,6 +103,7 @@ class GraphEffects:
         }
 
     def _edge(self, relation: Relation) -> dict[str, Any]:
+        """Build the row of a relation. Its id is the same on every retry."""
         fact = self.facts[relation.fact]
         event: Event = self.batch.events[fact.source.event]
         ends = [entity_id(self.batch.scope, end) for end in (relation.source, relation.destination)]
@@ -113,7 +119,7 @@ class GraphEffects:
 
 
 def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
-    """The memory as it stands after the batch; without a vector its text did not change."""
+    """Build the memory's row after the batch; no vector means that its text did not change."""
     memory = change.after
     assert memory is not None
     return {
@@ -155,7 +161,7 @@ def _entry(change: Change) -> dict[str, Any]:
 
 
 def _line(place: int, change: Change) -> dict[str, Any]:
-    """A fact's line in the receipt of the event it was said in."""
+    """Build the receipt line of a fact, for the event of its message."""
     return {
         "place": place,
         "event_id": change.write.event.id,
@@ -178,5 +184,5 @@ def _node(key: UUID, entity: Entity) -> dict[str, Any]:
 
 
 def _json(rows: Sequence[dict[str, Any]]) -> str:
-    # The driver's UUIDs are a class of their own.
+    # default=str: the driver's UUIDs are a class of their own.
     return orjson.dumps(rows, default=str).decode()

@@ -1,12 +1,12 @@
-"""Adds that arrive while a commit is under way share the next one.
+"""Group commit: adds that arrive during a commit are written together in the next one.
 
-No add waits for others: one that comes alone is written alone, at once. Under load one commit
-carries many, so its cost is shared and callers of one lane do not queue for its row one by one.
+An add that arrives alone is written at once. Under load one commit writes many adds, so its cost is
+shared, and the callers of one lane do not wait for its row lock one by one.
 
-A lane is in one unfinished group at most: its later adds wait behind it, so they keep their order.
-Where a long operation holds a lane's row, the group gives up after the lock timeout of its
-connections; the adds of the locked lane are then tried beside the writers, those of all others go
-on.
+A lane is in at most one unfinished group: its later adds wait behind it, so they keep their order.
+If another transaction has locked a lane's row, the group fails after the lock timeout of its
+connections; the adds of the locked lane are then retried apart from the writers, and all others are
+written.
 """
 
 from __future__ import annotations
@@ -24,35 +24,42 @@ from pipeline.lanes.store import Accepted, Add, Lanes
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import LEDGER_FAILURES
 
-# A second writer prepares its group while the first one's commit is on its way to the disk.
+# A second writer prepares its group while the first one's commit is written to disk.
 WRITERS = 2
 LARGEST_GROUP = 64
-# Beyond these, a queue only makes clients repeat what is in it already.
+# Limit of the queue: beyond it, clients time out and send adds again that are still queued.
 MOST_WAITING = 2_000
-# Tries of locked lanes at once; the pause before the next try of one, and how long its adds wait.
+# Concurrent retries of locked lanes; the pause between two tries; the longest wait of an add.
 LOCKED_AT_ONCE = 2
 LOCKED_PAUSE_S, LOCKED_FOR_S = 0.25, 10.0
 
 
 @dataclass(slots=True)
 class Waiting:
+    """An add whose caller waits for its commit. `since`: arrival, by the event loop's clock."""
+
     add: Add
     since: float
     accepted: asyncio.Future[Accepted]
 
     @property
     def lane_id(self) -> UUID:
+        """Lane of the add."""
         return self.add.scope.lane_id
 
 
 @dataclass(slots=True)
 class GroupCommit:
+    """Writes adds in groups. `most_waiting` adds can wait, each at most `locked_for_s`
+    for a lock.
+    """
+
     lanes: Lanes
     most_waiting: int = MOST_WAITING
     locked_for_s: float = LOCKED_FOR_S
     _count: int = 0
     _queue: deque[Waiting] = field(default_factory=deque)
-    # What came since for each lane that is in an unfinished group, in order.
+    # Later adds of each lane that is in an unfinished group, in order.
     _behind: dict[UUID, deque[Waiting]] = field(default_factory=dict)
     _writers: set[asyncio.Task[None]] = field(default_factory=set)
     _retries: set[asyncio.Task[None]] = field(default_factory=set)
@@ -60,14 +67,14 @@ class GroupCommit:
 
     @property
     def waited_s(self) -> float:
-        """Seconds since the oldest add arrived that is still waiting for a writer."""
+        """Seconds since the arrival of the oldest add that waits for a writer."""
         oldest = min((waiting.since for waiting in self._queue), default=None)
         return 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
 
     async def accept(self, add: Add) -> Accepted:
-        """As Lanes.accept, for one add: returns after the commit that holds it, or raises.
+        """Accept one add, as Lanes.accept: returns after its commit, or raises.
 
-        Errors: Overloaded where too many wait already, or the lane stays locked.
+        Errors: Overloaded if too many adds wait already, or if the lane stays locked.
         """
         if self._count >= self.most_waiting:
             raise Overloaded("Too many adds wait to be written.", retry_after_s=1, server_wide=True)
@@ -92,12 +99,12 @@ class GroupCommit:
             await self._commit(group)
 
     def _next_group(self) -> list[Waiting]:
-        """The oldest adds of lanes that are in no unfinished group."""
+        """Take the oldest adds of lanes that are in no unfinished group."""
         group: list[Waiting] = []
         own: set[UUID] = set()
         while self._queue and len(group) < LARGEST_GROUP:
             waiting = self._queue.popleft()
-            if waiting.accepted.done():  # its caller went away
+            if waiting.accepted.done():  # its caller is gone
                 continue
             lane_id = waiting.lane_id
             if lane_id in self._behind and lane_id not in own:
@@ -109,7 +116,7 @@ class GroupCommit:
         return group
 
     def _finish(self, lane_ids: Iterable[UUID]) -> None:
-        """Let in what came behind these lanes, before all that came to others since."""
+        """Release these lanes: the adds behind them go to the head of the queue."""
         for lane_id in set(lane_ids):
             self._queue.extendleft(reversed(self._behind.pop(lane_id)))
         self._write_on()
@@ -128,16 +135,19 @@ class GroupCommit:
         self._finish(waiting.lane_id for waiting in group)
 
     async def _write_all(self, group: Sequence[Waiting]) -> BaseException | None:
-        """Write a group, or each of it alone where one is refused; or return why not."""
+        """Write a group; if the database refuses one of several adds, write each alone.
+
+        Returns the error, or None if every caller has its result.
+        """
         result = await self._try(group)
         if len(group) > 1 and _one_is_at_fault(result):
-            for waiting in group:  # the others must not pay for it
+            for waiting in group:  # only the add at fault fails
                 _fail([waiting], await self._try([waiting]))
             return None
         return result
 
     async def _try(self, group: Sequence[Waiting]) -> BaseException | None:
-        """Write a group and answer its callers; or return why it was not written."""
+        """Write a group and answer its callers. Returns the error if it was not written."""
         if not group:
             return None
         adds = [waiting.add for waiting in group]
@@ -145,15 +155,15 @@ class GroupCommit:
         if isinstance(accepted, BaseException):
             return accepted
         for waiting, result in zip(group, accepted, strict=True):
-            if not waiting.accepted.done():  # its caller went away; the add is kept all the same
+            if not waiting.accepted.done():  # False if its caller is gone; the add is stored anyway
                 waiting.accepted.set_result(result)
         return None
 
     async def _set_locked_aside(self, group: Sequence[Waiting]) -> list[Waiting]:
-        """Try the adds of locked lanes beside the writers; the others are returned."""
+        """Start retries for the adds of locked lanes. Returns the other adds."""
         try:
             locked = await self.lanes.locked({waiting.lane_id for waiting in group})
-        except LEDGER_FAILURES:  # then all are tried again, and meet the same
+        except LEDGER_FAILURES:  # then the next try fails with the same error
             locked = set()
         for lane_id in locked:
             self._retry([waiting for waiting in group if waiting.lane_id == lane_id])
@@ -165,7 +175,7 @@ class GroupCommit:
         retry.add_done_callback(self._retries.discard)
 
     async def _until_unlocked(self, adds: Sequence[Waiting]) -> None:
-        """Write the adds of one lane, and what comes behind them, once its row is free."""
+        """Write the adds of one lane, and those behind them, once its row is unlocked."""
         lane_id, now = adds[0].lane_id, asyncio.get_running_loop().time
         behind, group = self._behind[lane_id], list(adds)
         while group:
@@ -201,6 +211,6 @@ def _fail(group: Iterable[Waiting], error: BaseException | None) -> None:
 
 
 def _one_is_at_fault(error: BaseException | None) -> bool:
-    """The database refused what it was given; it did not go away, and no lock was in the way."""
+    """Tell if the database refused a value, as opposed to a lost connection or a lock timeout."""
     refused = isinstance(error, DBAPIError) and not error.connection_invalidated
     return refused and not is_locked(error)

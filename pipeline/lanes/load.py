@@ -13,7 +13,7 @@ from pipeline.accounting.balance import WAITING_SINCE
 from pipeline.domain.backpressure import Load
 from pipeline.ledger.tables import events, lanes, shadows
 
-# Long enough to even out batches, short enough to follow a change.
+# Long enough to average over batches, short enough to follow a change.
 MEASURED_OVER_S = 10
 
 # The lanes of a replay count as its project's.
@@ -22,12 +22,15 @@ OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
 
 
 class LoadView:
+    """Reads of the load."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def lanes(self) -> Mapping[UUID, int]:
-        """Number of lanes of each project that are not idle, its replays included. A replay has
-        the number of its project.
+        """Return the number of busy lanes of each project, those of its replays included.
+
+        A replay has the number of its project.
         """
         busy = func.sum(func.count()).over(partition_by=OWNER)
         query = (
@@ -40,7 +43,7 @@ class LoadView:
             return {row[0]: int(row[1]) for row in await connection.execute(query)}
 
     async def look(self, *, scope_events: int) -> Load:
-        """The load now; `deep` holds the lanes with at least `scope_events` events."""
+        """Return the present load; `deep` holds the lanes with at least `scope_events` events."""
         depth = lanes.c.accepted_seq - lanes.c.settled_seq
         # The events of replays have a limit of their own: they refuse no add.
         in_shadow = exists().where(shadows.c.id == lanes.c.project_id)

@@ -6,9 +6,9 @@
                        │                  │ └──hand_back─────────┤
                        └──sweep (due)─────┴──────────────────────┘
 
-Every move out of RUNNING checks the fence inside its own statement and raises LaneLost where a
-younger activation holds the lane: a zombie can neither write nor hand on.
-Cancel and replay of single events move lanes too: see events/cancel_and_replay.py.
+Every move out of RUNNING checks the fence inside its own statement, and raises LaneLost if a newer
+activation has the lane: a worker that lost its lane can neither write nor send it on. Cancel and
+replay of single events move lanes too: see events/cancel_and_replay.py.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ from pipeline.ledger.engine import behind_pooler
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms as lexical
 
-# What the setting may be at most: a batch that was fixed under another setting is no larger.
+# Maximum of the setting: a batch that was fixed under another setting is not larger either.
 WIDEST_BATCH = 64
-# Attempts of a stage that are made beside other work. What was under way beside a poison shares its
-# first crashes; from then on it is a suspect, whose attempts are made and counted alone.
+# Number of attempts of a stage next to other lanes of the worker. A crash counts for all of them;
+# after that many, a lane is a suspect, which is processed and counted alone.
 SHARED_ATTEMPTS = 2
-# The code of a stage's run whose output was not used: a person changed what it is about.
+# Code of a stage's run whose output was not used, because a person changed a memory it is about.
 OUTDATED = "OUTDATED"
-# Heartbeats in one lease: two may be late or lost.
+# Number of heartbeats per lease: two may be late or lost.
 BEATS = 3
 
 
 def session_name(owner: UUID, process: str) -> str:
-    """The name of a worker's connections: once none of that name is left, the worker is dead."""
+    """Application name of a worker's connections. If no session has it, the worker is dead."""
     return f"memlane {owner} {process}"
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """One turn of one scope, to be accepted.
+    """One add of one scope.
 
-    `said_at` None means now. `key`: the client's idempotency key; a second add under it is the same
-    add.
+    `said_at` None means now. `key`: the client's idempotency key; a second add with the same key is
+    the same add.
     """
 
     event_id: UUID
@@ -78,8 +78,8 @@ class Add:
 class Accepted:
     """Result of an add: its event, and the hint to publish if its lane was idle.
 
-    Not `fresh`: its key was used before, for `event_id`, and nothing was added. Not `same`: that
-    was another body. Not `known`: the project is gone, and nothing was added.
+    `fresh` is False if its key was already used, for `event_id`; `same` is False if that add had
+    another body; `known` is False if the project is deleted. In all three cases nothing was added.
     """
 
     event_id: UUID
@@ -91,6 +91,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
+    """A lane that a sweep has queued, and its state before."""
+
     wake: Wake
     project_id: ProjectId
     was: str
@@ -108,6 +110,10 @@ class Ending:
 
 
 class Lanes:
+    """Moves of lanes. `lease_s`: seconds until a silent worker's lane is taken over;
+    `queued_grace_s`: seconds until a hint is taken as lost.
+    """
+
     def __init__(
         self,
         engine: AsyncEngine,
@@ -118,6 +124,7 @@ class Lanes:
         batch_tokens: int,
         context_messages: int,
     ) -> None:
+        """Set the limits of a batch, and the number of earlier messages that a model gets."""
         self._use(engine)
         self._lease = timedelta(seconds=lease_s)
         self.grace = timedelta(seconds=queued_grace_s)
@@ -126,7 +133,7 @@ class Lanes:
         self._context_messages = context_messages
 
     def on(self, engine: AsyncEngine) -> Lanes:
-        """The same over other connections."""
+        """Return the same store on other connections."""
         lanes = copy(self)
         lanes._use(engine)  # noqa: SLF001  its own
         return lanes
@@ -137,8 +144,10 @@ class Lanes:
         self._direct = Direct(engine)
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
-        """Keep the adds durably, each at the tail of its scope's lane and under its key, in one
-        commit. A lane that is not idle needs no hint: its worker goes on with the queue.
+        """Store the adds durably, each at the end of its scope's lane and with its key, in one
+        commit.
+
+        A lane that is not idle needs no hint: its worker continues with the queue.
         """
         said = [
             (place, ordinal, message)
@@ -165,7 +174,7 @@ class Lanes:
             "names": [message.name for _, _, message in said],
             "contents": [message.content for _, _, message in said],
             "omitted": [_as_json(message.omitted) for _, _, message in said],
-            # An array of arrays would have to be a rectangle.
+            # One string each: the arrays in an array must have the same length.
             "terms": [" ".join(terms) for terms in cut],
             "grace": self.grace,
         }
@@ -174,16 +183,16 @@ class Lanes:
         return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
 
     async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
-        """Those of these lanes that another transaction has locked at the moment."""
+        """Return the given lanes that another transaction has locked at the moment."""
         rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
         return {row.id for row in rows}
 
     async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
-        """Take the lane for one stage, with its batch; None where the hint is stale, which is no
-        error.
+        """Claim the lane for one stage. Returns the activation and its batch; None for a stale
+        hint.
 
-        A lane that has no batch yet gets one. There is none where all that was queued is cancelled
-        (then the activation has no `batch_id` either), or where the batch was taken apart.
+        A lane without a batch gets one. The batch is None if all queued events were cancelled (the
+        activation then has no `batch_id` either), or if the batch was split.
         """
         row = await self._one(
             statement("claim_lane"),
@@ -228,10 +237,10 @@ class Lanes:
         ms: float,
         effects: Effects | None = None,
     ) -> Wake | None:
-        """Save the stage's output and effects and queue the lane for the next stage: one commit.
+        """Save the stage's output and effects and queue the lane for the next stage, in one commit.
 
         Without a next stage the lane stays with the activation, to be settled. Errors: LaneLost;
-        MovedOn where the effects rest on memories that have changed since: nothing was written.
+        MovedOn if memories that the effects are based on have changed: then nothing is written.
         """
         run = _run_values(output, usage, ms)
         await self._finish(activation, next_stage, run, effects, keeps=next_stage is None)
@@ -247,9 +256,10 @@ class Lanes:
         ms: float,
         effects: Effects | None = None,
     ) -> Activation:
-        """As `finish`, but the lane stays with its worker, which runs the next stage right away.
+        """Like `finish`, but the lane stays with its worker, which runs the next stage at once.
 
-        The commit also counts the first attempt of the next stage, so a crash in it is not hidden.
+        The commit also counts the first attempt of the next stage, so that no crash in it is
+        missed.
         """
         run = _run_values(output, usage, ms)
         await self._finish(activation, next_stage, run, effects, keeps=True, attempts=1)
@@ -276,12 +286,12 @@ class Lanes:
                 next_stage=next_stage,
                 keeps=keeps,
                 attempts=attempts,
-                # A lane that stays keeps its lease; the heartbeat goes on renewing it.
+                # A lane that stays keeps its lease, which the heartbeat renews.
                 due_in=self._lease if keeps else self.grace,
                 **run,
                 **(effects.values() if effects else {}),
             )
-        except IntegrityError:  # a person has just stored one of the texts
+        except IntegrityError:  # another write has stored one of the texts
             raise MovedOn from None
         if row is None:
             raise LaneLost
@@ -314,7 +324,7 @@ class Lanes:
         return _anew(activation, row.state), list(row.ages_s or ())
 
     async def rest(self, activation: Activation) -> Wake | None:
-        """Free a lane whose claim was all cancelled. Returns the hint if more is queued."""
+        """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
         row = await self._one(
             statement("rest"),
             **_held(activation),
@@ -327,22 +337,23 @@ class Lanes:
         return _anew(activation, row.state)
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
-        """Return the batch to its queue, to be tried half as wide."""
+        """Return the batch to its queue, to be retried with half the width."""
         width = max(1, len(batch.events) // 2)
         return await self._restart(activation, batch.id, width=width, attempts=0)
 
     async def take_apart(self, activation: Activation, batch: Batch) -> Wake:
-        """Return a suspect's batch to its queue, to be tried event by event."""
+        """Return a suspect's batch to its queue, to be retried event by event."""
         attempts = activation.attempts
         return await self._restart(activation, batch.id, width=1, attempts=attempts)
 
     async def restart(self, activation: Activation) -> Wake:
-        """Give up the batch the activation found, and begin again with what is queued."""
+        """Drop the activation's batch and start again with the queued events."""
         return await self._restart(activation, activation.batch_id, width=None, attempts=0)
 
     async def _restart(
         self, activation: Activation, batch_id: UUID | None, *, width: int | None, attempts: int
     ) -> Wake:
+        """Return a batch to its queue with a new width. Errors: LaneLost."""
         row = await self._one(
             statement("restart"),
             **_held(activation),
@@ -358,7 +369,10 @@ class Lanes:
     async def wait(
         self, activation: Activation, code: FailureCode, *, delay_s: float, cause: str | None = None
     ) -> None:
-        """`cause`: what the dependency failed with, for people; no text of a user."""
+        """Pause the lane for `delay_s` seconds. Errors: LaneLost.
+
+        `cause`: the error of the dependency, for operators, without users' texts.
+        """
         row = await self._one(
             statement("wait"),
             **_held(activation),
@@ -372,7 +386,7 @@ class Lanes:
             raise LaneLost
 
     async def reconsider(self, activation: Activation) -> Wake:
-        """Go back to retrieve: what the batch's decisions are about has changed."""
+        """Return to retrieve, because a memory that the decisions are about has changed."""
         row = await self._one(
             statement("reconsider"),
             **_held(activation),
@@ -385,14 +399,14 @@ class Lanes:
         return Wake(activation.lane_id, activation.fence, StageName.RETRIEVE)
 
     async def charge(self, activation: Activation) -> Activation:
-        """Count an attempt of a suspect, which is worked on alone from here on."""
+        """Count an attempt of a suspect, which is processed alone from here on."""
         row = await self._one(statement("charge"), **_held(activation))
         if row is None:
             raise LaneLost
         return replace(activation, attempts=row.attempts, counted=True)
 
     async def hand_back(self, activation: Activation) -> Wake | None:
-        """Give the lane up unfinished; the attempt does not count.
+        """Release the lane unfinished; the attempt does not count.
 
         Returns the hint; None if the lane is lost.
         """
@@ -409,15 +423,13 @@ class Lanes:
         return Wake(activation.lane_id, row.fence, StageName(row.stage))
 
     async def absolve(self, activation: Activation) -> None:
-        """Take back the attempt of an activation that lost its lane: its worker did not crash."""
+        """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
             await self._one(statement("absolve"), **_held(activation), **values)
 
     async def renew(self, held: Sequence[Hold]) -> set[Hold]:
-        """Extend these leases. Returns those that were extended: the others are lost, or locked at
-        the moment.
-        """
+        """Extend these leases. Returns the extended ones; the others are lost or locked."""
         values = {
             "lease": self._lease,
             "lane_ids": [lane_id for lane_id, _, _ in held],
@@ -428,8 +440,9 @@ class Lanes:
         return {(row.id, row.fence, row.owner) for row in rows}
 
     async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
-        """Make lanes that were queued by then due, for a sweep of so much patience too: the broker
-        may have lost their hints. Returns how many, at most `limit`.
+        """Make lanes due that were queued before this time, even for a sweep with this patience.
+
+        The broker may have lost their hints. Returns their number, at most `limit`.
         """
         values = {
             "told_before": told_before,
@@ -441,7 +454,7 @@ class Lanes:
             return (await connection.execute(statement("doubt_hints"), values)).rowcount
 
     async def release(self, code: FailureCode, *, limit: int) -> int:
-        """Make lanes that wait for what this code names due now. Returns how many."""
+        """Make lanes with this wait code due now. Returns their number."""
         values = {"code": code, "limit": limit}
         async with self._engine.connect() as connection:
             return (await connection.execute(statement("release"), values)).rowcount
@@ -449,12 +462,12 @@ class Lanes:
     async def sweep(
         self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
     ) -> list[Swept]:
-        """Queue again the lanes whose time is up; QUEUED ones of the `patient` projects once they
-        are so much overdue.
+        """Queue the lanes that are due; QUEUED lanes of `patient` projects only when `patience_s`
+        overdue.
 
-        A worker's lanes are due when their leases have run out, or earlier where it is seen to be
-        dead (see `session_name`; not through a connection pooler, which has sessions of its own).
-        Safe from any number of processes at once.
+        A worker's lanes are due when their leases have ended, or earlier if the worker is dead (see
+        `session_name`; not through a connection pooler, which has sessions of its own). Safe to run
+        in any number of processes at once.
         """
         async with self._engine.connect() as connection:
             rows = await connection.execute(
@@ -465,7 +478,7 @@ class Lanes:
                     "patience": timedelta(seconds=patience_s),
                     "grace": self.grace,
                     "lease": self._lease,
-                    # More than this is left of each lease whose heartbeat is not late.
+                    # A lease whose heartbeat is on time has more time left than this.
                     "late": self._lease * (1 - 1.2 / BEATS),
                     "stages": list(StageName),
                     "sessions": not behind_pooler(self._engine),
@@ -481,7 +494,7 @@ class Lanes:
 
 
 def _held(activation: Activation) -> dict[str, Any]:
-    """Values that fence a statement: the fence number alone may repeat after a failover."""
+    """Values that fence a statement. The owner is included: fences may repeat after a failover."""
     return {
         "lane_id": activation.lane_id,
         "fence": activation.fence,
@@ -490,7 +503,7 @@ def _held(activation: Activation) -> dict[str, Any]:
 
 
 def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
-    """The row of stage_runs."""
+    """Values of the row in stage_runs."""
     return {
         "output": orjson.dumps(output).decode(),
         "ms": ms,
@@ -510,7 +523,7 @@ def _accepted(add: Add, row: Any | None) -> Accepted:
 
 
 def _anew(activation: Activation, state: str) -> Wake | None:
-    """The hint for the events queued behind a batch, if there are any."""
+    """Return the hint for the events queued behind a batch, if there are any."""
     queued = state == "QUEUED"
     return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None
 
@@ -520,7 +533,7 @@ def _as_json(omitted: Sequence[Omission]) -> str | None:
 
 
 def _digest(add: Add) -> bytes:
-    """Equal for adds that ask the same, however their JSON was written."""
+    """Digest of an add's content, equal for equal adds even if their JSON differs in form."""
     said = [
         (message.role, message.name, message.content, *omission_rows(message.omitted))
         for message in add.messages

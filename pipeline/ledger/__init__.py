@@ -1,1 +1,1 @@
-"""The ledger, PostgreSQL: what every store shares: connections, tables, migrations."""
+"""The ledger, PostgreSQL: connections, tables and migrations, shared by all stores."""

@@ -1,4 +1,4 @@
-"""How many rows a list has, without a pass over all of them."""
+"""Counts of long lists, without reading all of their rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from sqlalchemy import Select, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-# So many rows beyond the page are counted: a few milliseconds.
+# Number of rows counted after the page; takes a few milliseconds.
 COUNTED = 10_000
 
 
 async def count_near(
     engine: AsyncEngine, rows: Select[Any], *, limit: int, offset: int, beyond: int = COUNTED
 ) -> int:
-    """The number of rows, exact up to `beyond` rows after the page, else a lower bound."""
+    """Count the rows: exact up to `beyond` rows after the page, else a lower bound."""
     some = rows.order_by(None).limit(offset + limit + beyond).subquery("some")
     async with engine.connect() as connection:
         return await connection.scalar(select(func.count()).select_from(some)) or 0

@@ -1,7 +1,8 @@
-"""Connections to PostgreSQL: their session settings, their time limits, and the end of dead ones.
+"""Connections to PostgreSQL: session settings, time limits, and removal of dead connections.
 
-Every wait has a limit. The server ends a statement at its time limit; where the client has to do it
-a moment later, the connection is silent, and then none of the same age is used again.
+Every wait has a limit. The server ends a statement at its time limit. If no answer arrives a short
+time later, the client's own limit ends the wait; the connection is then taken as dead, and no
+connection opened before that moment is used again.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 log = structlog.get_logger()
 
 SESSION: Mapping[str, str] = {
-    # A worker that freezes inside a transaction holds its lane's row: nobody could take the lane
-    # over, nor accept into it. No transaction of ours is idle between its statements.
+    # A worker that freezes inside a transaction keeps its lane's row locked: no other worker could
+    # take the lane over, and no event could be accepted. Our transactions never idle for long.
     "idle_in_transaction_session_timeout": "5000",
-    # A plan is kept from when it was made, and of a table that was small then it reads all rows for
-    # ever after, until the table is analyzed. All that is asked often has an index to go by.
+    # A cached plan made while a table was small would scan the whole table until the next ANALYZE.
+    # Every frequent query has an index.
     "enable_seqscan": "off",
-    # Or a statement whose plan for any values looks dearer than that for these is planned each time
-    # it is asked: BM25 took longer to plan than to compute.
+    # With "auto", a statement is planned at every execution if its generic plan looks more
+    # expensive than a custom one: planning BM25 took longer than executing it.
     "plan_cache_mode": "force_generic_plan",
-    # Whose compiling of a statement costs more than any statement of ours takes.
+    # JIT compilation takes longer than any of our statements.
     "jit": "off",
 }
-# How the server learns that a client is gone, even in the middle of a statement.
+# Let the server notice that a client is gone, even in the middle of a statement.
 CLIENT_CHECKS: Mapping[str, str] = {
     "client_connection_check_interval": "2000",
     "tcp_user_timeout": "15000",
@@ -45,7 +46,7 @@ CLIENT_CHECKS: Mapping[str, str] = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
-# And how the client learns that the server is, where no statement is under way.
+# Let the client notice that the server is gone while no statement is running.
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 
 LOCKED = asyncpg.LockNotAvailableError.sqlstate
@@ -56,27 +57,29 @@ MARGIN_S = 2.0
 
 
 class SettingsMissing(OSError):
-    """A connection pooler such as PgBouncer keeps no session settings, and the role has none."""
+    """A connection pooler such as PgBouncer drops session settings, and the role has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """Seconds: for a statement, and for its wait for a lock where that is less. None: no limit."""
+    """Time limits in seconds of a statement, and of its wait for a lock. None: no limit."""
 
     statement_s: float | None
     lock_s: float | None = None
 
     @property
     def answer_s(self) -> float | None:
+        """Time limit in seconds for the server's answer: later than the server's own limit."""
         return None if self.statement_s is None else self.statement_s + MARGIN_S
 
     def settings(self) -> Mapping[str, str]:
+        """The limits as PostgreSQL settings, in milliseconds."""
         limits = {"statement_timeout": self.statement_s, "lock_timeout": self.lock_s}
         return {name: str(round(s * 1000)) for name, s in limits.items() if s is not None}
 
 
-# What stages and requests do all the time; adds, which must not wait for one locked lane; undo,
-# erasure, replay and reindex, whose statements grow with what they change; and migrations.
+# USUAL: stages and requests. INBOX: adds, which must not wait for a locked lane. LONG: undo,
+# erasure, replay and reindex, whose statements change many rows. UNLIMITED: migrations.
 USUAL, INBOX, LONG, UNLIMITED = (
     SessionLimits(10.0),
     SessionLimits(10.0, lock_s=0.25),
@@ -87,8 +90,8 @@ USUAL, INBOX, LONG, UNLIMITED = (
 
 @dataclass(slots=True)
 class _State:
-    """What is known of one engine's connections: those older than `suspect_before` may be dead, and
-    a `pooler` stands between them and the server.
+    """State of an engine: connections older than `suspect_before` may be dead, and `pooler` tells
+    if a pooler is between them and the server.
     """
 
     suspect_before: float = 0.0
@@ -101,24 +104,25 @@ _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
 def connect(
     url: str, *, pool_size: int, name: str = "memlane", limits: SessionLimits = USUAL
 ) -> AsyncEngine:
-    """An engine for any `postgresql://` URL, whichever driver it names. `name`: what the server
-    calls its connections.
+    """Create an engine for a `postgresql://` URL; the driver in the URL is ignored.
+
+    `name`: application name of its connections, as the server shows it.
     """
     engine = create_async_engine(
         make_url(url).set(drivername="postgresql+asyncpg"),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_S,
-        # The same few again and again: a backend that was just asked has all it needs in the caches
-        # of its core. Taken in turn, they answer 6 % fewer searches (measured, 2 cores).
+        # Reuse the most recent connection: its backend has its data in the CPU caches. In turn,
+        # connections answer 6 % fewer searches (measured, 2 cores).
         pool_use_lifo=True,
         connect_args={
             "timeout": CONNECT_S,
             "command_timeout": limits.answer_s,
-            # Poolers pass on this one parameter and refuse others.
+            # The only parameter that poolers pass on; they refuse others.
             "server_settings": {"application_name": name},
         },
-        # Errors would repeat what users said.
+        # Errors would contain users' texts.
         hide_parameters=True,
         json_deserializer=orjson.loads,
     )
@@ -131,14 +135,15 @@ def connect(
 
 
 def suspect_all(dialect: Dialect) -> None:
-    """Have no connection used again that is open now."""
+    """Mark all open connections of an engine as suspect: the pool replaces them before use."""
     if state := _STATES.get(dialect):
         state.suspect_before = time.monotonic()
 
 
 def behind_pooler(engine: AsyncEngine) -> bool:
-    """Whether a pooler such as PgBouncer hands out the server's sessions, known once a connection
-    was made: no session is then any one client's.
+    """Tell if a pooler such as PgBouncer assigns the server's sessions to clients.
+
+    Then no session belongs to one client. Known after the first connection.
     """
     state = _STATES.get(engine.dialect)
     return state is not None and state.pooler
@@ -152,6 +157,9 @@ def _connected(state: _State, settings: Mapping[str, str], connection: Any, reco
 async def _set_up(
     state: _State, settings: Mapping[str, str], driver: asyncpg.Connection[Any]
 ) -> None:
+    """Configure a new connection. Errors: SettingsMissing behind a pooler, if the role
+    lacks them.
+    """
     _keep_alive(driver)
     state.pooler = await driver.fetchval("SELECT pg_backend_pid()") != driver.get_server_pid()
     if not state.pooler:
@@ -174,7 +182,7 @@ def _keep_alive(driver: asyncpg.Connection[Any]) -> None:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # not all of them are known to every system
+        if hasattr(socket, name):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -182,7 +190,7 @@ def _checked_out(state: _State, connection: Any, record: Any, _: Any) -> None:
     """Have the pool replace a connection that is closed or suspect, before it is used."""
     driver = connection.driver_connection
     if driver.is_closed() or record.info["since"] <= state.suspect_before:
-        driver.terminate()  # without a farewell that a silent server would not answer
+        driver.terminate()  # no orderly close: a silent server would not answer it
         raise DisconnectionError
 
 
@@ -194,13 +202,15 @@ def _failed(context: ExceptionContext) -> None:
 
 
 def is_stale(error: BaseException) -> bool:
-    """Whether the server did not answer within its own time limit, or is a standby by now: after a
-    failover, connections to the primary of before stay open and refuse to write.
+    """Tell if the connection must not be used again.
+
+    Either the server did not answer within its own time limit, or it is a standby now: after a
+    failover, connections to the former primary stay open and refuse writes.
     """
     known = getattr(error, "sqlstate", None) == asyncpg.ReadOnlySQLTransactionError.sqlstate
     return known or isinstance(error, TimeoutError)
 
 
 def is_locked(error: BaseException | None) -> bool:
-    """Whether a statement gave up its wait for a lock."""
+    """Tell if a statement ended because its wait for a lock took too long."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) == LOCKED

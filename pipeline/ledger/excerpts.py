@@ -1,4 +1,4 @@
-"""Excerpts for pages of many rows: texts cut, and rows only as long as their bytes fit a budget."""
+"""Excerpts for pages of many rows: shortened texts, and only as many rows as fit a byte limit."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
-# A text on a page of events or changes; the event, or the memory's history, has it whole.
+# Characters of a text on a page of events or changes; the single event or history has all of it.
 SHOWN_CHARACTERS = 1_000
-# Bytes of messages, and bytes of receipt lines, that a page shows of each event.
+# Maximum bytes of messages, and of receipt lines, on a page for each event.
 SHOWN_BYTES = 20_000
-# Options of an event that are larger are left out of a page.
+# Larger options of an event are left out of a page.
 SHOWN_OPTIONS_BYTES = 8_000
 
 _LARGEST_CUT_BYTES = 4 * SHOWN_CHARACTERS
 
 
 def cut(text: ColumnElement[Any]) -> ColumnElement[Any]:
+    """The first SHOWN_CHARACTERS characters of a text column."""
     return func.left(text, SHOWN_CHARACTERS)
 
 
 def first_rows(rows: Select[Any], *, of: str, order: str, texts: tuple[str, ...]) -> Select[Any]:
-    """The first rows of each `of`, by `order`, until their cut texts exceed SHOWN_BYTES.
+    """Select the first rows of each `of`, by `order`, up to SHOWN_BYTES of shortened texts.
 
-    `truncated` is true where a text of the row was cut or rows behind it are left out.
+    `truncated` is true if a text of the row was shortened, or if later rows were left out.
     """
     every = rows.subquery("every")
     sizes = [func.coalesce(func.octet_length(every.c[name]), 0) for name in texts]

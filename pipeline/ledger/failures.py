@@ -1,7 +1,7 @@
-"""What a call of the ledger raises when it fails, and what each error means for the caller.
+"""Errors of the ledger's calls, and functions that tell what an error means for the caller.
 
-SQLAlchemy raises its own errors, and asyncpg a plain OSError where no server answers. Callers catch
-LEDGER_FAILURES and ask these functions; no other module names SQLAlchemy's errors for that.
+SQLAlchemy raises its own errors, and asyncpg a plain OSError if no server answers. Callers catch
+LEDGER_FAILURES and call these functions; no other module handles SQLAlchemy's errors for this.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 
 LEDGER_FAILURES = (SQLAlchemyError, OSError)
 
-# The ledger answers, and refuses a value that is out of the range it can store.
+# The ledger refuses a value outside of the range that it can store.
 ValueRefused = DataError
 
 
@@ -19,17 +19,17 @@ class Unreachable(DBAPIError):
 
 
 def is_unavailable(error: Exception) -> bool:
-    """Whether the ledger could not be reached, as opposed to refusing a statement."""
+    """Tell if the ledger could not be reached, as opposed to refusing a statement."""
     return not isinstance(error, DBAPIError) or error.connection_invalidated
 
 
 def may_have_committed(error: Exception) -> bool:
-    """Whether the connection was lost, or fell silent, after the statement was sent."""
+    """Tell if the connection was lost, or got no answer, after the statement was sent."""
     if isinstance(error, DBAPIError):
         return error.connection_invalidated and not isinstance(error, Unreachable)
     return isinstance(error, TimeoutError)
 
 
 def sqlstate(error: Exception) -> str:
-    """PostgreSQL's five-character code of an error; XX000 (internal error) where it has none."""
+    """Return PostgreSQL's five-character code of an error; XX000 (internal error) without one."""
     return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "XX000")

@@ -1,12 +1,12 @@
-"""Row locks, and the one order in which every transaction takes them.
+"""Row locks, and the order in which every transaction takes them.
 
 Lock order, from the first to the last:
 
     organization → project → idempotency keys by key → lanes by id → memories by id → turns by id
 
-A transaction that locks rows of several kinds takes the kinds in this order; of one kind, it takes
-the rows in ascending order of their ids. Two transactions can then wait for each other but never
-deadlock. The SQL files that lock rows (accept, finish_apply, undo_memories, …) keep the same order.
+A transaction locks rows of several kinds in this order, and rows of one kind by ascending id. Two
+transactions can then wait for each other but never deadlock. The SQL files that lock rows (accept,
+finish_apply, undo_memories, …) keep the same order.
 """
 
 from __future__ import annotations

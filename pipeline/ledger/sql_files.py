@@ -1,4 +1,4 @@
-"""The loader of SQL files: `loader(__name__)` of a folder reads the files in it by their names."""
+"""Loader of SQL files: `loader(__name__)` in a package reads its .sql files by name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sqlalchemy import TextClause, text
 
 
 def loader(package: str) -> Callable[..., TextClause]:
-    """A function `statement(name, table="")` that reads `name`.sql of `package`, once.
+    """Return a function `statement(name, table="")` that reads `name`.sql of `package`, once.
 
-    `table` takes the place of {table} in a statement that does the same to more than one.
+    `table` replaces {table} in a statement that is used for several tables.
     """
 
     @cache

@@ -1,9 +1,9 @@
-"""Statements of the hot paths, straight through the driver on a connection of the engine's pool.
+"""Statements of the hot paths, sent through the driver on a connection of the engine's pool.
 
-SQLAlchemy takes 150 µs of CPU to execute a statement that the driver alone sends in 30, and up to a
-millisecond to put a long one together; an event is a dozen of them, and a search seven. So each is
-put together once, and its values are parameters. What is lost is what text statements never had:
-SQLAlchemy's own types.
+SQLAlchemy needs 150 µs of CPU to execute a statement that the driver alone sends in 30 µs, and up
+to a millisecond to compile a long one. An event takes a dozen statements, a search seven. So each
+statement is compiled once and cached, with its values as parameters. As with textual SQL,
+SQLAlchemy's type conversions do not apply.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from pipeline.ledger.engine import is_stale, suspect_all
 from pipeline.ledger.failures import Unreachable
 
-# What a server says that goes down or starts up, before it closes the connection.
+# Errors of a server that shuts down or starts up, sent before it closes the connection.
 GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotConnectNowError)
 DIALECT: Dialect = asyncpg_dialect.dialect()  # type: ignore[no-untyped-call]
 
 
 class Record(asyncpg.Record):
-    """A row, its columns by name: `row.fence`."""
+    """A row with its columns as attributes: `row.fence`."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -40,10 +40,10 @@ class Record(asyncpg.Record):
 
 
 class Direct:
-    """Each statement is a transaction of its own, and its values are by name as for SQLAlchemy.
+    """Execute statements with named values, each in a transaction of its own.
 
-    Errors are SQLAlchemy's too: IntegrityError, DataError, else DBAPIError; OSError where nobody
-    listens, TimeoutError where nobody answers.
+    Errors are SQLAlchemy's: IntegrityError, DataError, else DBAPIError. Also OSError if no server
+    listens, and TimeoutError if the server does not answer.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -52,17 +52,20 @@ class Direct:
     async def rows(
         self, query: ClauseElement, values: Mapping[str, Any], *, keep: bool = True
     ) -> Sequence[Any]:
-        """`keep`: cache the compiled statement; not for one that is built for a single use."""
+        """Execute a statement and return its rows.
+
+        `keep`: cache the compiled statement; False for a statement that is used only once.
+        """
         words, names, constants = (_numbered if keep else _numbered.__wrapped__)(query)
         given = [values[name] if name in values else constants[name] for name in names]
         pooled = await self._pooled()
         driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
         try:
             return await driver.fetch(words, *given, record_class=Record)
-        except asyncio.CancelledError:  # in the middle: nobody knows what comes back next
+        except asyncio.CancelledError:  # cancelled in the middle: the next answer is unknown
             pooled.invalidate()
             raise
-        except TimeoutError:  # the server did not even say that the time is up
+        except TimeoutError:  # not even the server's own timeout error arrived
             suspect_all(self._engine.dialect)
             pooled.invalidate()
             raise
@@ -71,28 +74,28 @@ class Direct:
             if is_stale(said):
                 suspect_all(self._engine.dialect)
                 error.connection_invalidated = True
-            if error.connection_invalidated:  # or it would be given to the next who asks
+            if error.connection_invalidated:  # else the pool would hand it out again
                 pooled.invalidate()
             raise error from said
         finally:
             pooled.close()
 
     async def row(self, query: ClauseElement, values: Mapping[str, Any]) -> Any | None:
-        """The only row, if there is one."""
+        """Execute a statement and return its first row, or None."""
         rows = await self.rows(query, values)
         return rows[0] if rows else None
 
     async def _pooled(self) -> PoolProxiedConnection:
         try:
             return await self._engine.raw_connection()
-        except self._engine.dialect.loaded_dbapi.Error as error:  # it starts up, or goes down
+        except self._engine.dialect.loaded_dbapi.Error as error:  # it starts up or shuts down
             raise Unreachable(None, None, error, connection_invalidated=True) from error
 
 
 @lru_cache(maxsize=1_000)
 def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, Any]]:
-    """The statement with `$1` for its first value, the values' names in order, and those that it
-    brings along itself.
+    """Compile a statement to `$1`, `$2`, … Returns its SQL, the names of its values in order, and
+    the constants that the statement itself contains.
     """
     compiled = query.compile(dialect=DIALECT)
     assert isinstance(compiled, SQLCompiler)
@@ -103,6 +106,6 @@ def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, An
 def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return IntegrityError(None, None, error)
-    if isinstance(error, asyncpg.DataError):  # a value that cannot be stored, which is the caller's
+    if isinstance(error, asyncpg.DataError):  # the caller's value cannot be stored
         return DataError(None, None, error)
     return DBAPIError(None, None, error, connection_invalidated=gone)

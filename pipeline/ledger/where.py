@@ -1,9 +1,9 @@
-"""A filter tree as a condition on the memories table, or on turns under the same column names.
+"""Filter trees as SQL conditions on the memories table, or on turns with the same column names.
 
-The words of a condition depend on the filter's shape alone, its values are the statement's
-parameters: whoever asks often builds a statement once for all filters of one shape.
+The SQL of a condition depends only on the filter's shape; its values are parameters. So a caller
+can compile one statement for all filters of one shape.
 
-A null is never equal: `ne` includes it.
+Null is never equal to a value, so `ne` matches rows with null.
 """
 
 from __future__ import annotations
@@ -58,33 +58,35 @@ from pipeline.domain.filters import (
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import events, lanes, memories
 
-# The parameter of every condition: whose project is looked into.
+# Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
 NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value of a filter, as it is."""
+    """A value of a filter, bound to the statement as a literal."""
 
     value: Any
 
     def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        """The value as a literal of this SQL type."""
         return literal(self.value, kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """The parameter of this name, where a filter's shape stands for all filters like it."""
+    """The name of a parameter, in a shape that stands for all filters like it."""
 
     name: str
 
     def of(self, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+        """The parameter with this SQL type."""
         return bindparam(self.name, type_=kind)
 
 
 def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
-    """The tree with names in place of its values, and these."""
+    """Replace the values of a tree by parameter names. Returns the shape and the values by name."""
     values: dict[str, Any] = {}
 
     def name(value: Any) -> Named:
@@ -95,32 +97,38 @@ def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
 
 
 def matches(project_id: ProjectId, tree: Filter | None) -> ColumnElement[bool]:
-    """The tree on memories, inside one project: no filter can reach across. None is all of it."""
+    """Condition for the memories of a project that match the tree; None matches all.
+
+    It always includes the project, so no filter can reach another tenant.
+    """
     mine = memories.c.project_id == project_id
     return mine if tree is None else and_(mine, _condition(_with(Given, tree), memories))
 
 
 def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
-    """The same of a shape, in the project `in_project`."""
+    """Like `matches`, for a shape: the project is the parameter `in_project`."""
     return and_(table.c.project_id == IN_PROJECT, _condition(shaped, table))
 
 
 def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
-    """The column is one of these words of ours. They stand in the statement itself, so that an
-    index of the rows with one of them is found.
+    """Match rows whose column has one of these constants, which are written into the SQL text.
+
+    So the planner can use a partial index whose condition names one of them.
     """
     return column.in_(bindparam(None, list(words), expanding=True, literal_execute=True))
 
 
 def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool]:
-    """Any of these ids, as one array: the statement is the same for any number of them, and a list
-    of parameters would end at 32,767.
+    """Match rows with one of these ids, sent as one array.
+
+    The statement is the same for any number of ids, and the limit of 32,767 parameters does not
+    apply.
     """
     return column == any_(literal(list(ids), ARRAY(Uuid)))
 
 
 def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement[bool]:
-    """The filter on `events JOIN lanes`, inside one project."""
+    """Condition on `events JOIN lanes` for a filter of events, within one project."""
     bounds = {"gte": operator.ge, "lte": operator.le}
     graph_failed = and_(events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None))
     return and_(
@@ -135,26 +143,27 @@ def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement
 
 
 def lanes_matching(project_id: ProjectId, tree: Filter) -> ColumnElement[bool]:
-    """The lanes of the scopes that a tree `of_ids_only` asks for."""
+    """Match the lanes of a tree that is `of_ids_only`."""
     return and_(lanes.c.project_id == project_id, _condition(_with(Given, tree), lanes))
 
 
 def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
-    """Through its last day, by the calendar of UTC."""
+    """Match rows that have no expiration date, or one of today (UTC) or later."""
     today = cast(func.timezone("UTC", func.now()), Date)
     return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
 
 
 def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
-    """Lanes of the project `in_project` whose ids equal the parameters of their names; none where
-    none is named.
+    """Match lanes of the project `in_project` whose ids equal the parameters with the same names.
+
+    Without a name, no lane matches.
     """
     ids = [lanes.c[name] == bindparam(name, type_=Text) for name in pinned]
     return and_(lanes.c.project_id == IN_PROJECT, *ids) if ids else false()
 
 
 def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
-    """The tree with what `take` makes of its values; what means any or none stays as it is."""
+    """Apply `take` to all values of the tree, except to those that mean any value or none."""
     match tree:
         case AllOf(of):
             return AllOf(tuple(_with(take, part) for part in of))
@@ -178,12 +187,14 @@ def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | 
 
 
 def _asks_for_none(test: Test) -> bool:
-    """A null in metadata is a value like others, and one of several ids is nobody's."""
+    """Tell if null means "has no value" here. In metadata, null is an ordinary value; in a list of
+    ids, null matches nothing.
+    """
     return test.field == "categories" or (test.value is None and test.field != "metadata")
 
 
 def _value(test: Test, asked: list[Any]) -> Any:
-    """As the parameter takes it."""
+    """The test's value in the form of the SQL parameter."""
     if test.operator in PATTERNS:
         return str(test.value)
     match test.field:
@@ -197,6 +208,7 @@ def _value(test: Test, asked: list[Any]) -> Any:
 
 
 def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
+    """Condition of a tree whose values are `Given` or `Named`."""
     match tree:
         case AllOf(of):
             return and_(true(), *(_condition(part, table) for part in of))
@@ -212,6 +224,7 @@ def _condition(tree: Filter, table: FromClause) -> ColumnElement[bool]:
 
 
 def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
+    """Condition of one test on a column."""
     if test.field == "metadata":
         return _metadata(test, table)
     if test.field == "categories":
@@ -243,6 +256,7 @@ COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]]
 
 
 def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
+    """Condition of one test on a metadata key; values are compared as JSON."""
     held = _at(str(test.path), table)
     if test.value == ANY:
         absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
@@ -265,7 +279,10 @@ def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
 def _compared(
     comparison: str, held: ColumnElement[Any], value: ColumnElement[Any]
 ) -> ColumnElement[bool]:
-    """Numbers with numbers, strings with strings by code points; of two types neither is less."""
+    """Compare numbers with numbers, and strings with strings by code points.
+
+    Values of two different types are never in order.
+    """
     compare = COMPARISONS[comparison]
     kind = func.jsonb_typeof(value)
     strings = compare(collate(_as_text(held), "C"), _as_text(value))
@@ -274,12 +291,14 @@ def _compared(
 
 
 def _as_text(held: ColumnElement[Any]) -> ColumnElement[str]:
-    """A string without its quotes, anything else as JSON."""
+    """A JSON string without its quotes; any other value as JSON text."""
     return held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
 
 
 def _at(path: str, table: FromClause) -> ColumnElement[Any]:
-    """What metadata holds under a key, or, where no key has dots in its name, along a path."""
+    """The metadata value of a key; if the key does not exist and has dots, the value along the
+    path.
+    """
     held: ColumnElement[Any] = table.c.metadata[path]
     if "." not in path:
         return held
@@ -289,7 +308,10 @@ def _at(path: str, table: FromClause) -> ColumnElement[Any]:
 
 
 def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
-    """Any of them is one of the memory's; `contains`: is a part of one's name, in any case."""
+    """Match memories with one of these categories.
+
+    `contains`: the text is part of a category's name, in any case.
+    """
     held = table.c.categories
     if test.value in (ANY, None):
         filled = func.cardinality(held) > 0

@@ -1,1 +1,1 @@
-"""Reindexing: build a vector index beside the one that is served."""
+"""Reindexing: build another vector index next to the live one."""

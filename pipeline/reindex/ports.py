@@ -1,4 +1,4 @@
-"""The stores of the ledger that reindex uses."""
+"""Stores of the ledger that reindexing uses."""
 
 from __future__ import annotations
 
@@ -8,5 +8,8 @@ from pipeline.reindex.store import Indexes
 
 
 class ReindexStores(Protocol):
+    """The part of the ledger that builds indexes."""
+
     @property
-    def indexes(self) -> Indexes: ...
+    def indexes(self) -> Indexes:
+        """States of the vector indexes."""

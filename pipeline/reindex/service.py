@@ -1,10 +1,10 @@
-"""Reindex: put the index the settings ask for beside the one that is served, or mend the latter.
+"""Reindex: build the index of the settings next to the live one, or repair the live one.
 
-    another store, embedder or buckets   built beside it ──► whole ──► served after a restart
-    the one that is served               compared with the ledger; what it lacks is written again,
-                                         what the ledger does not know is deleted
+    another store, embedder or buckets   built next to it ──► WHOLE ──► LIVE after a restart
+    the live one                         compared with the ledger: missing records are written,
+                                         records unknown to the ledger are deleted
 
-Both may be killed at any moment and run again: what is there already is not written twice.
+Both can be killed at any moment and run again: existing records are not written twice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projections import Projection
 
 AT_ONCE = 200
-# What the last pass may leave: it is owed to the new index, and caught up by those who serve it.
+# Number of rows that the last pass may leave: they are stale in the new index, and written by the
+# processes that use it.
 REST = 100
 
 Tell = Callable[[Progress], None]
@@ -28,7 +29,7 @@ Tell = Callable[[Progress], None]
 async def reindex(
     ledger: ReindexStores, indexes: Sequence[VectorIndex], embedder: Embedder, *, tell: Tell
 ) -> bool:
-    """Make the index whole, in all its parts; True where it is another one than is served.
+    """Make the index complete, with all its parts. True if it is not the live index.
 
     Errors: Conflict while another reindex runs; StoreUnavailable, ModelUnavailable.
     """
@@ -46,7 +47,7 @@ async def _build(
     name = indexes[0].name
     if not await ledger.indexes.known(name):
         for index in indexes:
-            await index.wipe()  # what a build given up long ago left there
+            await index.wipe()  # remains of an abandoned build
     await ledger.indexes.begin(name, embedder.name)
     while await _pass(ledger, indexes, tell) > REST:
         pass
@@ -54,7 +55,7 @@ async def _build(
 
 
 async def _pass(ledger: ReindexStores, indexes: Sequence[VectorIndex], tell: Tell) -> int:
-    """Once through all there is; how many had to be written."""
+    """Write all missing rows once. Returns their number."""
     wrote, total = 0, await _total(indexes)
     for index in indexes:
         after = FIRST
@@ -75,6 +76,9 @@ async def _build_in(ledger: ReindexStores, index: VectorIndex, owed: Sequence[Pr
 
 
 async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:
+    """Complete the live index: embed foreign rows again, write missing records, delete unknown
+    ones.
+    """
     done, total = 0, await _total(indexes)
     for index in indexes:
         await index.source.owe_foreign(embedder.name)

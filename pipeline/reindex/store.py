@@ -1,10 +1,10 @@
-"""Vector indexes: the one that is served, and the one being built to take its place.
+"""Vector indexes: the live one, and the one that is built to replace it.
 
-    BUILDING ──► WHOLE ──► LIVE      one at most of each; a LIVE one is forgotten for the next
+    BUILDING ──► WHOLE ──► LIVE      at most one of each; the next LIVE index replaces the old one
 
-`rebuilt` records the versions that the index under construction holds;
-`memories.projected_version` those of the live one. So a build that was killed goes on where it
-stopped, and rows changed during a build are stale in both.
+`rebuilt` records the versions in the index under construction; `memories.projected_version` those
+in the live one. So a build that was killed continues where it stopped, and rows changed during a
+build are stale in both.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pipeline.reindex.sql import statement
 from pipeline.turns.vectors import TurnVectors
 from pipeline.vector_index.projections import Projection
 
-# Any constant will do, as long as nothing else in the database uses it.
+# Key of an advisory lock; no other lock uses it.
 REINDEX_LOCK = 0x72656978
 FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Texts that the index under construction holds, and those it has to hold."""
+    """Number of texts in the index under construction, and in the complete index."""
 
     done: int
     total: int
@@ -47,19 +47,20 @@ class Indexes:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def live(self) -> str | None:
-        """The index that is served; None before the first start."""
+        """Return the name of the live index; None before the first start."""
         async with self._single.connect() as connection:
             return await _named(connection, "LIVE")
 
     async def adopt(self, name: str) -> None:
-        """Serve this index from now on: it is served, it is the first, or it is whole.
+        """Make this index the live one: it already is, or it is the first, or its build is
+        complete.
 
-        Rows changed since it was whole are stale in it, and written later.
+        Rows changed since the build are stale in it, and written later.
 
-        Errors: InvalidInput where it was never built.
+        Errors: InvalidInput if it was never built.
         """
         async with self._engine.begin() as connection:
-            # No write of the old index may be recorded while the versions change their meaning.
+            # Until the commit, no write to the old index can be recorded in `projected_version`.
             await connection.execute(text("LOCK TABLE vector_indexes"))
             live = await _named(connection, "LIVE")
             if live == name:
@@ -79,10 +80,10 @@ class Indexes:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """One reindex at a time. Errors: Conflict while another runs."""
+        """Run one reindex at a time. Errors: Conflict while another one runs."""
         key = {"key": REINDEX_LOCK}
-        # A lock of a transaction, for behind a connection pooler a session is not ours to keep. It
-        # holds no row and no snapshot, so it may be idle for as long as the reindex takes.
+        # A transaction-level lock, because behind a connection pooler sessions change. It holds no
+        # row and no snapshot, so it may be idle as long as the reindex runs.
         async with self._engine.begin() as connection:
             await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
             if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), key):
@@ -90,13 +91,13 @@ class Indexes:
             yield
 
     async def known(self, name: str) -> bool:
-        """True where this index is being built, is whole or is served."""
+        """Tell if this index is being built, complete or live."""
         query = select(vector_indexes.c.name).where(vector_indexes.c.name == name)
         async with self._single.connect() as connection:
             return await connection.scalar(query) is not None
 
     async def begin(self, name: str, embedder: str) -> None:
-        """Build this index: go on where an earlier try ended, and give up any other one."""
+        """Start or continue the build of this index, and drop any other unfinished one."""
         others = (vector_indexes.c.name != name, vector_indexes.c.state != "LIVE")
         row = insert(vector_indexes).values(name=name, embedder=embedder, state="BUILDING")
         async with self._engine.begin() as connection:
@@ -118,7 +119,9 @@ class Indexes:
             )
 
     async def built(self, done: Sequence[Projection], *, anew: bool) -> None:
-        """Note what it holds now; with its vectors where they were made `anew`."""
+        """Record rows that were written to the index; with their vectors if these are
+        new (`anew`).
+        """
         values = {
             "ids": [one.id for one in done],
             "versions": [one.version for one in done],
@@ -128,7 +131,7 @@ class Indexes:
             await connection.execute(statement("built"), values)
 
     async def done(self) -> int:
-        """The number of vectors in the index under construction."""
+        """Return the number of vectors in the index under construction."""
         async with self._single.connect() as connection:
             return await connection.scalar(select(func.count()).select_from(rebuilt)) or 0
 

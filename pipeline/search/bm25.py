@@ -1,7 +1,8 @@
-"""BM25 over a set of rows, in one statement: how rare a term is, is counted in that set alone.
+"""BM25 over a set of rows, in one statement: the rarity of a term is counted in this set alone.
 
-A tenant's rare word is rare, no matter what others write, and the cost grows with the set.
-Source: tests/bench/search.py; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+So a word that is rare for a tenant is rare regardless of other tenants' texts, and the cost grows
+with the set. Source: tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds far
+less.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from pipeline.text import terms
 # Framework, and Lucene's defaults.
 K1, B = 1.2, 0.75
 
-# Letters that a compound has at least, and a part of one.
+# Minimum letters of a compound, and of a part of one.
 COMPOUND, PART = 6, 4
-# What a compound of the question's word counts for, and a part of it. Source: of 58 German
-# questions about compounds BM25 answers 31 % with its first hit without them, and 86 % with them;
-# recall@10 on LoCoMo, which is English, is 63.3 without and 64.1 with them.
+# Weight of a compound that contains the query's word, and of a word that the query's compound
+# contains. Source: of 58 German questions about compounds, the first hit answers 31 % without these
+# and 86 % with them; recall@10 on LoCoMo, which is English, is 63.3 without and 64.1 with them.
 HELD_IN, HELD_BY = 0.5, 0.3
 
 
 def ranking(scope: CTE) -> TextualSelect:
-    """(id, ordinal, share) of the rows of `scope` that hold any of the terms, best first.
+    """Statement for (id, ordinal, share) of the rows of `scope` with any of the terms, best first.
 
-    `scope` has id, ordinal and terms, and its name; which terms, and how many rows: see `asking`.
+    `scope` has the columns id, ordinal and terms. The terms and the limit are parameters: see
+    `asking`.
     """
     ranked = statement("ranking").bindparams(
         compound=COMPOUND, part=PART, held_in=HELD_IN, held_by=HELD_BY, k1=K1, b=B
@@ -38,7 +40,7 @@ def ranking(scope: CTE) -> TextualSelect:
 
 
 def asking(asked: Sequence[str], *, limit: int) -> dict[str, Any]:
-    """The values of a ranking by these terms."""
+    """Parameters of a ranking by these terms."""
     long = [term for term in asked if term.isalpha() and len(term) >= COMPOUND]
     return {
         "terms": list(asked),
@@ -49,7 +51,7 @@ def asking(asked: Sequence[str], *, limit: int) -> dict[str, Any]:
 
 
 def _inside(term: str) -> str | None:
-    """A pattern for the compounds of a word; none of what is short, or no word."""
+    """Return a LIKE pattern for compounds with a word; None for a short word, or for no word."""
     root = terms.root(term)
     part = root if len(root) >= PART else term
     return f"%{part}%" if part.isalpha() and len(part) >= PART else None

@@ -1,9 +1,9 @@
-"""The scale of semantic scores: a model's cosines as scores that thresholds are written for.
+"""Scale of semantic scores: maps a model's cosines to the scores that thresholds are written for.
 
-Clients compare thresholds of 0.1 or 0.3 with the semantic score, as if every model gave a good
-answer the cosines that large embedding models do. all-MiniLM gives a plain question and its answer
-0.08 to 0.5. So each known model has a monotone map from cosine to score. The map changes no order:
-fusion uses the cosine itself.
+Clients compare thresholds such as 0.1 or 0.3 with the semantic score, and expect the cosines of
+large embedding models. all-MiniLM gives a simple question and its answer only 0.08 to 0.5. So each
+known model has a monotone map from cosine to score. The map changes no order: fusion uses the
+cosine itself.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ FORM = "Write it as increasing pairs of cosine:score, such as 0.1:0.3,0.5:0.7"
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A piecewise linear map through `points` (cosine, score), and 1 to 1; none is the identity.
+    """A piecewise linear map through `points` (cosine, score) and (1, 1); no points: the identity.
 
-    Below the first point the score falls to 0 as steeply as from the origin of the map.
+    Below the first point, the score is that of the first point.
     """
 
     points: Points = ((0.0, 0.0),)
@@ -34,7 +34,7 @@ class Scale:
         return scores
 
     def cosine(self, score: float) -> float:
-        """The least cosine that has this score; -1, any cosine, for 0."""
+        """The smallest cosine with this score; -1, which is any cosine, for 0."""
         if score <= 0:
             return -1.0
         cosines, scores = self._axes()

@@ -12,7 +12,7 @@ from uuid import UUID
 from pipeline.domain.passages import PassageKey
 from pipeline.search.weights import OWN, Weights
 
-# A full answer alone scores 0.97, a fifth of it 0.5.
+# Steepness of the score: a full answer alone scores 0.97, a fifth of it 0.5.
 STEEP = 3.5
 
 
@@ -44,10 +44,11 @@ class Signals(NamedTuple):
 
 
 class Score(NamedTuple):
-    """Result of the fusion. `fused` is the weighted sum that ranks, `full` its value for a full
-    answer; `beside` and `session` are the parts that the turns beside it and its session add.
+    """Result of the fusion.
 
-    `reranked`, 0..1, is the reranker's score, if there is one; it is no part of the total.
+    `fused` is the weighted sum that ranks, `full` its value for a full answer; `beside` and
+    `session` are the parts from the neighbouring turns and from the session. `reranked`, 0..1, is
+    the reranker's score, if there is one; it is no part of the total.
     """
 
     signals: Signals
@@ -93,11 +94,11 @@ NO_SCORE = Score(NO_SIGNALS, Weights())
 
 @dataclass(slots=True, eq=False)
 class Candidate:
-    """A passage that a channel proposed and the ledger holds.
+    """A passage that a channel proposed and the ledger has.
 
     The ledger gives the first eight values. `turn` and `before` are (seq, ordinal) in the lane: the
-    turn it comes from, and the turn before that one; None without a turn. `embedding` is packed and
-    read only where the index gave no cosine. `related`: a relation of a name in the query leads to
+    turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
+    and read only if the index gave no cosine. `related`: a relation of a name in the query leads to
     it.
 
     `place` is set by sessions, `signals` by signals, `score` by fusion and rerank. `unembedded`: a

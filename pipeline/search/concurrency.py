@@ -1,9 +1,9 @@
 """Concurrency: a limit on the searches that compute at once; others wait, first come, first served.
 
-Where the ledger shares the cores, more at once only make each other late. With 16 callers on two
-cores and two processes, two at once in each answer 410 a second with p95 45 ms, as many as come
-360 with 56 ms; with Chroma, which computes in a process of its own, three answer 198, two 180.
-Source: tests/bench/search.py, 100,000 memories in pgvector and in Chroma.
+If the ledger runs on the same cores, more concurrent searches only delay each other. With 16
+clients on two cores and two processes, two at once in each answer 410 searches/s (p95 45 ms),
+without a limit 360 (p95 56 ms); with Chroma, which computes in a process of its own, three answer
+198, two 180. Source: tests/bench/search.py, 100,000 memories in pgvector and in Chroma.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ NO_LIMIT = 1_000_000
 
 
 class Turnstile:
-    """Lets `most` searches compute at once; None sets no limit."""
+    """Lets at most `most` searches compute at once; None sets no limit."""
 
     def __init__(self, most: int | None = None) -> None:
         self._free = asyncio.Semaphore(most or NO_LIMIT)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold a slot, for 50 ms at most."""
+        """Wait for a slot and use it, for at most 50 ms; then it is released."""
         await self._free.acquire()
         passed = False
 

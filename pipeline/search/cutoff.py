@@ -1,10 +1,11 @@
-"""Cutoff: the ranked candidates that come back, those near enough or with a word of the query.
+"""Cutoff: the ranked candidates that are returned: near enough, or with a word of the query.
 
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
-    strict   =   of these, the better of the two classes that the relevance of the first ones makes
-    best     =   the first top_k of what is left
+    strict   =   of these, the better of two classes, split by the relevance of the first ones
+    best     =   the first top_k of the rest
 
-The boundary of the classes is found in the scores themselves, so no figure has to fit a store.
+The boundary of the classes is computed from the scores themselves, so no constant depends on a
+store.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from itertools import islice
 
 from pipeline.search.candidates import Candidate
 
-# Candidates that a reranker or a strict cut compares for each result, and their least and greatest
-# number. At most what one search may hold where a reranker is paid for; its time grows with each.
+# Candidates that a reranker or a strict cut compares: per result, at least, and at most. A paid
+# reranker counts the maximum as one search; its time grows with each candidate.
 # Source: https://cohere.com/pricing (one search is a question with up to 100 documents)
 TIMES, AT_LEAST, AT_MOST = 4, 20, 100
 
@@ -28,7 +29,7 @@ def compared_for(top_k: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Conditions on a result. `threshold` is compared with the semantic score, 0..1."""
+    """Conditions on results. `threshold` is compared with the semantic score, 0..1."""
 
     top_k: int
     threshold: float = 0.0
@@ -48,26 +49,26 @@ class Cutoff:
                 yield candidate
 
     def passing(self, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
-        """All candidates that may come back, best first."""
+        """Return all candidates that may be returned, best first."""
         if not self.strict:
             return self.near(ranked)
         return iter(standing_out(list(self.near(ranked)), compared_for(self.top_k)))
 
     def best(self, ranked: Sequence[Candidate]) -> list[Candidate]:
-        """The candidates that come back, best first."""
+        """Return the results, best first."""
         return list(islice(self.passing(ranked), self.top_k))
 
 
 def standing_out(candidates: Sequence[Candidate], compared: int) -> list[Candidate]:
-    """The better class, in the order given; the best of them is always in it.
+    """Return the better class, in the given order; it always has the best candidate.
 
-    Relevance is the reranker's score where there is one; candidates without it are then left out.
-    `compared`: the number of the most relevant that make the classes.
+    Relevance is the reranker's score if there is one; candidates without it are then left out.
+    `compared`: number of the most relevant candidates from which the classes are computed.
     """
     judged = [candidate for candidate in candidates if candidate.score.reranked is not None]
     relevance = [_relevance(candidate) for candidate in judged or candidates]
     first = sorted(relevance, reverse=True)[:compared]
-    # Missing ones count as memories that have nothing to do with the query.
+    # Fill up with zeros, like memories that are unrelated to the query.
     least = boundary([*first, *[0.0] * (compared - len(first))])
     pairs = zip(judged or candidates, relevance, strict=True)
     return [candidate for candidate, value in pairs if value >= least]
@@ -79,7 +80,8 @@ def _relevance(candidate: Candidate) -> float:
 
 
 def boundary(ranked: Sequence[float]) -> float:
-    """The least of the better class, where the means of the two lie furthest apart for their sizes.
+    """Return the smallest value of the better class, by Otsu's method: the two class means are as
+    far apart as possible, weighted by the class sizes.
 
     Source: Otsu 1979, A Threshold Selection Method from Gray-Level Histograms. On two conversations
     of LoCoMo (top_k 10) it keeps 6 of 10: 24 % of them evidence instead of 9 %, recall 75 % instead

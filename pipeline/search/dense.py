@@ -4,9 +4,9 @@
     further filter  ledger: count the matches ──► ≤ 5,000: compare all of them, exactly
                                               └─► more: index, 200 ► 1,000 ► 5,000 nearest
 
-The index filters by ids alone. A further condition, or many expired memories, would leave few of
-its nearest, so the matches are compared from the ledger's own vectors. Where these are too many and
-the widest look still finds too few, the result is marked incomplete.
+The index filters by ids alone. With another condition, or many expired memories, few of its nearest
+would match, so the matches are compared from the ledger's vectors. If these are too many, and the
+widest query still returns too few, the result is marked incomplete.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 # Passages compared exactly: 8 MB of vectors of 384 dimensions, some 50 ms.
 MOST_EXACT = 5_000
-# Factor by which each further look at the index is wider, up to the same figure.
+# Factor by which each further query of the index is wider, up to the same number.
 WIDER = 5
 # Below every cosine.
 NOTHING_CUT = -2.0
@@ -49,13 +49,15 @@ class DenseStores:
     turns: VectorIndex | None
 
     def has_vector(self, key: PassageKey) -> bool:
-        """True where passages of this kind have vectors."""
+        """Tell if passages of this kind have vectors."""
         return self.turns is not None or not key.is_turn
 
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
-    """`least`: the lowest cosine that counts; `enough`: the number of such passages needed."""
+    """Query of the channel. `least`: lowest cosine that counts; `enough`: number of such passages
+    needed.
+    """
 
     project_id: ProjectId
     filter: Filter
@@ -67,7 +69,8 @@ class DenseQuery:
 
 @dataclass(frozen=True, slots=True)
 class DenseHits:
-    """Cosines of the nearest passages. `cut`: the highest cosine of those the index left out.
+    """Cosines of the nearest passages. `cut`: highest cosine that passages left out by the index
+    can have.
 
     `exact`: all matches were compared. `incomplete`: too few were found. Without a vector the
     channel did not answer.
@@ -81,12 +84,14 @@ class DenseHits:
 
     @property
     def degraded(self) -> bool:
-        """True where the channel did not answer."""
+        """True if the channel did not answer."""
         return not self.vector.size
 
 
 async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
-    """The first look. Filters beyond ids are compared exactly where that is affordable."""
+    """Return the first hits. Filters beyond ids are compared exactly if there are few enough
+    matches.
+    """
     if not query.vector.size:
         return DenseHits()
     try:
@@ -98,7 +103,7 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
 
 
 def is_short(hits: DenseHits, candidates: Sequence[Candidate], query: DenseQuery) -> bool:
-    """True if the look ended before enough of its passages matched the filter."""
+    """Tell if fewer passages matched the filter than needed, although the index has more."""
     if hits.degraded or hits.exact or hits.cut < query.least:
         return False
     near = (
@@ -112,7 +117,7 @@ def is_short(hits: DenseHits, candidates: Sequence[Candidate], query: DenseQuery
 async def widened(
     hits: DenseHits, query: DenseQuery, stores: DenseStores, *, limit: int
 ) -> DenseHits:
-    """The further looks, after a first one that is short."""
+    """Query more of the index, after first hits that are short."""
     try:
         if of_pins_only(query.filter) and (exact := await _exact(query, stores, limit=limit)):
             return exact
@@ -125,7 +130,7 @@ async def widened(
 async def _wider(
     hits: DenseHits, query: DenseQuery, stores: DenseStores, *, limit: int
 ) -> DenseHits:
-    """Widen the look at the index until enough of its nearest match."""
+    """Widen the query of the index until enough of its nearest match."""
     width = limit
     while width < MOST_EXACT:
         width = min(WIDER * width, MOST_EXACT)
@@ -140,7 +145,7 @@ async def _wider(
 
 
 async def _exact(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits | None:
-    """All matches, compared from the ledger's vectors; None where they are too many."""
+    """Compare all matches with the ledger's vectors; None if they are too many."""
     passages, embedder = stores.ledger.passages, stores.embedder.name
     where = query.where.with_vectors(turns=stores.turns is not None)
     if where is None:
@@ -153,7 +158,7 @@ async def _exact(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dense
 
 
 async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
-    """The nearest by the index, which filters by ids alone."""
+    """Return the nearest in the index, which filters by ids alone."""
     shape, project = query.where.shape, {"project_id": str(query.project_id)}
     scopes = [project | pins for pins in covers(query.filter)]
     kinds = [_facts] * shape.facts + [_turns] * (shape.turns and stores.turns is not None)
@@ -182,7 +187,7 @@ async def _turns(
 
 
 def _cut(hits: Sequence[VectorHit], limit: int) -> float:
-    """The highest cosine that a passage left out may have."""
+    """Return the highest cosine that a passage beyond the limit can have."""
     return hits[-1].similarity if len(hits) >= limit else NOTHING_CUT
 
 

@@ -1,4 +1,4 @@
-"""Explanations: the reason why a memory came back, or the step that cut it."""
+"""Explanations: the reason why a memory was returned, or the step that removed it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.search.cutoff import Cutoff
 from pipeline.search.ports import SearchStores
 from pipeline.search.store import Where
 
-# Candidates explained where the request names no ids: the best that were cut.
+# Number of candidates explained if the request names no ids: the best that were not returned.
 NEXT = 10
 
 
@@ -45,7 +45,7 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """`rank` counts from 1 among all candidates; None, as `score`, for what was none."""
+    """`rank` counts from 1 among all candidates; `rank` and `score` are None if it was none."""
 
     id: UUID
     verdict: Verdict
@@ -60,7 +60,7 @@ async def explain(
     where: Where,
     ledger: SearchStores,
 ) -> list[Explained]:
-    """Verdicts on these memories or turns; with None, on the best that did not come back."""
+    """Return verdicts on these memories or turns; with None, on the best that were not returned."""
     if ids is None:
         best = {candidate.key for candidate in cutoff.best(ranked)}
         ids = [candidate.key.public_id for candidate in ranked if candidate.key not in best][:NEXT]
@@ -78,7 +78,7 @@ async def explain(
 
 
 def _verdicts(ranked: Sequence[Candidate], cutoff: Cutoff) -> dict[PassageKey, Verdict]:
-    """The verdict on each candidate: each step overwrites those of the step before."""
+    """Return the verdict on each candidate; each step overwrites those of the step before."""
     verdicts = dict.fromkeys((candidate.key for candidate in ranked), Verdict.BELOW_THRESHOLD)
     for verdict, passed in (
         (Verdict.FAR_BEHIND, cutoff.near(ranked)),

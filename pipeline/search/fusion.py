@@ -1,4 +1,4 @@
-"""Fusion: signals become one score. Pure, and the same for every store.
+"""Fusion: signals become one score. Pure functions, the same for every store.
 
     base    =   DENSE · semantic + LEXICAL · lexical + SPEAKER · speaker + DATE · date
               + RECENCY · recency + GRAPH · graph
@@ -6,10 +6,11 @@
     fused   =   heard + SESSION · mean of the three best heard of its session
     score   =   1 - exp(-STEEP · fused / fused of a full answer that stands alone)
 
-A full answer has every signal that the query gives: a query without a date has no date term to
-earn. So a text that repeats the query scores 0.97, its neighbours and its session lift it further,
-and the order is that of `fused`. A score depends on no other candidate but those of its session: an
-answer rarely repeats the question's words, the turn before it does.
+A full answer has every signal that the query gives: for a query without a date, the date term is
+left out. So a text that repeats the query scores 0.97; its neighbours and its session can raise it
+further, and the order is that of `fused`. A score depends only on candidates of the same session.
+Neighbours count because an answer rarely repeats the words of a question, but the turn before it
+does.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from pipeline.search.weights import OWN, SESSION_BEST, Weights
 def fuse(
     candidates: Sequence[Candidate], weights: Weights, terms: Collection[str] = OWN
 ) -> list[Candidate]:
-    """Score the candidates and return them best first, equal scores by key.
+    """Score the candidates and return them best first; equal scores are ordered by key.
 
-    `terms`: those that the query has signals for.
+    `terms`: the terms that the query has signals for.
     """
-    # Lists in the order of the candidates: to look one up by its key costs more than to score it.
+    # Lists in the order of the candidates: a look-up by key costs more than computing a score.
     base = _base(candidates, weights)
     beside = _beside(candidates, base, weights)
     heard = [own + near for own, near in zip(base, beside, strict=True)]
@@ -64,7 +65,9 @@ def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
 def _beside(
     candidates: Sequence[Candidate], base: Sequence[float], weights: Weights
 ) -> list[float]:
-    """The part of the turns before and after; a turn counts by its best candidate."""
+    """Return each candidate's part from the turns before and after; a turn counts by its best
+    candidate.
+    """
     places = [candidate.place for candidate in candidates]
     best: dict[Hashable, float] = {}
     after: dict[Hashable, Hashable] = {}
@@ -87,9 +90,9 @@ def _beside(
 def _session_means(
     candidates: Sequence[Candidate], heard: Sequence[float]
 ) -> dict[Hashable, float]:
-    """The mean of the best of each session.
+    """Return the mean of the three best scores of each session.
 
-    Always divided by all three, so that one more candidate in a session never lowers the mean.
+    It is always divided by three, so another candidate in a session never lowers the mean.
     """
     by_session: dict[Hashable, list[float]] = defaultdict(list)
     for candidate, score in zip(candidates, heard, strict=True):

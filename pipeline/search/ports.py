@@ -1,4 +1,4 @@
-"""The stores of the ledger that search uses."""
+"""Stores of the ledger that search uses."""
 
 from __future__ import annotations
 
@@ -13,19 +13,27 @@ from pipeline.turns.vectors import TurnVectors
 
 
 class SearchStores(Protocol):
-    @property
-    def events(self) -> Events: ...
+    """The part of the ledger that searches read."""
 
     @property
-    def graph(self) -> Graph: ...
+    def events(self) -> Events:
+        """Numbers of pending events."""
 
     @property
-    def memories(self) -> Memories: ...
+    def graph(self) -> Graph:
+        """Relations near a query."""
 
     @property
-    def passages(self) -> Passages: ...
+    def memories(self) -> Memories:
+        """Memories, for explanations."""
 
     @property
-    def turn_vectors(self) -> TurnVectors: ...
+    def passages(self) -> Passages:
+        """Memories and turns, as search reads them."""
 
-    async def now(self) -> datetime: ...
+    @property
+    def turn_vectors(self) -> TurnVectors:
+        """Keys of the turns in the vector index."""
+
+    async def now(self) -> datetime:
+        """The database's time."""

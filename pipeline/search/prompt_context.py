@@ -1,9 +1,9 @@
-"""Prompt context: search results as dated lines that fit a budget of tokens.
+"""Prompt context: search results as dated lines within a budget of tokens.
 
     [1] 2024-05-07 Maya: I bought a tent for the lake.
     [2] 2024-05-09 Maya's sister plays the violin.
 
-The best that fit are taken, and written oldest first: a model reads a sequence of dated lines
+The best results that fit are taken, and written oldest first: models read dated lines in order
 better than a ranking.
 """
 
@@ -16,7 +16,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
 from pipeline.text.tokens import CHARACTERS_PER_TOKEN, tokens
 
-# The date, a number and a word: nothing shorter can be taken.
+# Tokens of the shortest possible line: a date, a number and a word.
 SHORTEST_LINE = 5
 
 
@@ -30,7 +30,9 @@ class Context:
 
 
 def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
-    """The best passages that fit, best first in, oldest first out. One too long is left out."""
+    """Take the best passages that fit, from best to worst, and order them by time. One that does
+    not fit is skipped.
+    """
     taken: list[Memory | Turn] = []
     left = max_tokens
     for passage in passages:
@@ -46,7 +48,7 @@ def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
 
 
 def labelled(passage: Memory | Turn) -> str:
-    """The text on one line, after the name of its speaker where that is known."""
+    """Return the text on one line, after the speaker's name if it is known."""
     text = " ".join(passage.text.split())
     speaker = passage.speaker if isinstance(passage, Turn) else None
     return f"{speaker}: {text}" if speaker and not text.startswith(f"{speaker}:") else text

@@ -1,9 +1,9 @@
 """Rerank: a reranker reads query and candidate together, which the fusion does not.
 
-    fused order ──► the near ones, as many as it compares ──► reranker ──► its order
-                └─► all others, in the fused order ──────────────────────► behind them
+    fused order ──► the near ones, up to its limit ──► reranker ──► its order
+                └─► all others, in the fused order ──────────────► behind them
 
-Without a reranker, or where it does not answer, the fused order stands, with the reason.
+Without a reranker, or if it does not answer, the fused order stays, with the reason.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
                                                                                               │
     SearchResult ◄── hits (the ledger) ◄── cutoff ◄── reranked, on request ◄──────────────────┘
 
-Both indexes only propose; the ledger decides which passages exist, what they say and who may see
-them.
+Both indexes only propose; the ledger decides which passages exist, match, and belong to the
+project.
 """
 
 from __future__ import annotations
@@ -48,12 +48,13 @@ from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
 
-# Candidates of each channel: enough that a good memory in either list is not cut before fusion.
-# Source: the anchor recipe's joint pool; 100 a channel find 0.8 points less within 400 words.
+# Candidates of each channel, per result and at least: enough that a good memory in either list is
+# not lost before fusion. Source: the anchor recipe's joint pool; with 100, recall within 400 words
+# is 0.8 points lower.
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 LONGEST_S = 60.0
-# A search whose embedder takes longer compares words alone.
+# If the embedder takes longer, the search compares words alone.
 EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
 TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
@@ -62,14 +63,17 @@ OPEN = Turnstile()
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`threshold` is compared with the semantic score (0..1), which is the cosine on the embedder's
-    `scale`; 0 lets everything through.
+    """A search.
 
-    `keyword_search` also returns passages with a word of the query, `filter_memories` cuts those
-    far behind the best (see pipeline/search/cutoff), `rerank` asks the reranker.
+    `threshold` is compared with the semantic score (0..1), which is the cosine on the embedder's
+    `scale`; 0 excludes nothing.
 
-    `now`: the time of the query, for "last week"; None is this moment. `around`: the number of
-    turns before and after each hit. `explain`: ids to explain; None means the best that were cut.
+    `keyword_search` also returns passages with a word of the query; `filter_memories` removes those
+    far behind the best (see pipeline/search/cutoff); `rerank` uses the reranker.
+
+    `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
+    before and after each hit. `explain`: ids to explain; None means the best that were not
+    returned.
     """
 
     text: str
@@ -100,11 +104,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`degraded`: the dense channel did not answer, so only words were compared. `incomplete`: the
-    filter matches more than is compared exactly, and fewer than `top_k` of the nearest.
+    """Result of a search.
 
-    `pending`: the number of unfinished events of the ids that the filter pins; None where it pins
-    none. `reranked`: the reranker ordered the hits; `not_reranked`: why it did not on request.
+    `degraded`: the dense channel did not answer, so only words were compared. `incomplete`: the
+    filter matches more passages than can be compared exactly, and fewer than `top_k` of the
+    nearest.
+
+    `pending`: number of unfinished events with the ids that the filter pins; None if it pins none.
+    `reranked`: the reranker ordered the hits; `not_reranked`: the reason if it did not, on request.
     """
 
     hits: Sequence[Hit]
@@ -129,15 +136,15 @@ async def search(
     turnstile: Turnstile = OPEN,
     embedder_timeout_s: float = EMBEDDER_TIMEOUT_S,
 ) -> SearchResult:
-    """Search a project's memories, and its turns, as the query asks.
+    """Search a project's memories, and its turns if the query asks for them.
 
-    `index` holds memories, `turns` turns; without it turns are found by words alone. So is
-    everything where a remote embedder gives no vector within `embedder_timeout_s`.
+    `index` has the memories, `turns` the turns; without it, turns are found by words alone. So is
+    everything if a remote embedder returns no vector within `embedder_timeout_s`.
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile: a remote model uses no CPU here. And pending events are counted before
-    # anything is read: with none pending, nothing is missing below.
+    # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
+    # before anything is read: if there are none, the results below are complete.
     vector, standing = await asyncio.gather(
         _embed(project_id, query.text, embedder, embedder_timeout_s),
         _standing(project_id, query, ledger),
@@ -151,7 +158,7 @@ async def search(
 
 
 async def _standing(project_id: ProjectId, query: Query, ledger: SearchStores) -> Standing | None:
-    """The state of the lanes that the filter pins; None where it pins none."""
+    """Return the state of the lanes that the filter pins; None if it pins none."""
     ids = pinned(query.filter)
     return await ledger.events.standing(project_id, ids) if ids else None
 
@@ -164,6 +171,7 @@ async def _search(
     stores: DenseStores,
     reranker: Reranker | None,
 ) -> SearchResult:
+    """Run the steps of a search after embedding; see the module's diagram."""
     ledger = stores.ledger
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
@@ -240,7 +248,7 @@ async def _candidates(
     dense: DenseHits,
     stores: DenseStores,
 ) -> list[Candidate]:
-    """The passages that either channel proposed and the ledger holds."""
+    """Return the passages that either channel proposed and the ledger has."""
     cosines = dense.cosines
     missing = [key for key in words if key not in cosines and stores.has_vector(key)]
     return await stores.ledger.passages.candidates(
@@ -255,7 +263,7 @@ async def _candidates(
 async def _hits(
     project_id: ProjectId, best: Sequence[Candidate], around: int, ledger: SearchStores
 ) -> list[Hit]:
-    """The best candidates with their texts; those deleted since are left out."""
+    """Return the best candidates with their texts; those deleted in the meantime are left out."""
     keys = [candidate.key for candidate in best]
     passages = await ledger.passages.read(project_id, keys)
     turns = await ledger.passages.around(project_id, keys, turns=around)
@@ -267,7 +275,9 @@ async def _hits(
 
 
 async def _embed(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
-    """The vector of the text, empty where the model does not answer; a remote one has `limit_s`."""
+    """Embed the text, within `limit_s` for a remote model. NO_VECTOR if the model does
+    not answer.
+    """
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id):

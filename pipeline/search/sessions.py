@@ -1,4 +1,4 @@
-"""Sessions: conversations cut at long silences, and each candidate's place in its own."""
+"""Sessions: conversations, separated by long pauses, and the place of each candidate in one."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from uuid import UUID
 
 from pipeline.search.candidates import Candidate, Place
 
-# A silence of this length ends a session: clients that send no run ids have sessions all the same.
-# Source: the half hour of web analytics, doubled, for people who think before they answer.
+# A pause of this length ends a session, so clients that send no run ids have sessions, too.
+# Source: the half hour of web analytics, doubled, because people think before they answer.
 SILENCE = timedelta(hours=1)
 _BY_TIME = attrgetter("at", "key")
 
 
 def locate(candidates: Sequence[Candidate]) -> None:
-    """Set each candidate's place. A session is a stretch of one lane without a long silence."""
+    """Set each candidate's place. A session is a part of one lane without a long pause."""
     by_lane: dict[UUID, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_lane[candidate.lane_id].append(candidate)
-    # Lanes by a number: fusion looks turns up by these keys, and an id is slower to hash.
+    # Number the lanes: fusion looks up turns by these keys, and numbers hash faster than ids.
     for number, lane in enumerate(by_lane.values()):
         lane.sort(key=_BY_TIME)
         session, last = 0, lane[0].at

@@ -19,7 +19,7 @@ _ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
 
 def names_time(text: str) -> bool:
-    """True for a query that names a time; this does not depend on the query's own time."""
+    """Tell if a query names a time. The result does not depend on the time of the query."""
     return bool(dates.spans(text, _ANY_TIME))
 
 
@@ -33,11 +33,11 @@ def set_signals(
     scale: Scale,
     now: datetime | None,
 ) -> set[str]:
-    """Set each candidate's signals for the query `text`; return the terms an answer can earn.
+    """Set each candidate's signals for the query `text`. Returns the terms that an answer can have.
 
     `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
-    with an embedding, is compared with `vector` here. `now`: the time of the query, None where no
-    term depends on it.
+    with an embedding, is compared with `vector` here. `now`: time of the query, None if no term
+    depends on it.
     """
     cosines = _compared(candidates, cosines, vector)
     near = [cosines.get(candidate.key) for candidate in candidates]
@@ -69,7 +69,7 @@ def set_signals(
 def _compared(
     candidates: Sequence[Candidate], cosines: Mapping[PassageKey, float], vector: Vector
 ) -> Mapping[PassageKey, float]:
-    """The cosines, with those of the candidates that the index did not compare."""
+    """Return the cosines, with those of the candidates that the index did not compare."""
     missing = [
         candidate
         for candidate in candidates
@@ -86,5 +86,5 @@ def _compared(
 
 
 def _recency(at: datetime, now: datetime) -> float:
-    """1 for new passages, half of it for each month of age."""
+    """1 for new passages; halved for each 30 days of age."""
     return float(0.5 ** (max(timedelta(), now - at) / HALF_LIFE))

@@ -1,10 +1,11 @@
 """Passages: the rows that search reads. Facts are memories, turns are messages.
 
-Words are compared by BM25 over the scope of the query: rarity and length are counted there, so a
-tenant's rare word is rare no matter what others write, and the cost grows with that scope alone.
-Source: tests/bench/search.py; ts_rank_cd of PostgreSQL knows no rarity and finds far less.
+Words are compared by BM25 over the scope of the query: rarity and length are counted in it, so a
+word that is rare for a tenant is rare regardless of other tenants' texts, and the cost grows with
+that scope alone. Source: tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds
+far less.
 
-Statements depend on the shape of a query, not on its values, so they are built once for each shape.
+Statements depend on the shape of a query, not on its values, so each shape is compiled once.
 """
 
 from __future__ import annotations
@@ -52,17 +53,17 @@ from pipeline.search.bm25 import asking, ranking
 from pipeline.search.candidates import Candidate
 from pipeline.turns.store import among, as_turn, beside, forgotten, just_before, listed, said, uuids
 
-# Messages read for each requested turn around a hit: some of them are no turns.
+# Number of messages read per requested turn around a hit, because some messages are not turns.
 REACH = 8
-# Statements kept of each kind: more shapes than any one client has. One of 20 conditions holds
-# 0.4 MB, so a larger one is compiled for each search: a client that varies its shape must not fill
-# the memory.
+# Number of cached statements of each kind: more shapes than any client uses. A statement with 20
+# conditions takes 0.4 MB, so larger ones are not cached: a client that varies its filters must not
+# fill the memory.
 SHAPES, LARGEST_KEPT = 256, 20
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The part of a query that its statements depend on; `tree` has names in place of values."""
+    """The part of a query that its statements depend on; `tree` has parameter names as values."""
 
     tree: Filter
     facts: bool
@@ -76,7 +77,7 @@ class Shape:
 
     @property
     def is_kept(self) -> bool:
-        """True where its statements are small enough to keep."""
+        """Tell if its statements are small enough to cache."""
         return size(self.tree) <= LARGEST_KEPT
 
     @property
@@ -96,7 +97,7 @@ class Where:
     def of(
         cls, project_id: ProjectId, tree: Filter, *, facts: bool, turns: bool, expired: bool
     ) -> Where:
-        """The passages of a project that match the filter."""
+        """Select the passages of a project that match the filter."""
         shaped, values = shape(tree)
         return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
 
@@ -106,7 +107,7 @@ class Where:
         return ProjectId(self.values["in_project"])
 
     def with_vectors(self, *, turns: bool) -> Where | None:
-        """The passages that have vectors: no turns unless `turns`. None where none are left."""
+        """Select the passages with vectors: no turns unless `turns`. None if none are left."""
         if turns or not self.shape.turns:
             return self
         return replace(self, shape=replace(self.shape, turns=False)) if self.shape.facts else None
@@ -121,10 +122,10 @@ class Passages:
     async def by_words(
         self, where: Where, query_terms: Sequence[str], *, limit: int
     ) -> dict[PassageKey, float]:
-        """Passages with any of the terms, best first, with their lexical score, 0..1.
+        """Return passages with any of the terms, best first, with their lexical score, 0..1.
 
-        It is the BM25 score as a share of that of a text of average length with each term once.
-        Terms that no passage in the scope has do not count.
+        The score is BM25 divided by that of a text of average length with each term once. Terms
+        that no passage in the scope has do not count.
         """
         if not query_terms:
             return {}
@@ -133,19 +134,19 @@ class Passages:
         return {PassageKey(id_, ordinal): min(1.0, share) for id_, ordinal, share in rows}
 
     async def count(self, where: Where, *, embedder: str, stop: int) -> int:
-        """The number of passages that match and have a vector of this embedder; at most `stop`."""
+        """Count the matching passages with a vector of this embedder, up to `stop`."""
         values = {**where.values, "embedder": embedder, "stop": stop}
         [(count,)] = await self._rows(_counted, where.shape, values)
         return int(count)
 
     async def vectors(self, where: Where, *, embedder: str) -> list[tuple[PassageKey, bytes]]:
-        """The packed vectors of all passages that match."""
+        """Return the packed vectors of all matching passages."""
         values = {**where.values, "embedder": embedder}
         rows = await self._rows(_vectors, where.shape, values)
         return [(PassageKey(id_, ordinal), embedding) for id_, ordinal, embedding in rows]
 
     async def matching(self, where: Where, keys: Sequence[PassageKey]) -> list[PassageKey]:
-        """Those of the keys that match."""
+        """Return those of the keys that match."""
         if not keys:
             return []
         facts = [key.id for key in keys if not key.is_turn]
@@ -162,9 +163,10 @@ class Passages:
         embedder: str,
         related_to: str | None = None,
     ) -> list[Candidate]:
-        """The passages with these keys that exist and match; those in `embedded` with their
-        vectors, if this embedder made them. `related_to`: also mark facts whose event stated a
-        relation with an end named in this text.
+        """Return the passages with these keys that exist and match.
+
+        `embedded`: keys to read with their vectors, if this embedder computed them. `related_to`:
+        also mark facts whose event stated a relation with an entity named in this text.
         """
         if not keys:
             return []
@@ -183,7 +185,7 @@ class Passages:
     async def read(
         self, project_id: ProjectId, keys: Sequence[PassageKey]
     ) -> dict[PassageKey, Memory | Turn]:
-        """The project's passages with these keys; deleted ones are left out."""
+        """Return the project's passages with these keys; deleted ones are left out."""
         passages: dict[PassageKey, Memory | Turn] = {}
         if facts := [key.id for key in keys if not key.is_turn]:
             for row in await self._direct.rows(_FACTS, {"in_project": project_id, "facts": facts}):
@@ -197,7 +199,7 @@ class Passages:
     async def around(
         self, project_id: ProjectId, keys: Sequence[PassageKey], *, turns: int
     ) -> dict[PassageKey, list[Turn]]:
-        """Up to `turns` turns before and after each passage of the project, oldest first."""
+        """Return up to `turns` turns before and after each passage of the project, oldest first."""
         if not turns or not keys:
             return {}
         facts = [key.id for key in keys if not key.is_turn]
@@ -215,7 +217,7 @@ class Passages:
         return await self._direct.rows(statement, values, keep=shape.is_kept)
 
 
-# A vector is a kilobyte and more: it is read only where it is needed.
+# All columns of a memory without the vector, which has a kilobyte or more.
 _READ = [column for column in memories.c if column.name not in ("embedding", "terms")]
 _FACTS = select(*_READ).where(
     memories.c.project_id == IN_PROJECT,
@@ -232,7 +234,7 @@ def _ranked(shape: Shape) -> ClauseElement:
 
 
 def _scope(shape: Shape) -> CTE:
-    """Every passage the question looks through, facts and turns as one body of texts."""
+    """CTE of all passages of the query, facts and turns together."""
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
@@ -257,7 +259,7 @@ def _vectors(shape: Shape) -> ClauseElement:
 
 
 def _embedded(shape: Shape) -> list[Select[Any]]:
-    """(id, ordinal, embedding) of what matches and has a vector of the embedder."""
+    """Select (id, ordinal, embedding) of matching passages with a vector of the embedder."""
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
@@ -307,6 +309,9 @@ def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
 
 
 def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
+    """Select memories as candidates, with the turn each was extracted from and the turn
+    before it.
+    """
     source = and_(
         messages.c.lane_id == memories.c.lane_id,
         messages.c.seq == events.c.seq,
@@ -341,7 +346,7 @@ def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any
 
 
 def _related() -> ColumnElement[bool]:
-    """The fact's event stated a current relation with an end named in the text `related_to`."""
+    """True if the fact's event stated a current relation with an entity named in `related_to`."""
     source, destination = entities.alias("source"), entities.alias("destination")
     return exists().where(
         relations.c.event_id == memories.c.event_id,
@@ -353,6 +358,7 @@ def _related() -> ColumnElement[bool]:
 
 
 def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
+    """Select turns as candidates, with the turn before each."""
     before = just_before(said)
     its_vector = and_(
         turn_vectors.c.event_id == said.c.event_id,
@@ -383,7 +389,7 @@ def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
 
 
 def _as_candidate(row: Mapping[str, Any]) -> Candidate:
-    """Columns by key, which the driver looks up in C: there may be hundreds of rows."""
+    """Build a candidate. Columns are read by key, in C, because there may be hundreds of rows."""
     turn, before = row["turn_seq"], row["before_seq"]
     return Candidate(
         PassageKey(row["id"], row["ordinal"]),

@@ -1,11 +1,11 @@
-"""Dates: days and ranges that the words of a question name, read without a model.
+"""Dates: days and periods that a question names, read without a model.
 
     "in May 2023"          that month          "on 7 May"          that day, of any year
     "last March"           before the question "yesterday"         the day before it
     "three weeks ago"      that week           "before the wedding"  nothing: it stays text
 
-English, German, Spanish and Chinese. What cannot be told with certainty is not a date: "may" is one
-only where its writing or its neighbours say so.
+English, German, Spanish and Chinese. Uncertain words are not dates: "may" is a month only if its
+capital letter or the words around it show that.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 
-# How near a moment is to the time asked for: 1 is what was meant.
+# Closeness of a moment to the time in the question: 1 is the best.
 # Source: the anchor recipe on LoCoMo, whose date term is 0.3 near a named day, 0.2 in the month,
-# 0.12 in the first days of the next month (things are told after they happened), and x 0.3 in
-# another year.
+# 0.12 in the first days of the next month (people talk about things after they happened), and x 0.3
+# in another year.
 NEAR_THE_DAY, IN_THE_SPAN, SOON_AFTER, OTHER_YEAR = 1.0, 2 / 3, 0.4, 0.3
 DAYS_AROUND, DAYS_AFTER = 7, 12
-# Times read of one text: every candidate is compared with each.
+# Maximum number of times read from a text: every candidate is compared with each.
 MOST_SPANS = 8
 
 MONTHS = {
@@ -47,8 +47,8 @@ MONTHS = {
     )
     for name in names.split()
 }
-# Words or names of their own as well: months only beside a word that says so ("in May"), the first
-# two also by a capital inside a sentence.
+# Months that are also other words or names: they count only next to a word of dates ("in May"), the
+# first two also with a capital letter inside a sentence.
 CAPITALISED = {"may", "march"}
 AMBIGUOUS = CAPITALISED | {"mar", "mai", "sep", "dec", "jan", "jun"}
 WEEKDAYS = {
@@ -95,14 +95,14 @@ UNITS = {
     }.items()
     for name in names.split()
 }
-# Whole phrases: days back of the first and of the last day.
+# Phrases, with the number of days back of the first and of the last day.
 PHRASES = {
     r"\b(?:the day before yesterday|vorgestern|anteayer)\b|前天": (2, 2),
     r"\b(?:yesterday|last night|gestern|ayer|anoche)\b|昨天|昨晚": (1, 1),
     r"\b(?:today|tonight|heute|hoy)\b|今天": (0, 0),
     r"\b(?:recently|lately|kürzlich|neulich|recientemente|últimamente)\b|最近": (30, 0),
 }
-# The period before this one, and this one; Spanish says it after the noun.
+# The previous period, and the current one; in Spanish also after the noun.
 LAST = r"last|previous|letzte[nrsm]?|vorige[nrsm]?|vergangene[nrsm]?|el pasado|la pasada|上个?"
 THIS = r"this|current|diese[nrsm]?|est[ea]|这个?|本"
 AGO_BEFORE, AGO_AFTER = r"vor|hace", r"ago|previously|以?前|之前"
@@ -110,7 +110,7 @@ AGO_BEFORE, AGO_AFTER = r"vor|hace", r"ago|previously|以?前|之前"
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Days from `first` to `last`; `any_year` where the question names no year."""
+    """Days from `first` to `last`; `any_year` if the question names no year."""
 
     first: date
     last: date
@@ -118,11 +118,14 @@ class Span:
 
     @property
     def is_day(self) -> bool:
+        """Tell if the span is a single day."""
         return self.first == self.last
 
 
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
-    """The times that a question names, at most 8, seen from `now`; none for most questions."""
+    """Return the times that a question names, relative to `now`, at most 8. Most questions have
+    none.
+    """
     today = now.astimezone(UTC).date()
     found: dict[Span, None] = {}
     for pattern, read in _READERS:
@@ -131,13 +134,13 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
                 return tuple(found)
             if (span := _read(read, match, today)) is not None:
                 found[span] = None
-                # Read once: "last March" is not also any March.
+                # Remove the match, so that "last March" does not also match as any March.
                 text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]
     return tuple(found)
 
 
 def closeness(asked: Sequence[Span], when: datetime) -> float:
-    """How well a moment fits the times asked for: 0..1, the best of them."""
+    """Return the closeness of a moment to the best of these times, 0..1."""
     if not asked:
         return 0.0
     day = when.astimezone(UTC).date()
@@ -168,7 +171,7 @@ def _spans_years(span: Span) -> bool:
 
 
 def _moved(span: Span, year: int) -> Span | None:
-    """The same days of another year; None where it has no such day."""
+    """Return the same days in another year; None if that year has no such day."""
     try:
         first = span.first.replace(year=year)
         return Span(first, first + (span.last - span.first))
@@ -180,7 +183,7 @@ def _month(year: int, month: int) -> Span:
     return Span(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
 
 
-# ── readers: a match and today's date -> a span, or None where it is no date after all ──────────
+# ── readers: a match and today's date -> a span, or None if the match is no date ────────────────
 
 Reader = Callable[["re.Match[str]", date], Span | None]
 
@@ -201,14 +204,14 @@ def _iso(match: re.Match[str], today: date) -> Span:
 
 
 def _named(match: re.Match[str], today: date) -> Span | None:
-    """A month by its name, with a day or a year or neither."""
+    """Read a month's name, with a day, a year or neither."""
     groups = match.groupdict()
     day, year = groups.get("day"), groups.get("year")
     name = match["name"]
     if not (day or year or _is_month(name, match)):
         return None
     month = MONTHS[name.lower()]
-    # A leap year, so that 29 February can be asked for.
+    # 2000 is a leap year, so that 29 February exists.
     found = _month(int(year) if year else 2000, month)
     if day:
         on = found.first.replace(day=int(day))
@@ -265,7 +268,7 @@ def _last_period(match: re.Match[str], today: date) -> Span:
 
 
 def _period(unit: str, day: date) -> Span:
-    """The calendar's week, month or year that holds the day."""
+    """Return the calendar week, month or year that contains the day."""
     match unit:
         case "week":
             monday = day - timedelta(days=day.weekday())

@@ -1,4 +1,4 @@
-"""The equality of texts."""
+"""Equality of texts, by a hash."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import hashlib
 
 
 def text_hash(text: str) -> bytes:
-    """Equal for texts that differ only in case, spacing and a final full stop."""
+    """Return a hash that is equal for texts which differ only in case, spacing and final full
+    stops.
+    """
     normal = " ".join(text.casefold().split()).rstrip(" .")
     return hashlib.blake2b(normal.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""Speakers: the one person that a question names, among those who wrote something."""
+"""Speakers: find the one person that a question names among the authors of messages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterable
 
 from pipeline.text.terms import fold
 
-# A shorter first name is too often a word: "Al", "Jo".
+# Minimum letters of a first name; shorter ones are too often other words: "Al", "Jo".
 SHORTEST = 3
-# A handle with digits in it is an id, which is never asked for by its first part.
+# Letters only: a name with digits is an id, and no question names it by its first part.
 _WORDS = re.compile(r"[^\W\d_]+")
 
 
 def named(question: str, speakers: Iterable[str]) -> str | None:
-    """The one speaker that the question names, by full or first name; None for none or several.
+    """Return the one speaker that the question names, by full or first name; None for none or
+    several.
 
-    A question that names two is about what is between them: neither is preferred.
+    A question that names two people is about both, so neither is preferred.
     """
     words = _words(question)
     found = [speaker for speaker in speakers if _is_named(speaker, words)]
@@ -24,9 +25,10 @@ def named(question: str, speakers: Iterable[str]) -> str | None:
 
 
 def unsigned(text: str, speaker: str | None) -> str:
-    """The text without its speaker's name in front ("Maya:"), which is no part of its meaning.
+    """Return the text without its speaker's name in front ("Maya:"), which is no part of its
+    meaning.
 
-    Source: LoCoMo, where it is worth 0.9 of recall@10 to the vectors of such texts.
+    Source: LoCoMo, where this raises the recall@10 of vectors by 0.9.
     """
     if not speaker or not text.startswith(speaker):
         return text

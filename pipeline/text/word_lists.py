@@ -1,9 +1,9 @@
-"""Words a tokenizer has to know: those that say nothing, and those endings do not explain."""
+"""Word lists of the tokenizer: stop words, and irregular English forms."""
 
 from __future__ import annotations
 
-# Words that are in every sentence and say nothing of its subject. One that means something in
-# another of the languages (war, die, hat, mit, sin) stays in.
+# Words without information about the subject of a sentence. Words with a meaning in another of the
+# languages (war, die, hat, mit, sin) are not in the list.
 _FUNCTION_WORDS = """
     a an and are as at be been but by can could did do does for from had has have he her his how i
     if in into is it its me my no not of on or our she should so such that the their them then there
@@ -23,7 +23,7 @@ _FUNCTION_WORDS = """
 """
 STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
-# A question has the base form ("what did she buy?"), what was said has not ("I bought a bike").
+# A question has the base form ("what did she buy?"), a statement often not ("I bought a bike").
 _FORMS = """
     arise arose arisen; awake awoke awoken; beat beaten; become became; begin began begun;
     bend bent; bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred;

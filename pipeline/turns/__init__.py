@@ -1,1 +1,1 @@
-"""Turns: messages as they were said, and their vectors."""
+"""Turns: messages as clients sent them, and their vectors."""

@@ -1,7 +1,7 @@
 """Turns: messages, read under the column names of memories.
 
-Messages of cancelled or undone events are no turns. A turn is left out once a person deletes a
-memory that came from it.
+Messages of cancelled or undone events are not turns. A turn is hidden once a person deletes a
+memory that was extracted from it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
 from pipeline.ledger.where import IN_PROJECT
 
-# Messages of cancelled, undone or cleared events are no turns.
+# Condition of turns: messages of cancelled, undone or cleared events are not turns.
 told = and_(
     events.c.status != "CANCELLED",
     events.c.undone_at.is_(None),
@@ -56,6 +56,7 @@ _NOTHING = cast(literal_column("'{}'"), JSONB)
 
 
 def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
+    """Subquery of all turns under the conditions, with the column names of memories."""
     options = events.c.options
     return (
         select(
@@ -96,17 +97,17 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
 
 
 _verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astext == "false")
-# Everything that was said, and what of it is a passage of its own: a message stored word for word
-# is its memory, and gone with it.
+# `heard`: all turns. `said`: those that are passages of their own. A verbatim message is found as
+# its memory, and is deleted with it.
 heard = _turns("heard")
 said = _turns("said", ~_verbatim)
 
 
 @cache
 def forgotten(turn: FromClause) -> ColumnElement[bool]:
-    """A person deleted a memory that was read from this turn."""
+    """True for a turn if a person deleted a memory that was extracted from it."""
     source, last = memory_history.alias("source"), memory_history.alias("last")
-    # Neither a model's opinion, nor an undo, nor a replay forgets.
+    # Deletions by a model, an undo or a replay do not count.
     add = exists().where(events.c.id == last.c.event_id, events.c.event_type == EventType.ADD)
     deleted = (
         select(literal(1))
@@ -127,14 +128,14 @@ def forgotten(turn: FromClause) -> ColumnElement[bool]:
 
 
 def among(turn: FromClause, name: str) -> ColumnElement[bool]:
-    """One of the turns that the parameters `listed(name, …)` name."""
+    """Match the turns that the parameters of `listed(name, …)` name."""
     of = _listed(name)
     place = tuple_(turn.c.event_id, turn.c.ordinal)
     return place.in_(select(of.c.id, of.c.ordinal))
 
 
 def listed(name: str, keys: Sequence[PassageKey]) -> dict[str, Any]:
-    """The values of a statement that asks for these turns under this name."""
+    """Parameters of a statement for these turns, under this name."""
     turns = [key for key in keys if key.is_turn]
     return {
         f"{name}_ids": [key.id for key in turns],
@@ -144,7 +145,7 @@ def listed(name: str, keys: Sequence[PassageKey]) -> dict[str, Any]:
 
 @cache
 def just_before(turn: FromClause) -> FromClause:
-    """The turn said just before, in the same lane."""
+    """Select the message before a turn, by time, in the same lane."""
     earlier = messages.alias()
     order = tuple_(earlier.c.said_at, earlier.c.seq, earlier.c.ordinal)
     return (
@@ -161,8 +162,10 @@ def just_before(turn: FromClause) -> FromClause:
 
 @cache
 def beside() -> Select[Any]:
-    """(of_id, of_ordinal) with a turn: the `count` said nearest before and after each of `facts`,
-    and of the turns listed as `turns`, in the project `in_project`.
+    """Select turns near each of `facts` and of the turns listed as `turns`, with (of_id,
+    of_ordinal).
+
+    The `count` turns before and the `count` turns after each, by time, in the project `in_project`.
     """
     of = _sources()
     anchor = heard.alias("anchor")
@@ -189,11 +192,11 @@ def beside() -> Select[Any]:
 
 
 def _nearby(anchor: FromClause, *, before: bool) -> Select[Any]:
-    """The turns among the messages nearest to the anchor, before or after it.
+    """Select turns among the messages nearest to the anchor, before or after it.
 
-    The messages are picked first, by their index alone: the planner would else read and test the
-    whole lane for each anchor. Of a longer run of messages that are no turns (cancelled, deleted)
-    nothing beyond is seen.
+    The messages are chosen first, by their index alone; otherwise the planner would read the whole
+    lane for each anchor. Turns behind a long run of messages that are not turns (cancelled,
+    deleted) are not found.
     """
     near = messages.alias()
     order = [near.c.said_at, near.c.seq, near.c.ordinal]
@@ -219,7 +222,7 @@ def _nearby(anchor: FromClause, *, before: bool) -> Select[Any]:
 
 
 def _sources() -> FromClause:
-    """Of each key (id, ordinal) the turn it was said in: (event_id, at)."""
+    """Select the turn (event_id, at) of each key (id, ordinal)."""
     fact = select(
         memories.c.id,
         cast(literal(FACT), Integer).label("ordinal"),
@@ -238,10 +241,12 @@ def _listed(name: str) -> FromClause:
 
 
 def uuids(name: str) -> ColumnElement[Any]:
+    """An array of ids as a parameter of this name."""
     return bindparam(name, type_=ARRAY(Uuid))
 
 
 def as_turn(row: Row[Any]) -> Turn:
+    """Build a turn from a row."""
     return Turn(
         id=PassageKey(row.event_id, row.ordinal).public_id,
         scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),

@@ -1,7 +1,7 @@
-"""Vectors of turns: stale from the acceptance on, made and written behind the events.
+"""Vectors of turns: stale from the acceptance on, computed and written after the events.
 
-The text of a turn is in `messages`, its vector here. The index names a vector by an id of its own,
-which `keys` translates.
+The text of a turn is in `messages`, its vector here. The index uses an id of its own for each
+vector, which `keys` translates.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pipeline.text.speakers import unsigned
 from pipeline.turns.store import told, uuids
 from pipeline.vector_index.projections import Projected, Projection
 
-# What is embedded of a turn: more than most models read, and less than any refuses.
+# Characters of a turn that are embedded: more than most models read, and less than any rejects.
 MOST_CHARACTERS = 4_000
 
 _of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
@@ -53,23 +53,29 @@ _kept = and_(told, _says_something)
 
 
 class TurnVectors(Projected):
+    """Turns as a source of the vector index; see `pipeline.vector_index.projections`."""
+
     kind, table = "turns", "turn_vectors"
 
     async def keys(self, ids: Sequence[UUID]) -> dict[UUID, PassageKey]:
-        """The turn of each of these ids; ids without one are left out."""
+        """Return the turn of each of these ids; ids without a turn are left out."""
         rows = await self._direct.rows(_KEYS, {"ids": list(ids)})
         return {key: PassageKey(event_id, ordinal) for key, event_id, ordinal in rows}
 
-    # What the vector index asks, see projections.Source
+    # Methods of projections.Source
 
     async def count(self) -> int:
+        """Count the turns that have, or should have, a vector."""
         [(count,)] = await self._rows(_said(func.count()).where(_kept))
         return int(count)
 
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
-        """`ids`: of their events."""
+        """Return stale turns, the oldest first; with `ids`, all stale turns of these events.
+
+        `owed_for_s`: only turns accepted at least this many seconds ago.
+        """
         query = _projections().where(
             turn_vectors.c.owed,
             turn_vectors.c.accepted_at <= func.now() - timedelta(seconds=owed_for_s),
@@ -79,6 +85,7 @@ class TurnVectors(Projected):
         return await self._found(query.order_by(turn_vectors.c.accepted_at).limit(limit))
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Return turns after this id that the index under construction lacks or has outdated."""
         version = turn_vectors.c.version
         built = exists().where(
             rebuilt.c.memory_id == turn_vectors.c.id, rebuilt.c.version == version
@@ -86,17 +93,20 @@ class TurnVectors(Projected):
         return await self._found(_page(after, limit).where(~built))
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
+        """Return embedded turns with ids after this one, in the order of ids."""
         embedded = turn_vectors.c.embedder.is_not(None)
         return await self._found(_page(after, limit).where(embedded))
 
     async def owe_foreign(self, embedder: str) -> None:
+        """Mark turns with vectors of another embedder as stale."""
         query = update(turn_vectors).where(turn_vectors.c.embedder.is_distinct_from(embedder))
         async with self._single.connect() as connection:
             await connection.execute(query.values(projected_version=0))
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
+        """Return stale turns with vectors of another embedder, if `index` is the live one."""
         live = exists().where(vector_indexes.c.state == "LIVE", vector_indexes.c.name == index)
-        # Two ranges of an index, of which the model's own are left out.
+        # Written as two ranges, so that the index on (embedder) is used.
         other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
         return await self._found(
             _projections().where(turn_vectors.c.owed, other, _kept, live).limit(limit)
@@ -105,6 +115,7 @@ class TurnVectors(Projected):
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
+        """Return ids and packed vectors of stale turns with these entity ids, newest first."""
         values = {**where, "embedder": embedder, "limit": limit}
         rows = await self._direct.rows(_owed(*where), values)
         return [(row.id, row.embedding) for row in rows]
@@ -120,7 +131,7 @@ _KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordina
 
 @cache
 def _owed(*ids: str) -> Select[Any]:
-    # Also what was taken back: it is not placed, as nothing is that an index says too much.
+    # Includes turns of undone events: like other wrong hits of an index, the search drops them.
     table = turn_vectors.c
     return (
         select(table.id, table.embedding)
@@ -132,11 +143,11 @@ def _owed(*ids: str) -> Select[Any]:
     )
 
 
-# What happens to turns, inside the caller's transaction
+# Changes of turns, inside the caller's transaction
 
 
 async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
-    """Mark these stale: their presence in the index has changed."""
+    """Mark these turns as stale: they must be written to the index again, or deleted from it."""
     table = turn_vectors.c
     rows = locked(turn_vectors, which).cte("held")
     query = update(turn_vectors).where(table.id == rows.c.id).values(version=table.version + 1)
@@ -144,7 +155,9 @@ async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> 
 
 
 async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
-    """Other messages stand in the place of an event's: they are owed vectors of their own."""
+    """Replace the vector rows of an event whose messages were replaced; they are not
+    embedded yet.
+    """
     new = (
         select(events.c.id, messages.c.ordinal, events.c.lane_id)
         .join(messages, _of_event)
@@ -159,7 +172,7 @@ async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
 
 
 def _said(*columns: Any) -> Select[Any]:
-    """Of turns with what was said, and by whose ids; a message may have been taken back."""
+    """Select from turns with their messages and entity ids; the message may be missing."""
     return (
         select(*columns)
         .select_from(turn_vectors)

@@ -1,4 +1,4 @@
-"""Collections of the vector store that were filled: one that is missing was lost, not empty."""
+"""Collections of the vector store that have been created: a missing one was lost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LANES_AT_ONCE = 20_000
 
 
 class Collections:
-    """The collections of one kind of vectors; `table` holds the rows they are written from."""
+    """Names and sizes of the collections of one kind of vectors; `table` has their rows."""
 
     def __init__(self, engine: AsyncEngine, table: str) -> None:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._table = table
 
     async def known(self, prefix: str) -> dict[str, int]:
-        """The collections whose names begin so, with the records each held at the last look."""
+        """Return the collections with this prefix, and the number of records at the last check."""
         columns = (vector_collections.c.name, vector_collections.c.records)
         query = select(*columns).where(func.starts_with(vector_collections.c.name, prefix))
         async with self._single.connect() as connection:
@@ -33,7 +33,7 @@ class Collections:
             return {row.name: row.records for row in rows}
 
     async def note(self, name: str, records: int | None = None) -> None:
-        """The collection is there; with None, as many records as were noted before."""
+        """Record that a collection exists, with its number of records; None leaves the number."""
         row = insert(vector_collections).values(name=name, records=records or 0)
         key = ["name"]
         query = (
@@ -45,6 +45,7 @@ class Collections:
             await connection.execute(query)
 
     async def forget(self, names: Iterable[str]) -> None:
+        """Remove these collections from the list."""
         query = delete(vector_collections).where(vector_collections.c.name.in_(list(names)))
         async with self._single.connect() as connection:
             await connection.execute(query)
@@ -52,7 +53,9 @@ class Collections:
     async def owe(
         self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
     ) -> set[str]:
-        """Mark the rows of these collections to be written again. Returns those that have any."""
+        """Mark the rows of these collections as stale. Returns the names of those that
+        have rows.
+        """
         found: set[str] = set()
         after = UUID(int=0)
         async with self._single.connect() as connection:

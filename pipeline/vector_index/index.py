@@ -37,7 +37,8 @@ AT_ONCE = 500
 # Ids in one write of the projector: reading, packing and sending them blocks the event loop for
 # 3 ms; 1,400 of one busy scope took 75.
 A_PIECE = 50
-# Vectors compared straight from the ledger: 2,000 of 384 dimensions are 3 MB and take 4 ms.
+# Maximum number of stale vectors compared from the ledger: 2,000 of 384 dimensions have 3 MB and
+# take 4 ms.
 MOST_OWED = 2_000
 LOST = "A collection of the index is gone; it is being written again."
 
@@ -46,7 +47,9 @@ Key = TypeVar("Key")
 
 
 class VectorIndex:
-    """Every write of the index goes through `catch_up`, every read through `nearest…`."""
+    """Vectors of one source in a store. All writes go through `catch_up`, all reads through
+    `nearest…`.
+    """
 
     def __init__(
         self, store: VectorStore, source: Source, embedder: Embedder, *, buckets: int
@@ -75,8 +78,10 @@ class VectorIndex:
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
-        """Write these and record their versions in the ledger. Rows erased since they were read are
-        dropped again. Errors: StoreUnavailable.
+        """Write these rows and record their versions. Rows erased in the meantime are deleted
+        again.
+
+        Errors: StoreUnavailable.
         """
         for name, some in self._by_collection(projections):
             await self._write(name, some)
@@ -106,7 +111,7 @@ class VectorIndex:
         return Counter(self._of(one.scope, one.embedder) for one in projections)
 
     async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
-        """Those that the store does not hold as they are. Errors: StoreUnavailable."""
+        """Return those that the store lacks or has in another state. Errors: StoreUnavailable."""
         return [
             projection
             for name, some in self._by_collection(projections)
@@ -122,10 +127,10 @@ class VectorIndex:
         await self.source.collections.forget(names)
 
     async def heal(self) -> list[str]:
-        """Mark what collections lost to be written again; those that are missing, or hold less than
-        half of what they did at the last look. Returns their names.
+        """Mark the rows of lost collections as stale. Returns the names of the collections.
 
-        Errors: StoreUnavailable.
+        A collection is lost if it is missing, or has less than half of its records at the last
+        check. Errors: StoreUnavailable.
         """
         known = await self.source.collections.known(self._family)
         held = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
@@ -149,7 +154,7 @@ class VectorIndex:
         return lost
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
-        """The same in the vectors of this index's model. Errors: ModelUnavailable."""
+        """Return the same rows with vectors of this index's model. Errors: ModelUnavailable."""
         foreign = [one for one in projections if one.embedder != self._embedder.name]
         vectors = await self._embedder.embed([one.text for one in foreign])
         fitted = {
@@ -166,7 +171,7 @@ class VectorIndex:
         return len(foreign)
 
     async def _embedded(self, projections: Sequence[Projection]) -> list[Projection]:
-        """The same with vectors for those that never had one, which the ledger keeps.
+        """Embed the rows that have no vector, and store their vectors in the ledger.
 
         Texts the model rejects get no vector.
         """
@@ -188,7 +193,7 @@ class VectorIndex:
     ) -> Iterable[tuple[str, list[Projection]]]:
         by_collection: dict[str, list[Projection]] = defaultdict(list)
         for projection in projections:
-            # Its own model's, which need not be the one that this index reads with.
+            # The collection of the row's own model, which may differ from the model of this reader.
             name = self._of(projection.scope, projection.embedder)
             by_collection[name].append(projection)
         return by_collection.items()
@@ -196,7 +201,7 @@ class VectorIndex:
     async def _held(
         self, name: str, projections: Sequence[Projection]
     ) -> list[Mapping[str, str | int] | None]:
-        """The payloads the store has for these, in order; None where it has none."""
+        """Return the store's payload of each row, in order; None if the store lacks it."""
         try:
             records = await self._store.get(name, [one.id for one in projections])
         except CollectionMissing:
@@ -205,22 +210,23 @@ class VectorIndex:
         return [held.get(one.id) for one in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
-        """Drop a scope's vectors that the ledger is about to forget. Errors: StoreUnavailable."""
+        """Delete vectors of a scope, before the ledger deletes their rows. Errors:
+        StoreUnavailable.
+        """
         await self._drop(self._of(scope, embedder), ids)
 
     def read_with(self, embedder: Embedder) -> VectorIndex:
-        """The same index, as a reader of another model's vectors sees it."""
+        """The same index for reads with another model."""
         return VectorIndex(self._store, self.source, embedder, buckets=self._buckets)
 
     def of(self, source: Source) -> VectorIndex:
-        """The same index, in its part for another source."""
+        """The same index for another source."""
         return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
 
     async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
-        """The ids that the store holds, memories and turns, by collection: of any model, in any
-        bucket.
+        """Return the ids that the store has, memories and turns, by collection.
 
-        Errors: StoreUnavailable.
+        Searches the collections of all models and buckets. Errors: StoreUnavailable.
         """
         held: dict[str, list[UUID]] = defaultdict(list)
         ours = tuple(f"{kind}-" for kind in KINDS)
@@ -231,16 +237,19 @@ class VectorIndex:
         return {name: found for name, found in held.items() if found}
 
     async def drop(self, held: Mapping[str, Sequence[UUID]]) -> None:
-        """Delete what `holding` found. Errors: StoreUnavailable."""
+        """Delete the result of `holding` from the store. Errors: StoreUnavailable."""
         for name, ids in held.items():
             await self._drop(name, ids)
 
     async def nearest(
         self, where: Mapping[str, str], vector: Vector, *, limit: int
     ) -> list[VectorHit]:
-        """The nearest whose ids equal `where` (project_id and any scope ids)."""
+        """Return the nearest records whose ids equal `where` (project_id and any scope ids).
+
+        Errors: StoreUnavailable.
+        """
         names = await self._collections(where)
-        # First, for what is written between the two is then seen twice and not missed.
+        # Read stale rows first: a row written in between is then found twice instead of missed.
         [owed] = await self._owed(where, [vector])
         found = await asyncio.gather(
             *(self._search(name, vector, limit=limit, where=where) for name in names)
@@ -252,10 +261,10 @@ class VectorIndex:
     async def nearest_in_lane(
         self, scope: Scope, vectors: Sequence[Vector], *, limit: int, least: int = 0
     ) -> dict[UUID, float]:
-        """The `limit` nearest memories of exactly this scope to each vector, with their cosine.
+        """Return the `limit` nearest memories of this scope for each vector, with their cosine.
 
-        `least`: the least number of memories in the scope. Errors: StoreUnavailable, also where the
-        index is gone: an empty result must mean an empty scope.
+        `least`: minimum number of memories in the scope. Errors: StoreUnavailable, also if the
+        collection is missing or incomplete: an empty result must mean an empty scope.
         """
         where = {"lane_id": str(scope.lane_id)}
         owed = await self._owed(where, vectors)
@@ -275,7 +284,7 @@ class VectorIndex:
         return nearest_of(near, each=limit)
 
     def collection(self, scope: Scope) -> str:
-        """The collection of a scope's memories: all of one owner's lie in one."""
+        """Return the collection of a scope's memories; an owner's memories are all in one."""
         return self._of(scope, self._embedder.name)
 
     def _of(self, scope: Scope, embedder: str) -> str:
@@ -287,7 +296,9 @@ class VectorIndex:
         )
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
-        """One where the owner is known, else all of this index."""
+        """Return the owner's collection if `where` names a user, else all collections of this
+        index.
+        """
         if "user_id" in where:
             project_id, owner = UUID(where["project_id"]), where["user_id"]
             return [self._collection(project_id, owner, self._embedder.name)]
@@ -329,7 +340,7 @@ class VectorIndex:
         await self._drop(name, [one.id for one in projections if not one.kept])
 
     async def _put(self, name: str, kept: Sequence[Projection]) -> None:
-        """Upsert; a collection that is missing, or went missing, is made first."""
+        """Upsert records; create the collection first if it is missing."""
         records = [VectorRecord(one.id, one.vector, payload(one)) for one in kept]
         if name not in self._created:
             await self._create(name, kept[0])
@@ -340,7 +351,9 @@ class VectorIndex:
             await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:
-        """Create it. One that the ledger knows was lost: its rows are marked stale first."""
+        """Create a collection. If the ledger knows it, it was lost: mark its rows as
+        stale first.
+        """
         collections, embedder = self.source.collections, like.embedder
         if await collections.known(name) and await self._store.col_info(name) is None:
             log.warning("vectors_lost", collections=1)
@@ -360,7 +373,7 @@ class VectorIndex:
 def compared(
     packed: Sequence[tuple[Key, bytes]], vectors: Sequence[Vector]
 ) -> list[dict[Key, float]]:
-    """The cosines of all stored vectors, for each query vector."""
+    """Return the cosines of all stored vectors with each query vector."""
     if not packed or not vectors:
         return [{} for _ in vectors]
     keys = [key for key, _ in packed]
@@ -370,7 +383,7 @@ def compared(
 
 
 def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UUID, float]:
-    """The `each` nearest of every query vector, with their best cosine."""
+    """Return the `each` nearest keys of every query vector, with their best cosine."""
     best: dict[UUID, float] = {}
     for near in cosines:
         for key in sorted(near, key=near.__getitem__, reverse=True)[:each]:
@@ -383,7 +396,7 @@ def _shares(ids: Sequence[UUID], size: int) -> Iterator[Sequence[UUID]]:
 
 
 def payload(projection: Projection) -> dict[str, str | int]:
-    """Ids to filter by and the version the vector belongs to; no text leaves the ledger."""
+    """Return the filterable ids and the vector's version. No text is stored in the index."""
     scope = projection.scope
     ids = {
         "project_id": str(scope.project_id),

@@ -10,13 +10,15 @@ KINDS = (MEMORIES, TURNS)
 
 
 def family(kind: str, embedder: str, buckets: int) -> str:
-    """The prefix of an index's collections: vectors of different models never share a collection,
-    nor do memories and turns, nor different numbers of buckets.
+    """Return the name prefix of an index's collections.
+
+    Vectors of different models, memories and turns, and different numbers of buckets never share a
+    collection.
     """
     slug = re.sub(r"[^a-z0-9]+", "-", embedder.lower()).strip("-")
     return f"{kind}-{slug}-of{buckets}"
 
 
 def index_name(store: str, embedder: str, buckets: int) -> str:
-    """The name of an index of memories and turns; a change of any argument makes another index."""
+    """Return the name of an index of memories and turns; any other argument names another index."""
     return f"{store}/{family(MEMORIES, embedder, buckets)}"

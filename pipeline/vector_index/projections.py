@@ -19,8 +19,9 @@ from pipeline.vector_index.sql import statement
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The vector of a memory or a turn that the index should hold; none where it is not `kept`.
-    Without `embedder` it is not made yet.
+    """The state that the index should have of a memory or turn; not `kept`: no vector.
+
+    An empty `embedder` means that it is not embedded yet.
     """
 
     id: UUID
@@ -46,47 +47,45 @@ class Source(Protocol):
     async def unprojected(
         self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
     ) -> list[Projection]:
-        """Rows that are stale for this long: all of these ids, or the oldest."""
+        """Rows that are stale for `owed_for_s` seconds: all with these ids, or the oldest."""
         ...
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
-        """Rows that the index under construction lacks in this version, by id."""
+        """Rows that the index under construction lacks in this version, by id, after this one."""
         ...
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
-        """Rows of all owners that the index has to hold, by id, after this one."""
+        """Rows that the index should have, of all owners, by id, after this one."""
         ...
 
     async def owe_foreign(self, embedder: str) -> None:
-        """Mark all vectors of other models stale, so that they are embedded again."""
+        """Mark all vectors of other models as stale, so that they are embedded again."""
         ...
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
-        """Stale rows with another model's vectors; none where another index is served."""
+        """Stale rows with another model's vectors; none if `index` is not the live one."""
         ...
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
-        """Store the vectors that this embedder made for these."""
+        """Store vectors that this embedder computed for these rows."""
         ...
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
-        """Record that the index holds these versions.
+        """Record that the index has these versions.
 
-        Rows that changed since they were read stay stale, and all do where another index is served
-        by now. Returns ids erased since then: the index must not hold them.
+        Rows that changed since they were read stay stale; so do all rows if another index is live
+        by now. Returns ids erased since then: the index must delete them.
         """
         ...
 
     async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
-        """Those of these ids that the ledger does not hold."""
+        """The given ids that the ledger does not have."""
         ...
 
     async def owed(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
-        """The newest with these ids that the index does not hold as they are, with their packed
-        vectors.
-        """
+        """Ids and packed vectors of the newest stale rows with these entity ids."""
         ...
 
 
@@ -103,6 +102,7 @@ class Projected:
         self.collections = Collections(engine, self.table)
 
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
+        """Store vectors that this embedder computed, unless the text has changed."""
         values = {
             "ids": [one.id for one in done],
             "versions": [one.version for one in done],
@@ -113,6 +113,7 @@ class Projected:
             await connection.execute(statement("fitted", self.table), values)
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
+        """Record that the index has these versions. Returns ids erased since they were read."""
         if not done:
             return []
         seen = {
@@ -125,6 +126,7 @@ class Projected:
         return [row.id for row in rows]
 
     async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
+        """Return the given ids that the ledger does not have."""
         rows = await self._direct.rows(statement("unknown", self.table), {"ids": list(ids)})
         return [row.id for row in rows]
 

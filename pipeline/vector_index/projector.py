@@ -20,9 +20,9 @@ log = structlog.get_logger()
 class Projector:
     """Writes stale vectors in batches (write-behind).
 
-    No request waits for it, so it gathers ids for `gather_s` first: the more of one collection, the
-    fewer requests. It writes in small pieces, so that stages can run in between. The sweeper writes
-    those it loses with its process or fails to write.
+    No request waits for it, so it collects ids for `gather_s` seconds first: more ids of one
+    collection need fewer requests. It writes small pieces, so that stages can run in between. The
+    sweeper writes those that are lost with the process or fail.
     """
 
     def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:

@@ -1,4 +1,5 @@
--- Cost of a stage's run whose output was not used. Not fenced: it was paid, even if the lane is lost.
+-- Cost of a stage's run whose output was not used. Not fenced: it was paid, even if the lane is
+-- lost.
 INSERT INTO failed_runs (
     batch_id, stage, code, model, calls, prompt_tokens, completion_tokens, cost_usd, ms
 )

@@ -1,4 +1,5 @@
--- Move entries into the books: the sums stay the same in every snapshot. One at a time, see books.py.
+-- Move entries into the books: the sums stay the same in every snapshot. Runs under an advisory
+-- lock: see balance.py.
 WITH entry AS (
     DELETE FROM book_entries e
     USING (

@@ -1,7 +1,8 @@
--- Only numbers are left of erased events. They move to the end of the project's own lane, so that the
--- books still balance and nothing links them to the owner. Running events end: SUCCEEDED if their
--- memories were stored, else CANCELLED. The lanes, locked by the caller, lose their ids, start again at
--- 0 and raise their fence above any that a worker still has. The erasure's own event is added last.
+-- Only numbers are left of erased events. They move to the end of the project's own lane, so that
+-- the books still balance and nothing links them to the owner. Running events end: SUCCEEDED if
+-- their memories were stored, else CANCELLED. The lanes, locked by the caller, lose their ids,
+-- start again at 0 and raise their fence above any that a worker still has. The erasure's own event
+-- is added last.
 WITH theirs AS (
     SELECT e.id, row_number() OVER (ORDER BY e.created_at, e.id) AS place, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'

@@ -1,7 +1,7 @@
 -- Exports and summaries over several scopes may contain erased memories, or name the owner in their
--- filters; those of other single scopes cannot. Finished answers are deleted. Unfinished answers lose
--- their saved outputs, and the next worker computes them again. Questions that name the owner are
--- cleared, and cancelled if they have not ended.
+-- filters; those of other single scopes cannot. Finished answers are deleted. Unfinished answers
+-- lose their saved outputs, and the next worker computes them again. Questions that name the owner
+-- are cleared, and cancelled if they have not ended.
 WITH asked AS (
     SELECT e.id, e.batch_id, e.lane_id, e.status IN ('PENDING', 'RUNNING') AS open,
            jsonb_path_exists(e.options, '$.** ? (@ == $id)',

@@ -1,6 +1,7 @@
--- Take an event back before it has had an effect; its lane is locked by now. A batch that loses one
--- goes back to the queue as a whole, for its outputs refer to events by their place in it, and the
--- raised fence refuses the worker that holds it. A lane that is about to fix its batch restarts too.
+-- Cancel an event before it has an effect; the caller has locked its lane. The other events of its
+-- batch return to the queue, because saved outputs refer to events by their place in the batch, and
+-- the raised fence makes the current worker fail with LaneLost. A RUNNING lane without a batch,
+-- which is about to fix one, restarts too.
 WITH asked AS (
     SELECT e.id, e.lane_id, e.event_type, e.status, e.batch_id, EXISTS (
         SELECT FROM stage_runs r WHERE r.batch_id = e.batch_id AND r.stage = 'apply'

@@ -1,6 +1,6 @@
--- What stages put out for events that ended long ago is of no more use; what they cost stays, for
--- receipts do. Of a batch that was taken apart no receipt tells: its rows go. A share at a time, and
--- never in the way of another sweeper.
+-- Delete old stage outputs of ended events; the costs stay, because receipts show them. Rows of a
+-- batch that was split are deleted as a whole, because no event refers to them. At most :limit rows
+-- per call; rows that another sweeper has locked are skipped.
 WITH old AS MATERIALIZED (
     SELECT r.batch_id, r.stage,
            EXISTS (SELECT FROM events e WHERE e.batch_id = r.batch_id) AS told

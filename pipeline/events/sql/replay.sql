@@ -1,5 +1,5 @@
--- Put ended events back at the tails of their lanes, in the order they had there; their lanes are
--- locked by now. The messages move along, behind all that were accepted since.
+-- Put ended events back at the ends of their lanes, in their old order; the caller has locked the
+-- lanes. Their messages get the new seq, too, behind all accepted since.
 WITH again AS (
     SELECT e.id, e.lane_id, e.seq,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq

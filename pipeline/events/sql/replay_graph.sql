@@ -1,6 +1,6 @@
--- Put the batches of these events back at the tails of their lanes for their graph alone; the lanes
--- are locked by now. Each keeps its batch, and all it put out but what is to be done again. A batch
--- goes back as a whole: it was one question to the model, and one answer for all its events.
+-- Put the batches of these events back at the ends of their lanes, for their graph alone; the
+-- caller has locked the lanes. Each batch keeps its id and its outputs, except that of `relate`. It
+-- goes back as a whole, because one model call covered all of its events.
 WITH again AS (
     SELECT e.id, e.lane_id, e.batch_id, e.seq,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
@@ -8,7 +8,7 @@ WITH again AS (
     WHERE e.status = 'SUCCEEDED' AND e.graph_status = 'FAILED' AND e.erased_at IS NULL
       AND e.batch_id IN (
         SELECT batch_id FROM events WHERE id = ANY (CAST(:event_ids AS uuid[])))
-      -- What was put out long ago may have been let go of.
+      -- Old outputs may have been deleted: see drop_outputs.sql.
       AND NOT EXISTS (
           SELECT FROM stage_runs r
           WHERE r.batch_id = e.batch_id AND r.stage <> 'relate' AND r.output IS NULL)

@@ -1,5 +1,6 @@
--- Take back what a clearing hid in its lanes, which are locked by now. Where a later clearing of the lane
--- still stands, its range grows over this one: once that is undone too, all of it shows again.
+-- Show the turns again that a delete_all hid; the caller has locked its lanes. If a later
+-- delete_all of the lane is still in effect, its range is extended by this one: undoing it then
+-- shows all of them.
 WITH undone AS (
     DELETE FROM cleared_lanes WHERE event_id = CAST(:event_id AS uuid)
     RETURNING lane_id, before_seq, after_seq

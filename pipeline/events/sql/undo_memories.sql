@@ -1,5 +1,6 @@
--- New states of memories, and their history. A memory that has another version by now is left as it is:
--- the caller counts. Lock order: pipeline/ledger/locks.py.
+-- Write new states of memories, and their history. A memory whose version has changed since the
+-- plan is skipped (optimistic lock): the caller counts the returned rows. Lock order:
+-- pipeline/ledger/locks.py.
 WITH state AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS s (
         id uuid, version integer, outcome text, old_text text, state text, text text,

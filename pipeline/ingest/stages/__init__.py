@@ -1,10 +1,10 @@
-"""The stages, in order. Each is a coroutine over a frozen batch that reads, thinks, and returns.
+"""The stages, in order. Each is a coroutine that reads a fixed batch and returns its output.
 
     extract ─► retrieve ─► consolidate ─► apply ─► relate
 
-A stage writes nothing itself: its output, its effects and the lane's next stage are one commit,
-made by the runner. So it may run twice (a crash, a redelivery) and take effect once. It acts
-only on saved outputs of earlier stages, and names the stage to go on with: some have nothing to do.
+A stage writes nothing itself: the runner commits its output, its effects and the lane's next stage
+together. So a stage may run twice (a crash, a redelivery) and take effect once. It reads only saved
+outputs of earlier stages, and names the next stage, because some can be skipped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeline.lanes.effects import Effects
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """`output` is JSON-ready; `next_stage` is None where the batch is done."""
+    """Result of a stage. `output` is JSON-ready; `next_stage` is None if the batch is done."""
 
     output: Any
     next_stage: StageName | None

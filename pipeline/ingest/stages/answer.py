@@ -1,6 +1,6 @@
-"""answer: a question about the memories -> an object of the shape asked for.
+"""answer: a question about the memories -> an object of the requested shape.
 
-It stands in its lane like an add, so that it knows all that was said there before; it adds nothing.
+It waits in its lane like an add, so that it sees all earlier messages there; it adds nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ MOST = 500
 
 
 async def answer(batch: Batch, *, model: MemoryModel, memories: Memories) -> Finished:
+    """Answer the batch's export or summary from the newest memories that match its filters."""
     question = batch.options.question
     assert question is not None  # see steps.step_of
     tree = require_scope(parse(question.filters))

@@ -1,7 +1,7 @@
 """apply: decisions -> changes of memories, their history and the receipts.
 
-One commit writes it all, with the lane's next stage. The vector index follows: it is a projection,
-and the ledger knows which of its rows are stale.
+One commit writes all of them, with the lane's next stage. The vector index is written later; the
+ledger knows which of its rows are stale.
 """
 
 from __future__ import annotations
@@ -32,11 +32,17 @@ from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text.equality import text_hash
 
-# Rounds with the model before facts are added beside a memory that a person keeps changing.
+# Number of times the model is called again for a memory that a person changes in the meantime;
+# after that, the fact is added as a memory of its own.
 MOST_RECONSIDERED = 3
 
 
 async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool) -> Finished:
+    """Compute the changes of memories from the decisions. Errors: Outdated.
+
+    If a person has changed a memory since the decision about it, the batch goes back to retrieve
+    (Outdated), at most MOST_RECONSIDERED times.
+    """
     writes = await _writes(batch, embedder)
     stored = await memories.touchable(batch.scope, writes)
     if outdated := _outdated(batch, writes, stored):
@@ -54,7 +60,7 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
 
 
 def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -> set[UUID]:
-    """Memories that have another text now than the one decided about: a person has changed it."""
+    """Return ids of memories whose text has changed since the decision about them."""
     retrieved = read(batch, Retrieved)
     shown = {neighbour.memory_id: neighbour.text for neighbour in retrieved.neighbours}
     known = dict(zip(retrieved.known, read(batch, Extracted).facts, strict=True))
@@ -63,7 +69,7 @@ def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -
     def same(memory: Memory) -> bool:
         if memory.id in shown:
             return memory.text == shown[memory.id]
-        # Known by the text of a fact, and by nothing else where the add is verbatim.
+        # Not shown to the model, but known to have the text of a fact.
         return memory.id in known and text_hash(memory.text) == text_hash(known[memory.id].text)
 
     return {memory.id for memory in stored if memory.id in targets and not same(memory)}
@@ -84,7 +90,7 @@ async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
 async def _reworded(
     facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
 ) -> Mapping[int, Vector]:
-    """Vectors of the texts that the model reworded, by fact; retrieve embedded all others."""
+    """Embed texts that the model reworded, by fact; retrieve has embedded all others."""
     texts = {d.fact: d.text for d in decisions if d.text and d.text != facts[d.fact].text}
     vectors = await embedder.embed(list(texts.values())) if texts else []
     return dict(zip(texts, vectors, strict=True))
@@ -93,6 +99,7 @@ async def _reworded(
 def _write(
     batch: Batch, fact: Fact, decision: Decision, embedded: Vector, reworded: Vector | None
 ) -> Write:
+    """Build the write of one decision."""
     event = batch.events[fact.source.event]
     return Write(
         fact=decision.fact,
@@ -113,6 +120,6 @@ def _write(
 
 
 def _new_memory_id(batch: Batch, fact: Fact, position: int) -> UUID:
-    """The id a fact's memory gets if it is added: the same on every retry, another on a replay."""
+    """Return the id of a fact's new memory: the same on every retry, another one on a replay."""
     event = batch.events[fact.source.event]
     return uuid5(event.id, f"memory:{event.seq}:{position}")

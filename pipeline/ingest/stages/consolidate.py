@@ -1,6 +1,6 @@
-"""consolidate: facts and neighbours -> one decision per fact. The second question to the model.
+"""consolidate: facts and neighbours -> one decision per fact. The second model call.
 
-Facts with a settled decision are not asked about; where all are settled the stage is left out.
+Facts with a settled decision are not sent; if all are settled, the stage is skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipeline.ports import MemoryModel
 
 
 async def consolidate(batch: Batch, *, model: MemoryModel) -> Finished:
-    """Decide about every fact; the model is asked about those that are not settled."""
+    """Decide about every fact; the model gets only those that are not settled."""
     facts = read(batch, Extracted).facts
     decided = settled(batch)
     left = [i for i in range(len(facts)) if i not in decided]
@@ -25,7 +25,7 @@ async def consolidate(batch: Batch, *, model: MemoryModel) -> Finished:
         return _finished(decided)
     neighbours = read(batch, Retrieved).neighbours
     answer = await model.decide([facts[i] for i in left], neighbours, batch.options.instructions)
-    # The model numbers the facts it was asked about.
+    # The model's numbers count only the facts it was sent.
     answered = [replace(decision, fact=left[decision.fact]) for decision in answer.value]
     by_fact = decided | {decision.fact: decision for decision in answered}
     return replace(_finished(by_fact), usage=answer.usage)

@@ -1,4 +1,4 @@
-"""extract: messages -> facts. The first question to the model, or verbatim where infer is off."""
+"""extract: messages -> facts. The first model call, or verbatim if `infer` is false."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ NOTHING_FOUND = (
 
 
 async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
+    """Extract facts from the batch's messages; without `infer`, each message is a fact."""
     if not batch.options.infer:
         return _finished(verbatim(batch), NOTHING_SAID)
     answer = await model.extract(
@@ -28,7 +29,7 @@ async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
 
 
 def verbatim(batch: Batch) -> tuple[Fact, ...]:
-    """Every message that is not the system's, as it was said."""
+    """Return every message as a fact, except system messages and empty ones."""
     return tuple(
         Fact(sourced.message.content.strip(), sourced.source, sourced.message.role)
         for sourced in batch.messages
@@ -37,5 +38,7 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
 
 
 def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
-    """`why_none` is kept beside facts, too: other events of the batch may have none."""
+    """Build the result. `why_none` is saved in any case: some events of the batch may
+    have no fact.
+    """
     return Finished(dump(Extracted(facts, why_none)), StageName.RETRIEVE if facts else None)

@@ -1,6 +1,6 @@
-"""relate: what changed -> entities and relations. The third question to the model.
+"""relate: changed facts -> entities and relations. The third model call.
 
-The memories are stored by now, so a graph that fails for good does not fail the event:
+The memories are already stored, so a permanent failure of the graph does not fail the event:
 `graph_status` reports it, and the graph alone can be replayed.
 """
 
@@ -21,11 +21,14 @@ from pipeline.lanes.effects import GraphEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
 
-# Longer ones are no names, and an index holds no more than 2,700 bytes.
+# Maximum characters of a name. Longer texts are no names; an index entry has at most 2,700 bytes.
 LONGEST_NAME = 300
 
 
 async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
+    """Extract the relations of the changed facts. A PermanentError of the model fails only the
+    graph.
+    """
     changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:
         return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
@@ -47,14 +50,15 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Me
 
 
 def _changed(batch: Batch) -> tuple[list[Fact], Sequence[UUID]]:
-    """The facts that changed memories, and the memory of each."""
+    """Return the facts that changed memories, and the id of each memory."""
     facts, applied = read(batch, Extracted).facts, read(batch, Applied)
     return [facts[place] for place in applied.changed], applied.memories
 
 
 async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Sequence[UUID]]:
-    """Of what the batch changed, the facts that nothing has changed since: no later event, no
-    person and no undo. The graph must not learn late what the scope has got over.
+    """Like `_changed`, without the facts whose memory has been changed since.
+
+    A later event, a person or an undo may have changed it: a late graph must not restore old facts.
     """
     changed, of = _changed(batch)
     left = await memories.last_changed_by(batch.scope, of, [event.id for event in batch.events])
@@ -63,7 +67,7 @@ async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Seque
 
 
 def _of_names(changes: GraphChanges) -> GraphChanges:
-    """Without relations whose ends or words are longer than any name is."""
+    """Drop relations with a name or a word that is longer than any name."""
     short = tuple(
         relation
         for relation in changes.relations
@@ -74,7 +78,7 @@ def _of_names(changes: GraphChanges) -> GraphChanges:
 
 
 def _without_repeats(changes: GraphChanges, current: Sequence[StoredRelation]) -> GraphChanges:
-    """A relation that is ended and stated in one breath goes on."""
+    """Keep relations that the same answer both ends and states."""
     stated = {
         (name_key(new.source.name), new.relation, name_key(new.destination.name))
         for new in changes.relations

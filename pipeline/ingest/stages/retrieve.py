@@ -1,7 +1,7 @@
-"""retrieve: facts -> vectors and the stored memories they might repeat, refine or contradict.
+"""retrieve: facts -> vectors, and the stored memories they may repeat, refine or contradict.
 
-A decision rests on what is found here, so a scope that is not too large is compared whole, straight
-from the ledger: an index may miss one, be behind or be out of reach.
+Decisions depend on these memories, so a scope that is not too large is compared completely, from
+the ledger: an index may miss memories, be stale or be down.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pipeline.text.equality import text_hash
 from pipeline.text.speakers import unsigned
 from pipeline.vector_index.index import VectorIndex, compared, nearest_of
 
-# Memories of a scope that are compared whole: half a megabyte, and no dearer than to ask the index.
+# Largest scope that is compared completely: half a megabyte, and not slower than the index.
 MOST_EXACT = 300
 
 
 async def retrieve(
     batch: Batch, *, embedder: Embedder, index: VectorIndex, memories: Memories, limit: int
 ) -> Finished:
-    """`limit`: how many similar memories each fact is compared with."""
+    """Embed the facts and find similar memories: at most `limit` for each fact."""
     facts = read(batch, Extracted).facts
     texts = [fact.text for fact in facts]
     vectors = await embedder.embed([_said(batch, fact) for fact in facts])
@@ -63,6 +63,9 @@ async def _nearest(
     *,
     limit: int,
 ) -> Mapping[UUID, float]:
+    """Return the most similar memories of the scope with their cosine, from the ledger or the
+    index.
+    """
     vectors_of_scope = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
     if len(vectors_of_scope) > MOST_EXACT:
         return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(vectors_of_scope))
@@ -75,7 +78,7 @@ async def _current(
     hits: Mapping[UUID, float],
     memories: Memories,
 ) -> tuple[Neighbour, ...]:
-    """The hits the ledger still holds, nearest first: a stale vector is never believed."""
+    """Return the hits that are active in the ledger, nearest first; stale vectors are ignored."""
     similarity = dict(hits) | dict.fromkeys(known.values(), 1.0)
     stored = await memories.active(batch.scope.project_id, list(similarity))
     return tuple(

@@ -1,7 +1,7 @@
 """settled: decisions that need no model.
 
-Verbatim adds, a text that is stored or occurs earlier in the same batch, and a single fact with
-nothing to compare it with. Retrieve saves them with its output; the stages after it read them.
+Verbatim adds, a text that is stored or occurs earlier in the same batch, and a single fact without
+similar memories. Retrieve saves these decisions with its output; later stages read them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
--- One durable statement for any number of adds: their scopes' next numbers, the events and their
--- messages, all or nothing. `woken` is true for the add that found its lane idle: it needs a
--- hint. Lock order: pipeline/ledger/locks.py.
--- An add with an idempotency key is accepted only from the first caller that brings the key, in this group or
--- in any process; to all others its row tells which event it was. The conflict's empty update is
--- what makes a row readable that another commit wrote a moment ago.
--- A project that is being deleted is waited for, and then accepts nothing: its adds have no row.
--- Each message gets a stale vector row, unless it is stored verbatim: then its memory has the vector.
+-- Accept any number of adds in one statement: events with their sequence numbers and messages, all
+-- or nothing. `woken` is true for an add whose lane was idle: it needs a hint.
+-- Lock order: pipeline/ledger/locks.py.
+-- Of several adds with one idempotency key, in this group or in any process, only the first is
+-- accepted; the rows of the others return its event. ON CONFLICT DO UPDATE without a change makes a
+-- row readable that another transaction committed a moment ago.
+-- If a project is being deleted, this waits for the deletion; then its adds return no row. Each
+-- message gets a stale vector row, unless it is stored verbatim: then its memory has the vector.
 WITH project AS MATERIALIZED (
     SELECT id FROM projects
     WHERE id = ANY (CAST(:project_ids AS uuid[]))

@@ -1,13 +1,13 @@
--- The compare-and-set that makes an activation: only the holder of the newest fence gets through,
--- once. With the lane comes all the stage works with, in the same round trip: the batch's events with
--- their messages, what earlier stages put out, and what the scope said before.
+-- Claim a lane by compare-and-set: only a hint with the newest fence succeeds, and only once. The
+-- same round trip returns the stage's input: the batch's events with their messages, the outputs of
+-- earlier stages, and the scope's earlier messages.
 -- The attempt is counted before the work, so a crash cannot hide it. Only the first few are counted
--- here: after those the lane is a suspect, whose attempts count once it is worked on alone; see
--- charge.sql.
+-- here: after those the lane is a suspect, whose attempts are counted when it is processed alone;
+-- see charge.sql.
 -- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
 -- equal options within the width and the token budget; always at least one event. The queue ends
--- where this statement's snapshot does (`before`): an event accepted later is not skipped.
--- Events that already have a batch_id keep that batch, even if the width limit has shrunk: the saved
+-- where this statement's snapshot does (`before`): an event accepted later is not skipped. Events
+-- that already have a batch_id keep that batch, even if the width limit has shrunk: the saved
 -- outputs refer to events by their place in it.
 WITH before AS (
     SELECT * FROM lanes
@@ -31,7 +31,7 @@ WITH before AS (
             + CASE WHEN lanes.attempts < CAST(:shared_attempts AS smallint) THEN 1 ELSE 0 END,
         batch_id = coalesce(
             lanes.batch_id, (SELECT batch_id FROM head), CAST(:new_batch_id AS uuid)),
-        -- A batch whose memories are stored comes back for its graph alone: see replay_graph.sql.
+        -- A batch whose memories are stored was put back for its graph alone: see replay_graph.sql.
         stage = CASE WHEN lanes.stage = 'extract' AND EXISTS (
             SELECT FROM stage_runs r
             WHERE r.batch_id = coalesce(lanes.batch_id, (SELECT batch_id FROM head))
@@ -42,8 +42,8 @@ WITH before AS (
       AND lanes.stage = before.stage
     RETURNING lanes.fence, lanes.attempts, lanes.stage
 ), queue AS (
-    -- The lane is given from outside (LATERAL), so that its index is read in order and no further
-    -- than the width, however long the queue.
+    -- LATERAL passes the lane in, so that the index is read in order and not beyond the width, even
+    -- if the queue is long.
     SELECT waiting.id, waiting.seq, waiting.tokens, waiting.batch_id,
            waiting.options = first_value(waiting.options) OVER upto
            AND waiting.batch_id IS NOT DISTINCT FROM first_value(waiting.batch_id) OVER upto AS alike
@@ -84,7 +84,7 @@ SELECT
     (SELECT jsonb_build_object(
         'custom', custom_instructions, 'agent', agent_custom_instructions,
         'includes', includes, 'excludes', excludes, 'categories', custom_categories
-     -- A shadow is no project of its own in this: it is worked as its scope is.
+     -- A shadow uses the instructions of its scope's project.
      ) FROM projects WHERE id = coalesce(
         (SELECT s.project_id FROM shadows s WHERE s.id = b.project_id), b.project_id)
     ) AS instructions,
@@ -96,7 +96,7 @@ SELECT
       WHERE r.batch_id = known.batch_id) AS outputs,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,
         'recorded', CASE WHEN s.recorded THEN (
-            -- An original that is on its way again has no answers; nor has this batch of its own.
+            -- An original that is queued again has no batch; this batch has no answers either.
             SELECT coalesce(o.batch_id, known.batch_id) FROM batch e JOIN events o ON o.id = e.copy_of
             ORDER BY e.seq LIMIT 1) END)
      FROM shadows s WHERE s.id = b.project_id) AS override,
@@ -114,7 +114,7 @@ SELECT
         SELECT m.seq, m.ordinal, m.role, m.name, m.content FROM messages m
         WHERE m.lane_id = b.id AND m.seq < (SELECT min(seq) FROM batch)
           AND m.seq > b.forgotten_seq
-          -- What was taken back is not even hinted at; what broke a model is not shown to it again.
+          -- No messages of cancelled, failed or undone events.
           AND NOT EXISTS (
               SELECT FROM events e WHERE e.lane_id = m.lane_id AND e.seq = m.seq
                 AND (e.status IN ('CANCELLED', 'FAILED') OR e.undone_at IS NOT NULL))

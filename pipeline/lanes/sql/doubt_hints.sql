@@ -1,6 +1,6 @@
--- The broker was away or is a blank one: any hint may have gone down with it. Lanes queued before that
--- are overdue beyond all patience, so that the sweeps that follow spare none. A share at a time, and
--- none that is locked: adds into these lanes go on.
+-- The broker was down or has lost its data, so any hint may be lost. Make the lanes that were
+-- queued before so overdue that the next sweeps take all of them. At most :limit lanes per call;
+-- locked lanes are skipped, so adds are not blocked.
 UPDATE lanes SET due_at = now() - CAST(:patience AS interval)
 WHERE id IN (
     SELECT id FROM lanes

@@ -38,7 +38,7 @@ WITH lane AS MATERIALIZED (
 ), changed AS (
     UPDATE memories SET
         text = s.text,
-        -- A copy of another memory's text, made by an edit, has a hash of its own: it keeps it.
+        -- A memory that an edit gave the text of another one has a hash of its own, and keeps it.
         text_hash = CASE WHEN memories.text = s.text THEN memories.text_hash
                          ELSE decode(s.text_hash, 'hex') END,
         terms = s.terms, metadata = s.metadata,
@@ -99,7 +99,7 @@ WITH lane AS MATERIALIZED (
     JOIN webhooks w ON w.project_id = h.project_id AND w.is_active
     JOIN news ON news.event_type = ANY (w.event_types)
 ), told AS (
-    -- A replayed event's lines go on after those of its first run.
+    -- The lines of a replayed event are appended to those of its first run.
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal
     )

@@ -1,7 +1,8 @@
--- What a batch does to the graph, its output and the lane's next stage: one commit, or nothing.
--- A relation is closed by the event that put another in its place; where none did, by the batch's
--- last one: the model says what ended, not by which fact. Repeating a relation changes nothing.
--- Relations of a fact whose memory a person has deleted since are not stored; the memories are locked, so that one deleted right after finds what to end.
+-- Write a batch's changes of the graph, its output and the lane's next stage: one commit, or
+-- nothing. `ended_by` of a closed relation is the event that replaced it; without one, the batch's
+-- last event, because the model does not say which fact ended it. Storing an existing relation
+-- changes nothing. Relations of a fact whose memory a person has deleted are not stored. The
+-- memories are locked, so a deletion right after this sees the relations that it must end.
 WITH held AS (
     UPDATE lanes SET
         state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,

@@ -1,6 +1,6 @@
--- Save a stage's output and move the lane to the next stage, in one commit: after a crash the work
--- is either all to do again or all done. The lane is queued, or stays with its worker (`keeps`):
--- which runs the next stage, whose first attempt is counted here, or settles the batch.
+-- Save a stage's output and move the lane to the next stage, in one commit: after a crash the stage
+-- is either done or not begun. The lane is queued, or stays with its worker (`keeps`), which runs
+-- the next stage, whose first attempt is counted here, or settles the batch.
 WITH held AS (
     UPDATE lanes SET
         state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,

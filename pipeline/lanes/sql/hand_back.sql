@@ -1,6 +1,6 @@
--- A worker that stops, or lost the ledger, gives the lane back at once instead of leaving it to its
--- lease. Neither is a crash, so the attempt does not count. The worker's last statement may have
--- committed unseen: then the lane is at the next stage, which has had no attempt yet.
+-- A worker that stops, or lost the ledger, releases the lane at once, before its lease ends. This
+-- is no crash, so the attempt does not count. The worker's last statement may have committed
+-- without an answer: then the lane is at the next stage, which has had no attempt yet.
 UPDATE lanes SET
     state = 'QUEUED',
     fence = fence + 1,

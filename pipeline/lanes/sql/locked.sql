@@ -1,4 +1,4 @@
--- Those of these lanes that another transaction has locked. Does not wait, and keeps no lock.
+-- Ids of the given lanes that another transaction has locked. Does not wait, and keeps no lock.
 WITH unlocked AS (
     SELECT id FROM lanes
     WHERE id = ANY (CAST(:lane_ids AS uuid[]))

@@ -1,5 +1,5 @@
--- Go back to retrieve with what was extracted: a person has changed a memory that the decisions are
--- about. What they cost stays on the receipt.
+-- Return to the stage retrieve, because a person has changed a memory that the decisions are about.
+-- The extracted facts stay; the costs of the deleted outputs stay on the receipt.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'retrieve', due_at = now() + CAST(:grace AS interval),

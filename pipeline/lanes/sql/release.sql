@@ -1,5 +1,4 @@
--- Lanes that wait for a model or a store are due now: a few to probe it, or more and more once it
--- answers.
+-- Make lanes that wait for a model or a store due now: a few to probe it, and more once it answers.
 UPDATE lanes SET due_at = now()
 WHERE id IN (
     SELECT id FROM lanes

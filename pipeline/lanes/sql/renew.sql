@@ -1,5 +1,5 @@
--- Heartbeat of one worker: every lane it still works on, in one statement. A lane that is locked is
--- skipped, or it would hold up the leases of all others; the sweeper skips it too.
+-- Heartbeat of one worker: renew all its leases in one statement. Locked lanes are skipped, because
+-- they would delay all other leases; the sweeper skips them, too.
 UPDATE lanes SET due_at = now() + CAST(:lease AS interval)
 WHERE id IN (
     SELECT lanes.id

@@ -1,5 +1,5 @@
--- Return a batch to its queue. A batch that failed is tried half as wide, until the event that breaks
--- it stands alone. A suspect stays one (`attempts`). The cost so far stays on the events' receipts.
+-- Return a batch to its queue. A failed batch is retried with half the width, until the event that
+-- fails is alone. A suspect stays one (`attempts`). The cost so far stays on the events' receipts.
 WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'extract', batch_id = NULL,

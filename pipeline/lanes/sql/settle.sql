@@ -1,8 +1,8 @@
--- End a batch: its events get their last status, the lane its next batch or its rest.
--- accepted_seq is read under the row's lock, so an event accepted just now is not left behind.
--- The project's webhooks get a delivery for each event. With `notify`, API processes that wait for the
--- events are notified: see pipeline/events/notifications.py. Transactions that notify commit one at a
--- time, so it is off for events that no request waits for.
+-- End a batch: its events get their final status, and the lane is queued again or becomes IDLE.
+-- accepted_seq is read under the row's lock, so an event accepted at the same time is not missed.
+-- The project's webhooks get a delivery for each event. With `notify`, API processes that wait for
+-- the events are notified: see pipeline/events/notifications.py. Transactions that notify commit
+-- one at a time, so it is off for events that no request waits for.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),

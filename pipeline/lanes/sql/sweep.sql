@@ -1,17 +1,17 @@
--- Queue every lane whose time is up, for any reason: a worker died or hangs (RUNNING), a wait is over
--- (WAITING), a hint may be lost (QUEUED; with patience for those that stand in a long queue).
--- Only a dead worker's fence is raised: a hint that is merely late stays good, and its double does
--- no harm. Raising it then would void every hint of a backlog faster than workers reach them.
--- A dead worker has no session left, so its lanes need not wait for their leases to run out: a late
--- heartbeat is enough, if `sessions` belong to the workers and not to a pooler. A server that has just
--- started has no sessions yet.
+-- Queue every lane that is due: its worker died or hangs (RUNNING), its wait is over (WAITING), or
+-- its hint may be lost (QUEUED; `patience` spares lanes in a long queue).
+-- The fence is raised only for RUNNING lanes. A late hint stays valid, and a second one does no
+-- harm; raising the fence would make the hints of a backlog invalid faster than workers reach them.
+-- A dead worker has no session, so its lanes are taken before their leases end: a late heartbeat is
+-- enough, if `sessions` are the workers' own and not a pooler's. A server that has just started has
+-- no sessions yet, so it is left out.
 WITH present AS MATERIALIZED (
     SELECT split_part(application_name, ' ', 2) AS owner FROM pg_stat_activity
     WHERE application_name LIKE 'memlane %'
 ), due AS (
     SELECT id, state FROM lanes
     WHERE state <> 'IDLE'
-      -- A stage of a later release is for that release's sweepers.
+      -- Stages of a later release are left to the sweepers of that release.
       AND stage = ANY (CAST(:stages AS text[]))
       AND due_at < now() + CAST(:late AS interval)
       AND CASE

@@ -1,23 +1,23 @@
-"""The tables. One PostgreSQL database is the only truth; broker and vectors are rebuilt from it.
+"""The tables. PostgreSQL is the only source of truth; broker and vectors are rebuilt from it.
 
-    organizations ─< projects ─< members ─< api_keys   who may do what; a key need not be a member's
-    projects ─< idempotency_keys                   adds a client may send again, by its own key
+    organizations ─< projects ─< members ─< api_keys   access; a key need not belong to a member
+    projects ─< idempotency_keys                   keys that clients send to repeat an add safely
     projects ─< shadows                            replays of a scope, each a project of its own
-    projects ─< owners                             users, agents, apps, runs: more than an id
-    projects ─< lanes ─< events ─< messages        what was said, in order (lane, seq, ordinal)
-                  │         │         └─── turn_vectors   what search by meaning compares of it
-                  │         ├──< receipts          what became of each fact
-                  │         ├──< cleared_lanes     which turns a delete_all hid
-                  │         ├─── stage_runs        what each stage of its batch put out, its cost
-                  │         └─── failed_runs       what tries cost that came to nothing
-                  ├──< memories ─< memory_history  current state, and every state it ever had
-                  │         └─── feedback          what people think of it
+    projects ─< owners                             names and metadata of users, agents, apps, runs
+    projects ─< lanes ─< events ─< messages        the turns, in order (lane, seq, ordinal)
+                  │         │         └─── turn_vectors   vectors of turns for searches
+                  │         ├──< receipts          the outcome of each fact
+                  │         ├──< cleared_lanes     the turns that a delete_all hid
+                  │         ├─── stage_runs        output and cost of each stage of its batch
+                  │         └─── failed_runs       cost of failed tries
+                  ├──< memories ─< memory_history  current state, and all states so far
+                  │         └─── feedback          users' opinions
                   └──< entities ─< relations       the graph, bi-temporal
-    projects ─< erasures                           what was forgotten for good: see erasure
-    projects ─< books, book_entries                how many there are of what: see tables.balance
-    projects ─< usage_daily                        what models were paid: see tables.costs
+    projects ─< erasures                           receipts of erasures: see erasure
+    projects ─< books, book_entries                numbers of rows: see tables.balance
+    projects ─< usage_daily                        costs of model calls: see tables.costs
 
-Time is the database's: leases, waits and stamps never depend on a worker's clock.
+All times are the database's: leases, waits and timestamps never depend on a worker's clock.
 """
 
 from __future__ import annotations
@@ -98,23 +98,25 @@ __all__ = [
 
 
 def _terms() -> Column[object]:
-    """The text as `pipeline.text.terms` cuts it: what search by words compares."""
+    """The words of a text, as `pipeline.text.terms` splits it, for searches by words."""
     return Column("terms", ARRAY(Text), nullable=False, server_default="{}")
 
 
 def _by_owner(table: str, *then: str) -> Iterator[Index]:
-    """Agents, apps and runs are often not named: their indexes hold the rows that name one."""
+    """Indexes by agent, app and run. Many rows have none of these ids, so the indexes
+    are partial.
+    """
     for name in ("agent_id", "app_id", "run_id"):
         named = text(f"{name} IS NOT NULL")
         kind = name.removesuffix("_id")
         yield Index(f"ix_{table}_{kind}", "project_id", name, *then, postgresql_where=named)
 
 
-# One row per scope: its queue's head, who holds it, and when somebody else may.
+# One row per scope: the state of its queue, and its owner with a lease.
 #   IDLE     nothing to do
-#   QUEUED   a task is on its way; due_at = when to doubt that (long grace)
-#   RUNNING  a worker holds it; due_at = end of its lease (short, renewed by heartbeat)
-#   WAITING  parked until due_at (an outage, a rate limit)
+#   QUEUED   a task is in the broker; the sweeper sends another one after due_at (long grace)
+#   RUNNING  a worker owns the lane; due_at = end of its lease (short, renewed by heartbeat)
+#   WAITING  paused until due_at (an outage, a rate limit)
 lanes = Table(
     "lanes",
     metadata,
@@ -123,8 +125,7 @@ lanes = Table(
     *scope_ids(),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
-    # Up to here a person has deleted all that came of it: its messages are no model's context,
-    # and no search finds them.
+    # Messages up to this seq are deleted: they are in no model's context and in no search.
     Column("forgotten_seq", BigInteger, nullable=False, server_default="0"),
     Column("state", Text, nullable=False),
     Column("stage", Text, nullable=False, server_default="extract"),
@@ -135,9 +136,9 @@ lanes = Table(
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
     Column("waits", SmallInteger, nullable=False, server_default="0"),
     Column("wait_code", Text),
-    # What the dependency failed with; only of use while the lane is WAITING.
+    # Error of the dependency; only valid while the lane is WAITING.
     Column("wait_cause", Text),
-    # How many events the next batch may take; NULL = the setting. Halved while a poison is sought.
+    # Maximum number of events of the next batch; NULL: the setting. Halved to find a poison event.
     Column("width", SmallInteger),
     now("created_at"),
     CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
@@ -164,20 +165,20 @@ events = Table(
     Column("failure_code", Text),
     Column("failure_detail", Text),
     Column("graph_status", Text),
-    # Why nothing was stored, where nothing was.
+    # The reason, if nothing was stored.
     Column("note", Text),
     now("created_at"),
     time("started_at"),
     time("completed_at"),
-    # How often it was put back at its lane's tail after it had ended, and when last.
+    # Number of times it was put back at the end of its lane after it had ended, and the last time.
     Column("replays", SmallInteger, nullable=False, server_default="0"),
     time("replayed_at"),
     time("undone_at"),
-    # Written by the release before, which knew no event_costs.
+    # Only the previous release writes it, which has no event_costs.
     Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
-    # In a shadow: the event that this one repeats.
+    # In a shadow: the event of which this is a copy.
     Column("copy_of", Uuid),
-    # Since when nothing but numbers is left of it.
+    # Time of its erasure; since then only numbers are left of it.
     time("erased_at"),
     UniqueConstraint("lane_id", "seq"),
     CheckConstraint(
@@ -193,8 +194,8 @@ events = Table(
     CheckConstraint(
         "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
     ),
-    # Both by `completed_at`: of an index by status the planner believes that it is short, and reads
-    # the backlog of all scopes for the few events of one.
+    # Both conditions use `completed_at`: the planner would take an index by status for short, and
+    # read the backlog of all scopes for the few events of one.
     Index(
         "ix_events_open",
         "project_id",
@@ -203,11 +204,11 @@ events = Table(
     ),
     Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
     Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
-    # Questions and deletes: few among many adds.
+    # Exports, summaries and deletes: few among many adds.
     Index("ix_events_not_add", "project_id", "lane_id", postgresql_where=NOT_ADD),
 )
 
-# Which turns of a lane a delete_all hid: those after `before_seq`, up to `after_seq`.
+# The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.
 cleared_lanes = Table(
     "cleared_lanes",
     metadata,
@@ -230,7 +231,7 @@ messages = Table(
     Column("omitted", JSONB(none_as_null=True)),
     time("said_at", nullable=False),
     _terms(),
-    # What was said before and after, by the time it was said.
+    # For the messages before and after a message, by time.
     Index("ix_messages_order", "lane_id", "said_at", "seq", "ordinal"),
 )
 
@@ -239,9 +240,9 @@ stage_runs = Table(
     metadata,
     Column("batch_id", Uuid, primary_key=True),
     Column("stage", Text, primary_key=True),
-    # Whose words the output holds; a batch that was taken apart has no events to tell.
+    # The lane of the texts in the output; a batch that was split has no events to look it up.
     Column("lane_id", Uuid, nullable=False),
-    # NULL: its event ended longer ago than outputs are kept, or was erased.
+    # NULL: deleted after the retention time, or erased.
     Column("output", JSONB),
     Column("model", Text, nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
@@ -254,7 +255,7 @@ stage_runs = Table(
     Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
 )
 
-# What was paid for tries that came to nothing.
+# Costs of failed tries.
 failed_runs = Table(
     "failed_runs",
     metadata,
@@ -291,22 +292,23 @@ memories = Table(
     Column("embedding", LargeBinary, nullable=False),
     Column("embedder", Text, nullable=False),
     Column("version", Integer, nullable=False, server_default="1"),
-    # The version the vector index holds; where it differs, the index owes us a write.
+    # The version in the vector index; if it differs from `version`, the index is stale.
     Column("projected_version", Integer, nullable=False, server_default="0"),
-    # A column, for of that the planner knows that nearly none are owed.
+    # True while the index is stale. A stored column has statistics: the planner knows it is rarely
+    # true.
     Column("owed", Boolean, Computed("projected_version <> version", persisted=True)),
-    # Provenance: the event and message it was first, or last, said in. NULL when a person wrote it.
+    # Provenance: the event and message of its text. NULL if a person wrote it.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
-    # When it became true in the world; created_at is when it was first said.
+    # Time since which it is true in the world; created_at is the time it was stored.
     time("valid_from", nullable=False),
-    # The shadow whose memories took the place of this one.
+    # The shadow whose memories replaced this one.
     Column("replaced_by", Uuid),
     now("created_at"),
     now("updated_at"),
     CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
-    # Two workers can never store one fact twice, whatever else fails. Checked at the commit: within
-    # one, memories may pass a text from one to the other.
+    # No two active memories of a scope have the same text. Checked at commit: within a transaction,
+    # one memory can take over the text of another one.
     ExcludeConstraint(
         ("lane_id", "="),
         ("text_hash", "="),
@@ -320,7 +322,7 @@ memories = Table(
     Index("ix_memories_feed", "project_id", "created_at"),
     *_by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
-    # Always asked for by age.
+    # Queries read them by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
@@ -337,10 +339,10 @@ memory_history = Table(
     Column("metadata", JSONB, nullable=False, server_default="{}"),
     Column("expiration_date", Date),
     Column("reason", Text),
-    # The event that brought this state about; NULL where a person did.
+    # The event that caused this state; NULL if a person did.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
-    # The event this state takes back.
+    # The event that this state undoes.
     Column("undoes", Uuid),
     time("valid_from", nullable=False),
     now("created_at"),
@@ -401,9 +403,9 @@ relations = Table(
     Column("relation", Text, nullable=False),
     Column("destination_id", ForeignKey("entities.id"), nullable=False),
     Column("event_id", Uuid, nullable=False),
-    # The event that ended it, so that an undo knows what to bring back.
+    # The event that ended it, so that an undo can restore it.
     Column("ended_by", Uuid),
-    # In the world: true from … to. In the system: known from … to.
+    # Valid time: true in the world from … to. Transaction time: known here from … to.
     time("valid_from", nullable=False),
     time("valid_to"),
     now("created_at"),

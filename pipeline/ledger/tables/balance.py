@@ -1,19 +1,19 @@
-"""The books: how many there are of what, kept by triggers on events, lanes and memories.
+"""The books: numbers of rows, kept by triggers on events, lanes and memories.
 
-    books          one row a count of a project, and of an owner in it
-    book_entries   changes of counts, each written by the statement that causes it
+    books          one row per count of a project, and of an owner in it
+    book_entries   changes of counts, each inserted by the statement that causes it
 
-A count is its row in `books` plus its entries: exact in every snapshot. Entries are only ever
-inserted, so no two transactions wait for each other; the sweeper folds them into `books`.
+A count is its row in `books` plus its entries, so it is exact in every snapshot. Entries are only
+inserted, so no two transactions wait for each other; the sweeper adds them up into `books`.
 
     kind               counts
-    a status           events that have it
-    an event type      events of that type
-    REPLAY             how often events were put back
-    NUMBER             sequence numbers that lanes have given out
+    a status           events with this status
+    an event type      events of this type
+    REPLAY             replays of events
+    NUMBER             sequence numbers that lanes have assigned
     MEMORY             ACTIVE memories
     user agent app run ACTIVE memories of the owner
-    SEARCH             searches answered
+    SEARCH             answered searches
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ books = Table(
     metadata,
     Column("project_id", Uuid, primary_key=True),
     Column("kind", Text, primary_key=True),
-    # Whose memories are counted; empty where the count is the project's.
+    # The owner of the counted memories; empty if the count is the project's.
     Column("owner", Text, primary_key=True, server_default=""),
     Column("amount", BigInteger, nullable=False),
-    # When the first of them was created, and when one of them was last created or changed.
+    # Time of the first creation, and of the last creation or change.
     time("since"),
     time("last_at"),
     Index("ix_books_totals", "kind", postgresql_where=text("owner = ''::text")),

@@ -1,10 +1,11 @@
-"""What models were paid, kept by triggers on stage_runs and failed_runs.
+"""Costs of model calls, kept by triggers on stage_runs and failed_runs.
 
-    event_costs    each event's own share of what the batches cost that it was part of
-    usage_daily    sums by project, day and model; once more for each user
+    event_costs    each event's share of the costs of its batches
+    usage_daily    sums by project, day and model; and again by user
 
-Shares go by the events' tokens and add up to the bill: see migration 0023. Money is in billionths
-of a dollar, for whole numbers can be shared and added without a remainder.
+A batch's costs are shared by the tokens of its events, and the shares add up to the total: see
+migration 0023. Money is in billionths of a dollar: integers can be shared and added without a
+remainder.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pipeline.ledger.tables.projects import metadata
 def _amounts() -> list[Column[int]]:
     counts = ("calls", "prompt_tokens", "completion_tokens")
     whole = [Column(name, BigInteger, nullable=False, server_default="0") for name in counts]
-    # NULL where no price is known.
+    # NULL if the price is unknown.
     return [*whole, Column("cost_nano_usd", BigInteger)]
 
 
@@ -32,11 +33,11 @@ usage_daily = Table(
     "usage_daily",
     metadata,
     Column("project_id", Uuid, primary_key=True),
-    # Empty in the rows that count all of the project.
+    # Empty in the rows with the sums of the whole project.
     Column("user_id", Text, primary_key=True),
     Column("day", Date, primary_key=True),
     Column("model", Text, primary_key=True),
-    # The rows of a project are several, so that its lanes do not wait for each other.
+    # Splits a sum over several rows, so that lanes of a project do not wait for each other's lock.
     Column("part", SmallInteger, primary_key=True),
     *_amounts(),
 )

@@ -1,4 +1,4 @@
-"""The tables around a project, and what all tables have in common."""
+"""The tables around a project, and column helpers of all tables."""
 
 from __future__ import annotations
 
@@ -32,14 +32,17 @@ metadata = MetaData(
 
 
 def time(name: str, **options: object) -> Column[object]:
+    """A column with a timestamp and its time zone."""
     return Column(name, DateTime(timezone=True), **options)  # type: ignore[arg-type]
 
 
 def now(name: str) -> Column[object]:
+    """A NOT NULL timestamp column with the time of the insert as default."""
     return time(name, nullable=False, server_default=func.now())
 
 
 def scope_ids() -> tuple[Column[str], ...]:
+    """The columns with the entity ids of a scope."""
     return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
 
 
@@ -48,7 +51,7 @@ organizations = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
-    # The one the server was started with: it may found others.
+    # True for the server's first organization, which may create others.
     Column("operator", Boolean, nullable=False, server_default="false"),
     now("created_at"),
 )
@@ -60,14 +63,14 @@ projects = Table(
     Column("organization_id", ForeignKey("organizations.id"), nullable=False, index=True),
     Column("name", Text, nullable=False),
     Column("description", Text),
-    # What the project asks of extraction where a call does not say otherwise.
+    # Defaults of the options of an extraction.
     Column("custom_instructions", Text),
     Column("agent_custom_instructions", Text),
     Column("includes", Text),
     Column("excludes", Text),
-    # {"name": "description", …}; NULL = the built-in ones.
+    # {"name": "description", …}; NULL: the built-in categories.
     Column("custom_categories", JSONB(none_as_null=True)),
-    # What clients of other platforms set and read back; nothing acts on it.
+    # Settings that clients of other platforms write and read; they have no effect.
     Column("settings", JSONB, nullable=False, server_default="{}"),
     now("created_at"),
     now("updated_at"),
@@ -86,17 +89,18 @@ members = Table(
 api_keys = Table(
     "api_keys",
     metadata,
-    # SHA-256 of the key: the key itself is shown once and kept nowhere.
+    # SHA-256 of the key; the key itself is shown once and never stored.
     Column("digest", LargeBinary, primary_key=True),
-    # What it is called by where it is listed or revoked.
+    # The key's id in lists and when it is revoked.
     Column("id", Uuid, nullable=False, unique=True, server_default=func.gen_random_uuid()),
     Column("project_id", ForeignKey("projects.id"), nullable=False, index=True),
     Column("name", Text, nullable=False, server_default=""),
     Column("prefix", Text, nullable=False),
     Column("scope", Text, nullable=False),
-    # Whose it is; it may do no more than the member's role and goes when the member does.
+    # Email of the member it belongs to: it has at most the access of the member's role, and is
+    # revoked when the member is removed.
     Column("member", Text),
-    # The key that made it; NULL where the server did.
+    # The key with which it was created; NULL if the server created it.
     Column("created_by", Uuid, index=True),
     now("created_at"),
     time("expires_at"),
@@ -109,34 +113,34 @@ idempotency_keys = Table(
     metadata,
     Column("project_id", Uuid, primary_key=True),
     Column("key", Text, primary_key=True),
-    # SHA-256 of what was asked: the same key with another body is a mistake of the client's.
+    # SHA-256 of the request: the same key with another body is an error of the client.
     Column("digest", LargeBinary, nullable=False),
     Column("event_id", Uuid, nullable=False),
     now("created_at"),
     Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
-# A replay of a scope's whole log. Its id is the id of a project that has no key and no row: no
-# caller can see what the copy of the log comes to there.
+# Replays of whole scopes. The id is also the id of a project without a row or an API key, so no
+# client can read the results in it.
 shadows = Table(
     "shadows",
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("project_id", Uuid, nullable=False),
     *scope_ids(),
-    # What it asks for in place of what is configured.
+    # Options that override the configuration.
     Column("custom_instructions", Text),
     Column("llm_model", Text),
     Column("embedder_model", Text),
     Column("recorded", Boolean, nullable=False, server_default="false"),
-    # How far the log has been copied, in the numbers of the scope's lane.
+    # Last seq of the scope's lane that was considered for the copy.
     Column("copied_seq", BigInteger, nullable=False, server_default="0"),
     now("created_at"),
     time("switched_at"),
     Index("ix_shadows_project", "project_id", "created_at"),
 )
 
-# A user, agent, app or run exists by having memories; a row here only adds what else is known.
+# Names and metadata of users, agents, apps and runs. An owner with memories needs no row.
 owners = Table(
     "owners",
     metadata,
@@ -150,7 +154,7 @@ owners = Table(
     CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
 )
 
-# A provider that is out of reach: while its row stands, one caller at a time may ask again.
+# Unreachable providers: while the row exists, only one caller at a time may call the provider.
 cooldowns = Table(
     "cooldowns",
     metadata,
@@ -158,8 +162,9 @@ cooldowns = Table(
     Column("failures", Integer, nullable=False, server_default="1"),
     time("probe_at", nullable=False),
     now("since"),
-    # The one project whose calls failed; NULL: calls of several, or the provider named a time.
+    # The only project whose calls failed; NULL if calls of several failed, or if the provider sent
+    # a time to wait.
     Column("project_id", Uuid),
-    # What the last call failed with: no text of a user.
+    # Error of the last call, without users' texts.
     Column("cause", Text),
 )

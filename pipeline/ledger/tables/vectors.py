@@ -1,6 +1,6 @@
-"""The tables of vectors: those of turns, which index is served, and what the next one holds.
+"""Tables of vectors: vectors of turns, the vector indexes, and the rows of the next index.
 
-A memory's vector stands in its own row, see schema.
+A memory's vector is in its own row of `memories`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from sqlalchemy import (
 
 from pipeline.ledger.tables.projects import metadata, now
 
-# One row a turn that is to be found by meaning, from its acceptance on: all it says but what a
-# system says, and what is stored word for word and found as a memory.
+# One row per message that searches by meaning can find, inserted when it is accepted. System and
+# tool messages have none, nor have verbatim adds, which are found as memories.
 turn_vectors = Table(
     "turn_vectors",
     metadata,
     Column("event_id", Uuid, primary_key=True),
     Column("ordinal", SmallInteger, primary_key=True),
     Column("lane_id", Uuid, nullable=False),
-    # What the index knows it by.
+    # Its id in the index.
     Column("id", Uuid, nullable=False, server_default=text("gen_random_uuid()")),
-    # NULL until it is embedded, which no event waits for.
+    # NULL until it is embedded; no event waits for that.
     Column("embedding", LargeBinary),
     Column("embedder", Text),
-    # As those of a memory. A column says where they differ, for of that the planner keeps count:
-    # of two columns compared it believes that they nearly always do, and reads all there is.
+    # As in `memories`. `owed` is a stored column, because it has statistics: comparing two columns,
+    # the planner would expect nearly all rows to differ, and scan the table.
     Column("version", Integer, nullable=False, server_default="1"),
     Column("projected_version", Integer, nullable=False, server_default="0"),
     Column("owed", Boolean, Computed("projected_version <> version", persisted=True)),
@@ -49,8 +49,8 @@ turn_vectors = Table(
     Index("ix_turn_vectors_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
 
-# The vector index that is served (LIVE), and the one that is built to take its place. What follows
-# from a write of an index that is not LIVE is not believed.
+# The vector index that searches use (LIVE), and the one that is built to replace it. Only writes to
+# the LIVE index update `projected_version`.
 vector_indexes = Table(
     "vector_indexes",
     metadata,
@@ -62,8 +62,8 @@ vector_indexes = Table(
     Index("uq_vector_indexes_live", "state", unique=True, postgresql_where=text("state = 'LIVE'")),
 )
 
-# What the index under construction holds, memories and turns: versions as in their
-# `projected_version`, and vectors where it takes another model's.
+# Memories and turns in the index under construction: their versions there, and their vectors if it
+# uses another model.
 rebuilt = Table(
     "rebuilt",
     metadata,
@@ -72,8 +72,8 @@ rebuilt = Table(
     Column("embedding", LargeBinary),
 )
 
-# Collections that were created in the vector store, and how many records each held when the sweeper
-# last looked. One that is known and not there, or holds far less, was lost.
+# Collections of the vector store, with the number of records at the last check by the sweeper. A
+# collection that is missing now, or has far fewer records, was lost.
 vector_collections = Table(
     "vector_collections",
     metadata,

@@ -1,8 +1,8 @@
 """Webhooks and their outbox.
 
-    projects ─< webhooks ─< webhook_deliveries     one row for each thing told, until it has arrived
+    projects ─< webhooks ─< webhook_deliveries     one row per notification
 
-A delivery is written in the transaction of what it tells, so there is none without the other.
+A delivery is inserted in the transaction of the change it reports, so neither exists alone.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ webhooks = Table(
     Column("name", Text, nullable=False),
     Column("url", Text, nullable=False),
     Column("event_types", ARRAY(Text), nullable=False),
-    # In clear, for it signs; shown once, when it is made.
+    # In clear, because deliveries are signed with it; shown once, when the webhook is created.
     Column("secret", Text, nullable=False),
     Column("is_active", Boolean, nullable=False, server_default="true"),
-    # Deliveries given up since one arrived; too many of them and the webhook is switched off.
+    # Dead deliveries since the last success; too many of them disable the webhook.
     Column("dead_in_a_row", SmallInteger, nullable=False, server_default="0"),
-    # Tries without any answer since it was made or switched on; NULL once it has answered.
+    # Tries without an answer since it was created or enabled; NULL once it has answered.
     Column("silent_tries", SmallInteger, server_default="0"),
     Column("disabled_reason", Text),
     Column("created_at", TIME, nullable=False, server_default=func.now()),
@@ -51,20 +51,20 @@ webhooks = Table(
 webhook_deliveries = Table(
     "webhook_deliveries",
     metadata,
-    # The receiver sees it as webhook-id: the same at every try.
+    # The receiver gets it as `webhook-id`, the same at every try.
     Column("id", Uuid, primary_key=True),
     Column("webhook_id", ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
     Column("project_id", Uuid, nullable=False),
-    # Whose words the body holds.
+    # The lane of the memory or event in the body.
     Column("lane_id", Uuid, nullable=False),
     Column("event_type", Text, nullable=False),
     # Exactly what is signed and sent.
     Column("body", Text, nullable=False),
     Column("state", Text, nullable=False, server_default="PENDING"),
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
-    # When it is tried next, or the lease of whoever tries it ends; NULL once it is over.
+    # Time of the next try, or the end of a running try's lease; NULL once it has ended.
     Column("due_at", TIME, server_default=func.now()),
-    # What the last try came to.
+    # Result of the last try.
     Column("status_code", SmallInteger),
     Column("error", Text),
     Column("created_at", TIME, nullable=False, server_default=func.now()),

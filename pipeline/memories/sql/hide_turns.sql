@@ -1,6 +1,6 @@
 -- Hide all messages so far in these lanes, which the caller has locked. Each deletion records the
--- range it hid, so that an undo can show exactly that range again. A lane without new messages since
--- the last deletion is left out, so the ranges of a lane are adjacent and never overlap.
+-- range it hid, so that an undo can show exactly that range again. A lane without new messages
+-- since the last deletion is left out, so the ranges of a lane are adjacent and never overlap.
 WITH hidden AS (
     UPDATE lanes SET forgotten_seq = before.accepted_seq
     FROM lanes before

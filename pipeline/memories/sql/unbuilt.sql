@@ -1,5 +1,5 @@
--- Memories that are missing or outdated in the index under construction. Replays keep the vectors of
--- their own model; their rows become stale when the index goes live.
+-- Memories that are missing or outdated in the index under construction. Replays keep the vectors
+-- of their own model; their rows become stale when the index goes live.
 SELECT m.*, s.name AS speaker
 FROM memories m
     LEFT JOIN rebuilt r ON r.memory_id = m.id

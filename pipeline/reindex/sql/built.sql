@@ -1,4 +1,5 @@
--- The index under construction holds these versions now; no vector means the memory's own.
+-- Record that the index under construction has these versions. Without a vector, it has the
+-- memory's.
 INSERT INTO rebuilt (memory_id, version, embedding)
 SELECT * FROM unnest(
     CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:vectors AS bytea[])

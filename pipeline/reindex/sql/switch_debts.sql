@@ -1,4 +1,4 @@
--- The rest is stale in the new index, also where the old one held it.
+-- Mark all other memories as stale in the new index, even if the old index had them.
 UPDATE memories SET projected_version = 0
 WHERE projected_version <> 0
   AND NOT EXISTS (

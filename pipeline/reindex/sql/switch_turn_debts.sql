@@ -1,4 +1,4 @@
--- The rest is stale in the new index, also where the old one held it.
+-- Mark all other turns as stale in the new index, even if the old index had them.
 UPDATE turn_vectors SET projected_version = 0
 WHERE projected_version <> 0
   AND NOT EXISTS (

@@ -1,5 +1,5 @@
--- Copy the versions and vectors of the new index to memories, or turns. Rows with no new vector that were
--- not stale in the old index need no write.
+-- Copy the versions and vectors of the new index to memories, or turns. Rows with no new vector
+-- that were not stale in the old index need no write.
 UPDATE {table} SET
     projected_version = r.version,
     embedding = coalesce(r.embedding, {table}.embedding),

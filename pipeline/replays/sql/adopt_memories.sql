@@ -1,7 +1,7 @@
--- Move a shadow's memories with their history to the scope, and point them to the scope's own events.
--- The caller has locked them. Each is marked stale (projected_version = 0), because the index has no
--- vector of it under this project. Their history starts now; created_at stays. Events are looked up
--- by primary key in subqueries, so the time is linear under any plan.
+-- Move a shadow's memories with their history to the scope, and point them to the scope's own
+-- events. The caller has locked them. Each is marked stale (projected_version = 0), because the
+-- index has no vector of it under this project. Their history starts now; created_at stays. Events
+-- are looked up by primary key in subqueries, so the time is linear under any plan.
 WITH remembered AS (
     UPDATE memory_history SET
         project_id = CAST(:project_id AS uuid), created_at = now(),

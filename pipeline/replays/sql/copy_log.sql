@@ -1,8 +1,8 @@
--- Append the settled events of a scope's lane that the shadow does not have yet to the shadow's lane.
--- The copies are ordered by the time of their effects, not by seq: an event replayed for the graph
--- alone has a later seq, but its memories are older. Undone, cancelled and deleted events are left
--- out; events that have not settled are copied the next time. With recorded answers the copies are
--- grouped into the same batches as the originals.
+-- Append the settled events of a scope's lane that the shadow does not have yet to the shadow's
+-- lane. The copies are ordered by the time of their effects, not by seq: an event replayed for the
+-- graph alone has a later seq, but its memories are older. Undone, cancelled and deleted events are
+-- left out; events that have not settled are copied the next time. With recorded answers the copies
+-- are grouped into the same batches as the originals.
 WITH shadow AS MATERIALIZED (
     SELECT s.*, l.settled_seq, l.forgotten_seq, p.custom_instructions AS usual, own.accepted_seq AS base
     FROM shadows s

@@ -1,5 +1,5 @@
--- The scope's memories that are still active at this point have an equal row in the shadow. Keep the
--- scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
+-- The scope's memories that are still active at this point have an equal row in the shadow. Keep
+-- the scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
 -- receipts name the scope's row.
 WITH renamed AS (
     UPDATE receipts SET memory_id = ours.id

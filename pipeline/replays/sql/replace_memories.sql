@@ -1,5 +1,5 @@
--- Retire memories of a scope that a replay replaces. The caller has locked them. Their history gets a
--- DELETE line with the reason and stays readable.
+-- Retire memories of a scope that a replay replaces. The caller has locked them. Their history gets
+-- a DELETE line with the reason and stays readable.
 WITH gone AS (
     UPDATE memories SET
         state = 'RETIRED', version = version + 1, updated_at = now(),

@@ -1,10 +1,10 @@
--- BM25 over the texts of `scope` (id, ordinal, terms), which the caller puts in front: how rare a term
--- is and how long a text is are counted there alone, so a tenant's rare word is rare, no matter what others
--- talk about, and the cost grows with that scope alone.
--- A word of a text that holds one of the question's counts in part, and so does one that the
--- question's word holds: the asked "Versicherung" and a text's "Haftpflichtversicherung", either way.
--- `share` is the score as a share of what a text of average length gets that holds each term once;
--- terms that no text holds do not count.
+-- BM25 over the texts of `scope` (id, ordinal, terms), a CTE that the caller adds. Rarity of terms
+-- and length of texts are counted in it alone: a word that is rare for a tenant is rare regardless
+-- of other tenants' texts, and the cost grows with this scope alone.
+-- A word of a text that contains a word of the query counts in part, and so does a word that the
+-- query's word contains: "Versicherung" and "Haftpflichtversicherung", in either direction. `share`
+-- is the score divided by that of a text of average length with each term once; terms that no text
+-- has do not count.
 SELECT id, ordinal, share
 FROM (
     WITH asked AS (

@@ -1,5 +1,5 @@
--- One page of a project's users, agents, apps and runs: those with memories, whose numbers come from
--- the books, and those that are only registered. `totals` counts each kind over all pages.
+-- One page of a project's users, agents, apps and runs: those with memories, whose numbers come
+-- from the books, and those that are only registered. `totals` counts each kind over all pages.
 WITH line AS (
     SELECT project_id, kind, owner, amount, since, last_at FROM books
     UNION ALL

@@ -1,5 +1,5 @@
--- The same texts in another model's vectors. A text that changed since it was read keeps its newer vector.
--- Lock order: pipeline/ledger/locks.py.
+-- Replace vectors by those of another model. A row whose text has changed since it was read keeps
+-- its newer vector. Lock order: pipeline/ledger/locks.py.
 WITH held AS MATERIALIZED (
     SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
 )

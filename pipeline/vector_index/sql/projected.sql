@@ -1,7 +1,7 @@
--- Record that the index holds these versions, if it is the one that is served. If the row's version or
--- lane changed since it was read, mark it stale (projected_version = 0), even if its newest state was
--- written already: this write may have come after that one (a worker frozen between the two). Returns
--- the ids erased since then: the index must drop them.
+-- Record that the index has these versions, if it is the live one. If a row's version or lane
+-- changed since it was read, mark it stale (projected_version = 0), even if its newest state is
+-- already written: this write may have been later (a worker frozen in between). Returns the ids
+-- erased since then: the index must delete them.
 WITH done AS (
     SELECT * FROM unnest(
         CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])

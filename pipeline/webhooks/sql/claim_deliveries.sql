@@ -1,9 +1,9 @@
 -- Claim due deliveries for one courier, in round-robin order: the first of each project before the
--- second of any project, and within a project the first of each webhook. The courier's running tries
--- count as turns taken, so that a slow receiver delays only its own deliveries.
--- A try is counted before it is made, so a courier that dies during a try has used it up.
--- `owing` steps through the index from one webhook with due deliveries to the next; webhooks without
--- any cost nothing.
+-- second of any project, and within a project the first of each webhook. The courier's running
+-- tries count as turns taken, so that a slow receiver delays only its own deliveries.
+-- A try is counted before it is made, so a courier that dies during a try has used it up. `owing`
+-- steps through the index from one webhook with due deliveries to the next; webhooks without any
+-- cost nothing.
 WITH RECURSIVE owing (webhook_id) AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
     UNION ALL

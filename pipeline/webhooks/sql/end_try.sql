@@ -1,6 +1,6 @@
--- Record the result of a try, if it is still the newest try of its delivery. The webhook is disabled,
--- with a reason: at once if it answered 410 Gone; after a number of dead deliveries in a row; or, if it
--- never answered, after a number of tries and a minimum time.
+-- Record the result of a try, if it is still the newest try of its delivery. The webhook is
+-- disabled, with a reason: at once if it answered 410 Gone; after a number of dead deliveries in a
+-- row; or, if it never answered, after a number of tries and a minimum time.
 WITH done AS (
     UPDATE webhook_deliveries SET
         state = CAST(:state AS text),
