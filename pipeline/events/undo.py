@@ -184,7 +184,7 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
 
 
 def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
-    """Errors: Conflict if the event cannot be undone, or, without `force`, only in part."""
+    """Refuse an undo that is not possible, or, without `force`, only in part. Errors: Conflict."""
     if event.undone_at is not None:
         raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
     if event.status not in FINAL:

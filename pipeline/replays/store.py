@@ -285,7 +285,7 @@ async def _one_at_a_time(connection: AsyncConnection, project_id: ProjectId) -> 
 
 
 async def _refuse_more(connection: AsyncConnection, scope: Scope, limits: ReplayLimits) -> None:
-    """Errors: Conflict if a new replay of the scope would exceed one of the limits."""
+    """Refuse a replay that exceeds one of the limits. Errors: Conflict."""
     log = await connection.scalar(select(func.count()).where(events.c.lane_id == scope.lane_id))
     log = log or 0
     if log > limits.log:
@@ -309,9 +309,10 @@ async def _refuse_more(connection: AsyncConnection, scope: Scope, limits: Replay
 
 
 async def _refuse_torn(connection: AsyncConnection, lane_id: UUID) -> None:
-    """Errors: Conflict if an undone event shares its batch with events that are not undone.
+    """Refuse recorded answers if an undone event shares its batch with other events.
 
     Answers are recorded by batch, so such a batch cannot be repeated without the undone event.
+    Errors: Conflict.
     """
     undone, kept = events.alias("undone"), events.alias("kept")
     torn = await connection.scalar(

@@ -176,7 +176,7 @@ async def _lock_memories(connection: AsyncConnection, shadow: Shadow) -> list[UU
 
 
 def _refuse_early(shadow: Shadow) -> None:
-    """Errors: Conflict if the replay is not done, or was already switched on."""
+    """Refuse a switch before the replay is done, or after it was switched on. Errors: Conflict."""
     if shadow.switched_at is not None:
         raise Conflict(f"This replay was switched on already, {shadow.switched_at.isoformat()}.")
     if not shadow.done:
@@ -186,7 +186,10 @@ def _refuse_early(shadow: Shadow) -> None:
 
 
 async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
-    """Errors: Conflict if events of the scope have not ended, since the shadow lacks them."""
+    """Refuse a switch while events of the scope have not ended: the shadow lacks them.
+
+    Errors: Conflict.
+    """
     under_way = await connection.scalar(
         select(func.count())
         .select_from(events.join(lanes))
@@ -204,7 +207,7 @@ async def _refuse_busy(connection: AsyncConnection, scope: Scope) -> None:
 
 
 async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
-    """Errors: Conflict if an event was undone or deleted after it was copied.
+    """Refuse a switch if an event was undone or deleted after it was copied. Errors: Conflict.
 
     The switch would bring its memories back.
     """
@@ -227,7 +230,10 @@ async def _refuse_undone(connection: AsyncConnection, shadow: Shadow) -> None:
 
 
 async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
-    """Errors: Conflict if an event that the copy left out as deleted was restored by an undo."""
+    """Refuse a switch if an undo restored an event that the copy left out as deleted.
+
+    Errors: Conflict.
+    """
     copies, ours = events.alias("copies"), events.alias("ours")
     copied = exists().where(copies.c.project_id == shadow.id, copies.c.copy_of == ours.c.id)
     restored = await connection.scalar(
@@ -252,7 +258,7 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
 
 
 async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:
-    """Errors: Conflict if people's edits or successful events would be lost."""
+    """Refuse a switch that would lose people's edits or successful events. Errors: Conflict."""
     said = [
         f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
         " by a person."

@@ -56,14 +56,14 @@ async def create(
 
 
 def refuse_types(event_types: Sequence[str]) -> None:
-    """Errors: InvalidInput if the list is empty or has an unknown type."""
+    """Check the event types of a webhook. Errors: InvalidInput for none or an unknown one."""
     unknown = [one for one in event_types if one not in (*EVENT_TYPES, *UNKNOWN_HERE)]
     if unknown or not event_types:
         raise InvalidInput(f"event_types: give one or more of {', '.join(EVENT_TYPES)}.")
 
 
 def refuse_url(url: str, *, private: bool) -> None:
-    """Errors: InvalidInput if the URL alone shows that no delivery to it is allowed.
+    """Check the URL of a webhook, without a name look-up. Errors: InvalidInput.
 
     The addresses of a host name are checked at each delivery. `private`: allow private addresses.
     """

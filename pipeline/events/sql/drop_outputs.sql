@@ -1,6 +1,6 @@
 -- Delete old stage outputs of ended events; the costs stay, because receipts show them. Rows of a
--- batch that was split are deleted as a whole, because no event refers to them. At most :limit rows
--- per call; rows that another sweeper has locked are skipped.
+-- batch that was split are deleted as a whole, because no event refers to them. A limited number of
+-- rows per call; rows that another sweeper has locked are skipped.
 WITH old AS MATERIALIZED (
     SELECT r.batch_id, r.stage,
            EXISTS (SELECT FROM events e WHERE e.batch_id = r.batch_id) AS told

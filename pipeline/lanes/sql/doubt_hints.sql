@@ -1,6 +1,6 @@
 -- The broker was down or has lost its data, so any hint may be lost. Make the lanes that were
--- queued before so overdue that the next sweeps take all of them. At most :limit lanes per call;
--- locked lanes are skipped, so adds are not blocked.
+-- queued before so overdue that the next sweeps take all of them. A limited number of lanes per
+-- call; locked lanes are skipped, so adds are not blocked.
 UPDATE lanes SET due_at = now() - CAST(:patience AS interval)
 WHERE id IN (
     SELECT id FROM lanes

@@ -1,4 +1,5 @@
--- Limit the backlog of each webhook: the deliveries beyond :most, those due first, become DEAD.
+-- Limit the backlog of each webhook: the deliveries beyond the maximum, those due first, become
+-- DEAD.
 WITH RECURSIVE owing (webhook_id) AS (
     (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
     UNION ALL
