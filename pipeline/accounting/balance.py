@@ -95,8 +95,9 @@ class Books:
             await connection.execute(insert(book_entries), rows)
 
     async def fold(self) -> None:
-        """Add up the entries into the books, in shares; returns at once if another
-        process does it.
+        """Add up the entries into the books, in shares.
+
+        Returns at once if another process does it.
         """
         while await self._fold_share() == FOLDED_AT_ONCE:
             pass

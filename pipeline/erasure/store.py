@@ -272,8 +272,9 @@ async def _drop_shadows(
 def _all_of(
     project_id: ProjectId, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
 ) -> Iterator[tuple[str, Delete]]:
-    """Yield a DELETE per store for every row with a text or an id of the owner, referring rows
-    first.
+    """Yield a DELETE per store for rows with a text or an id of the owner.
+
+    Referring rows come first.
     """
     theirs = select(events.c.id).where(
         events.c.project_id == project_id, among(events.c.lane_id, lane_ids)

@@ -42,8 +42,7 @@ class Answers:
     async def export(
         self, project_id: ProjectId, *, event_id: UUID | None, filters: Mapping[str, Any]
     ) -> UUID:
-        """Return the id of the export `event_id`, or of the newest export with exactly these
-        filters.
+        """Return the id of an export: `event_id`, or the newest one with exactly these filters.
 
         Errors: NotFound.
         """

@@ -100,10 +100,11 @@ class Recourse:
         return _replayed(rows)
 
     async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
-        """Put a SUCCEEDED event whose graph FAILED back at the end of its lane, for the graph
-        alone.
+        """Put a SUCCEEDED event whose graph FAILED back at the end of its lane.
 
-        The other events of its batch go with it. Errors: NotFound; Conflict for any other event.
+        Only its graph is built again. The other events of its batch go with it.
+
+        Errors: NotFound; Conflict for any other event.
         """
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))

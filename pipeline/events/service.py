@@ -76,10 +76,10 @@ async def replay_all(
     ledger: EventStores,
     dispatcher: Dispatcher,
 ) -> Sequence[UUID]:
-    """Replay the matching failed events of a project, oldest first; with `wanted.graph_failed`,
-    only their graph.
+    """Replay the matching failed events of a project, oldest first.
 
-    Returns their ids, at most MOST_REPLAYS: call again while it returns that many.
+    With `wanted.graph_failed`, only their graph. Returns their ids, at most MOST_REPLAYS: call
+    again while it returns that many.
     """
     replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)

@@ -215,8 +215,9 @@ class Events:
     async def page(
         self, project_id: ProjectId, wanted: EventFilter, *, limit: int, offset: int
     ) -> tuple[list[EventView], int]:
-        """Return events newest first, as excerpts, and the number of all matches: see
-        count_near.
+        """Return a page of events, newest first, and the number of all matches.
+
+        The events are excerpts. The number is approximate for far pages: see `count_near`.
         """
         where = events_matching(project_id, wanted)
         matching = select(events.c.id).join(lanes).where(where)

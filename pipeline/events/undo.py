@@ -163,8 +163,9 @@ class Undo:
 
 
 async def _locked(connection: AsyncConnection, event: Row[Any]) -> Row[Any]:
-    """Lock the event's lane and the lanes it cleared, then read the event: no stage
-    writes there.
+    """Lock the event's lane and the lanes it cleared, then read the event.
+
+    Under these locks no stage writes to the lanes.
     """
     cleared = select(cleared_lanes.c.lane_id).where(cleared_lanes.c.event_id == event.id)
     both = or_(lanes.c.id == event.lane_id, lanes.c.id.in_(cleared))

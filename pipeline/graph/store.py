@@ -73,8 +73,10 @@ class Graph:
         *,
         limit: int,
     ) -> list[RelationView]:
-        """Current relations of the lanes with these entity ids, newest first: those with an entity
-        named in the query, and those with both entities named in `texts`, the search results.
+        """Current relations near a search, newest first, in the lanes with these entity ids.
+
+        These are the relations with an entity named in the query, and those with both entities
+        named in `texts`, the search results.
         """
         if not pinned:
             return []

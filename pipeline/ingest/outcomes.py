@@ -121,8 +121,9 @@ async def refused(
 
 
 async def hand_back_when_reachable(activation: Activation, services: Services) -> Wake | None:
-    """Hand the lane back once the ledger answers again, after any time: the worker has
-    not crashed.
+    """Hand the lane back once the ledger answers again.
+
+    This may take any time: the worker has not crashed.
     """
     while True:
         await asyncio.sleep(LOOK_EVERY_S)

@@ -15,8 +15,9 @@ def wait_s(
     *,
     jitter: Callable[[float, float], float] = random.uniform,
 ) -> float:
-    """Seconds until the next try: the time the provider asked for, else exponential;
-    with jitter.
+    """Seconds until the next try, with jitter.
+
+    The provider's `retry_after_s` if it sent one, else exponential backoff by the number of waits.
     """
     base: float = min(FIRST_WAIT_S * 2 ** min(waits, 16), LONGEST_WAIT_S)
     if retry_after_s is not None:

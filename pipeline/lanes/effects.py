@@ -72,8 +72,9 @@ class MemoryEffects:
 
 @dataclass(frozen=True, slots=True)
 class GraphEffects:
-    """Changes of the graph. `facts`: the facts that relations refer to by position; `memories`: the
-    memory of each fact.
+    """Changes of the graph.
+
+    `facts`: the facts that relations refer to by position. `memories`: the memory of each fact.
     """
 
     query: ClassVar[TextClause] = statement("finish_relate")

@@ -50,8 +50,9 @@ class Waiting:
 
 @dataclass(slots=True)
 class GroupCommit:
-    """Writes adds in groups. `most_waiting` adds can wait, each at most `locked_for_s`
-    for a lock.
+    """Writes adds in groups.
+
+    At most `most_waiting` adds can wait, each at most `locked_for_s` seconds for a lock.
     """
 
     lanes: Lanes

@@ -110,8 +110,10 @@ class Ending:
 
 
 class Lanes:
-    """Moves of lanes. `lease_s`: seconds until a silent worker's lane is taken over;
-    `queued_grace_s`: seconds until a hint is taken as lost.
+    """Store of lanes: each method is one move.
+
+    `lease_s`: seconds until the lane of a silent worker is taken over. `queued_grace_s`: seconds
+    until a hint counts as lost.
     """
 
     def __init__(
@@ -144,8 +146,7 @@ class Lanes:
         self._direct = Direct(engine)
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
-        """Store the adds durably, each at the end of its scope's lane and with its key, in one
-        commit.
+        """Store the adds durably in one commit, each at the end of its scope's lane.
 
         A lane that is not idle needs no hint: its worker continues with the queue.
         """
@@ -188,11 +189,11 @@ class Lanes:
         return {row.id for row in rows}
 
     async def claim(self, wake: Wake, owner: UUID) -> tuple[Activation, Batch | None] | None:
-        """Claim the lane for one stage. Returns the activation and its batch; None for a stale
-        hint.
+        """Claim the lane for one stage. Returns the activation and its batch.
 
-        A lane without a batch gets one. The batch is None if all queued events were cancelled (the
-        activation then has no `batch_id` either), or if the batch was split.
+        None for a stale hint. A lane without a batch gets one. The batch is None if all queued
+        events were cancelled (the activation then has no `batch_id` either), or if the batch was
+        split.
         """
         row = await self._one(
             statement("claim_lane"),
@@ -462,12 +463,11 @@ class Lanes:
     async def sweep(
         self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
     ) -> list[Swept]:
-        """Queue the lanes that are due; QUEUED lanes of `patient` projects only when `patience_s`
-        overdue.
+        """Queue the lanes that are due. Safe to run in any number of processes at once.
 
         A worker's lanes are due when their leases have ended, or earlier if the worker is dead (see
-        `session_name`; not through a connection pooler, which has sessions of its own). Safe to run
-        in any number of processes at once.
+        `session_name`; not through a connection pooler, which has sessions of its own). QUEUED
+        lanes of `patient` projects are queued again only when `patience_s` overdue.
         """
         async with self._engine.connect() as connection:
             rows = await connection.execute(

@@ -90,8 +90,10 @@ USUAL, INBOX, LONG, UNLIMITED = (
 
 @dataclass(slots=True)
 class _State:
-    """State of an engine: connections older than `suspect_before` may be dead, and `pooler` tells
-    if a pooler is between them and the server.
+    """State of an engine's connections.
+
+    Those older than `suspect_before` may be dead. `pooler`: a pooler is between them and the
+    server.
     """
 
     suspect_before: float = 0.0
@@ -157,8 +159,9 @@ def _connected(state: _State, settings: Mapping[str, str], connection: Any, reco
 async def _set_up(
     state: _State, settings: Mapping[str, str], driver: asyncpg.Connection[Any]
 ) -> None:
-    """Configure a new connection. Errors: SettingsMissing behind a pooler, if the role
-    lacks them.
+    """Set the session settings of a new connection.
+
+    Errors: SettingsMissing behind a pooler, if the role lacks them.
     """
     _keep_alive(driver)
     state.pooler = await driver.fetchval("SELECT pg_backend_pid()") != driver.get_server_pid()

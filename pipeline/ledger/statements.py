@@ -94,8 +94,9 @@ class Direct:
 
 @lru_cache(maxsize=1_000)
 def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, Any]]:
-    """Compile a statement to `$1`, `$2`, … Returns its SQL, the names of its values in order, and
-    the constants that the statement itself contains.
+    """Compile a statement to SQL with `$1`, `$2`, …
+
+    Returns the SQL, the names of its values in order, and its own constants by name.
     """
     compiled = query.compile(dialect=DIALECT)
     assert isinstance(compiled, SQLCompiler)

@@ -187,8 +187,9 @@ def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | 
 
 
 def _asks_for_none(test: Test) -> bool:
-    """Tell if null means "has no value" here. In metadata, null is an ordinary value; in a list of
-    ids, null matches nothing.
+    """Tell if null means "has no value" in this test.
+
+    In metadata, null is an ordinary value; in a list of ids, null matches nothing.
     """
     return test.field == "categories" or (test.value is None and test.field != "metadata")
 
@@ -296,8 +297,9 @@ def _as_text(held: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def _at(path: str, table: FromClause) -> ColumnElement[Any]:
-    """The metadata value of a key; if the key does not exist and has dots, the value along the
-    path.
+    """The metadata value of a key.
+
+    If the key does not exist and has dots, it is the value along the path.
     """
     held: ColumnElement[Any] = table.c.metadata[path]
     if "." not in path:

@@ -76,8 +76,9 @@ async def _build_in(ledger: ReindexStores, index: VectorIndex, owed: Sequence[Pr
 
 
 async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:
-    """Complete the live index: embed foreign rows again, write missing records, delete unknown
-    ones.
+    """Complete the live index.
+
+    Embed foreign rows again, write missing records, and delete unknown ones.
     """
     done, total = 0, await _total(indexes)
     for index in indexes:

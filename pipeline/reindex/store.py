@@ -52,10 +52,10 @@ class Indexes:
             return await _named(connection, "LIVE")
 
     async def adopt(self, name: str) -> None:
-        """Make this index the live one: it already is, or it is the first, or its build is
-        complete.
+        """Make this index the live one.
 
-        Rows changed since the build are stale in it, and written later.
+        It must be live already, or be the first one, or be completely built. Rows changed since the
+        build are stale in it, and written later.
 
         Errors: InvalidInput if it was never built.
         """
@@ -119,8 +119,9 @@ class Indexes:
             )
 
     async def built(self, done: Sequence[Projection], *, anew: bool) -> None:
-        """Record rows that were written to the index; with their vectors if these are
-        new (`anew`).
+        """Record rows that were written to the index.
+
+        `anew`: their vectors are new and are stored, too.
         """
         values = {
             "ids": [one.id for one in done],

@@ -29,10 +29,9 @@ ALIKE = (
 
 
 async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UUID]:
-    """Return the ids of current memories of the scope that the shadow has with the same text,
-    columns and history.
+    """Return ids of the scope's memories that are the same in the shadow.
 
-    The history is compared because an undo goes back along it.
+    Text, columns and history must be equal; the history, because an undo goes back along it.
     """
     ours, theirs = memories.alias("ours"), memories.alias("theirs")
     alike = (theirs.c[name].is_not_distinct_from(ours.c[name]) for name in ALIKE)

@@ -140,8 +140,9 @@ class Shadows:
     async def copy(
         self, connection: AsyncConnection, scope: Scope, shadow: Scope
     ) -> tuple[int, Wake | None]:
-        """Append the scope's new settled events to the shadow. Returns their number and the lane to
-        wake.
+        """Append the scope's new settled events to the shadow.
+
+        Returns their number, and the lane to wake.
         """
         values = {
             "shadow_id": shadow.project_id,
@@ -177,8 +178,9 @@ class Shadows:
             return page, await connection.scalar(count) or 0
 
     async def stop(self, shadow: Shadow) -> None:
-        """Stop all work on the shadow: its lane is idle, and a worker that still runs loses its
-        fence.
+        """Stop all work on the shadow.
+
+        Its lane becomes idle, and a worker that still runs loses its fence.
         """
         async with self._engine.begin() as connection:
             await connection.execute(

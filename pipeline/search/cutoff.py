@@ -80,8 +80,9 @@ def _relevance(candidate: Candidate) -> float:
 
 
 def boundary(ranked: Sequence[float]) -> float:
-    """Return the smallest value of the better class, by Otsu's method: the two class means are as
-    far apart as possible, weighted by the class sizes.
+    """Return the smallest value of the better of two classes, by Otsu's method.
+
+    It maximizes the distance of the two class means, weighted by the class sizes.
 
     Source: Otsu 1979, A Threshold Selection Method from Gray-Level Histograms. On two conversations
     of LoCoMo (top_k 10) it keeps 6 of 10: 24 % of them evidence instead of 9 %, recall 75 % instead

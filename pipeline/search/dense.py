@@ -55,8 +55,9 @@ class DenseStores:
 
 @dataclass(frozen=True, slots=True)
 class DenseQuery:
-    """Query of the channel. `least`: lowest cosine that counts; `enough`: number of such passages
-    needed.
+    """Query of the channel.
+
+    `least`: lowest cosine that counts. `enough`: number of such passages needed.
     """
 
     project_id: ProjectId
@@ -69,11 +70,10 @@ class DenseQuery:
 
 @dataclass(frozen=True, slots=True)
 class DenseHits:
-    """Cosines of the nearest passages. `cut`: highest cosine that passages left out by the index
-    can have.
+    """Cosines of the nearest passages.
 
-    `exact`: all matches were compared. `incomplete`: too few were found. Without a vector the
-    channel did not answer.
+    `cut`: highest cosine that a passage left out by the index can have. `exact`: all matches were
+    compared. `incomplete`: too few were found. Without a vector the channel did not answer.
     """
 
     vector: Vector = field(default_factory=lambda: NO_VECTOR)
@@ -89,8 +89,9 @@ class DenseHits:
 
 
 async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> DenseHits:
-    """Return the first hits. Filters beyond ids are compared exactly if there are few enough
-    matches.
+    """Return the first hits.
+
+    Filters beyond ids are compared exactly if few enough passages match.
     """
     if not query.vector.size:
         return DenseHits()

@@ -65,8 +65,9 @@ def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
 def _beside(
     candidates: Sequence[Candidate], base: Sequence[float], weights: Weights
 ) -> list[float]:
-    """Return each candidate's part from the turns before and after; a turn counts by its best
-    candidate.
+    """Return each candidate's part from the turns before and after it.
+
+    A turn counts by its best candidate.
     """
     places = [candidate.place for candidate in candidates]
     best: dict[Hashable, float] = {}

@@ -30,8 +30,9 @@ class Context:
 
 
 def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
-    """Take the best passages that fit, from best to worst, and order them by time. One that does
-    not fit is skipped.
+    """Take the best passages that fit, and order them by time.
+
+    `passages` come best first. A passage that does not fit is skipped.
     """
     taken: list[Memory | Turn] = []
     left = max_tokens

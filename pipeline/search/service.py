@@ -275,8 +275,9 @@ async def _hits(
 
 
 async def _embed(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
-    """Embed the text, within `limit_s` for a remote model. NO_VECTOR if the model does
-    not answer.
+    """Embed the text. NO_VECTOR if the model does not answer.
+
+    A remote model has `limit_s` seconds.
     """
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):

@@ -309,9 +309,7 @@ def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
 
 
 def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
-    """Select memories as candidates, with the turn each was extracted from and the turn
-    before it.
-    """
+    """Select memories as candidates, each with its turn and the turn before that."""
     source = and_(
         messages.c.lane_id == memories.c.lane_id,
         messages.c.seq == events.c.seq,

@@ -98,8 +98,7 @@ class ApiKeys:
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 
     async def last_admin(self) -> Grant:
-        """Return the grant of the operator's oldest admin key that does not expire, without the
-        key.
+        """Return the grant of the operator's oldest lasting admin key, without the key.
 
         For an operator who lost the key but can reach the database. Such a key always exists,
         because the last one cannot be revoked.
@@ -241,8 +240,9 @@ def _mine(organization_id: OrganizationId, *conditions: ColumnElement[bool]) -> 
 
 
 def _selected(*columns: ColumnElement[Any]) -> Select[Any]:
-    """Select keys with their effective access: a key of a member with the role READER can only
-    read, even if it was created with more access.
+    """Select keys with their effective access.
+
+    The key of a member with the role READER can only read, even if it was created with more access.
     """
     access = case((members.c.role == "READER", Access.READ.value), else_=api_keys.c.scope)
     owner = and_(

@@ -86,8 +86,9 @@ class Members:
                 await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 
     async def remove(self, project_ids: Sequence[ProjectId], email: str) -> None:
-        """Remove a member from these projects and revoke the member's keys there, with all keys
-        that were created with them.
+        """Remove a member from these projects and revoke the member's keys there.
+
+        All keys created with these keys are revoked, too.
 
         Errors: NotFound if the person is a member of none of them.
         """

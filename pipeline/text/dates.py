@@ -123,9 +123,7 @@ class Span:
 
 
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
-    """Return the times that a question names, relative to `now`, at most 8. Most questions have
-    none.
-    """
+    """Return the times that a question names, relative to `now`; at most 8."""
     today = now.astimezone(UTC).date()
     found: dict[Span, None] = {}
     for pattern, read in _READERS:

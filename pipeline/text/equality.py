@@ -6,8 +6,6 @@ import hashlib
 
 
 def text_hash(text: str) -> bytes:
-    """Return a hash that is equal for texts which differ only in case, spacing and final full
-    stops.
-    """
+    """Return a hash that ignores case, spacing and final full stops."""
     normal = " ".join(text.casefold().split()).rstrip(" .")
     return hashlib.blake2b(normal.encode(), digest_size=16).digest()

@@ -113,8 +113,6 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def root(term: str) -> str:
-    """Return the part of a German word that stays the same inside a compound: without
-    its ending.
-    """
+    """Return a German word without its ending, as it occurs inside compounds."""
     rooted: str = _GERMAN.stemWord(term)
     return rooted

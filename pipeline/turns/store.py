@@ -162,10 +162,10 @@ def just_before(turn: FromClause) -> FromClause:
 
 @cache
 def beside() -> Select[Any]:
-    """Select turns near each of `facts` and of the turns listed as `turns`, with (of_id,
-    of_ordinal).
+    """Select turns before and after each of `facts`, and of the turns listed as `turns`.
 
-    The `count` turns before and the `count` turns after each, by time, in the project `in_project`.
+    At most `count` on each side, by time, in the project `in_project`. (of_id, of_ordinal) is the
+    key of the passage.
     """
     of = _sources()
     anchor = heard.alias("anchor")

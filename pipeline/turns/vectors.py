@@ -155,9 +155,7 @@ async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> 
 
 
 async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
-    """Replace the vector rows of an event whose messages were replaced; they are not
-    embedded yet.
-    """
+    """Insert or reset the vector rows of an event whose messages were replaced."""
     new = (
         select(events.c.id, messages.c.ordinal, events.c.lane_id)
         .join(messages, _of_event)

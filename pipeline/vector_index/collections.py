@@ -53,8 +53,9 @@ class Collections:
     async def owe(
         self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
     ) -> set[str]:
-        """Mark the rows of these collections as stale. Returns the names of those that
-        have rows.
+        """Mark the rows of these collections as stale.
+
+        Returns the names of those that have rows.
         """
         found: set[str] = set()
         after = UUID(int=0)

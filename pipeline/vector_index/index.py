@@ -47,8 +47,9 @@ Key = TypeVar("Key")
 
 
 class VectorIndex:
-    """Vectors of one source in a store. All writes go through `catch_up`, all reads through
-    `nearest…`.
+    """Vectors of one source in a store.
+
+    All writes go through `write` and `catch_up`, all reads through `nearest…`.
     """
 
     def __init__(
@@ -78,10 +79,9 @@ class VectorIndex:
         return len(owed)
 
     async def write(self, projections: Sequence[Projection]) -> None:
-        """Write these rows and record their versions. Rows erased in the meantime are deleted
-        again.
+        """Write these rows and record their versions.
 
-        Errors: StoreUnavailable.
+        Rows erased in the meantime are deleted again. Errors: StoreUnavailable.
         """
         for name, some in self._by_collection(projections):
             await self._write(name, some)
@@ -210,8 +210,9 @@ class VectorIndex:
         return [held.get(one.id) for one in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
-        """Delete vectors of a scope, before the ledger deletes their rows. Errors:
-        StoreUnavailable.
+        """Delete vectors of a scope, before the ledger deletes its rows.
+
+        Errors: StoreUnavailable.
         """
         await self._drop(self._of(scope, embedder), ids)
 
@@ -296,9 +297,7 @@ class VectorIndex:
         )
 
     async def _collections(self, where: Mapping[str, str]) -> list[str]:
-        """Return the owner's collection if `where` names a user, else all collections of this
-        index.
-        """
+        """Return the owner's collection, or, without a user in `where`, all of this index."""
         if "user_id" in where:
             project_id, owner = UUID(where["project_id"]), where["user_id"]
             return [self._collection(project_id, owner, self._embedder.name)]
@@ -351,8 +350,9 @@ class VectorIndex:
             await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:
-        """Create a collection. If the ledger knows it, it was lost: mark its rows as
-        stale first.
+        """Create a collection.
+
+        If the ledger knows it, it was lost: mark its rows as stale first.
         """
         collections, embedder = self.source.collections, like.embedder
         if await collections.known(name) and await self._store.col_info(name) is None:

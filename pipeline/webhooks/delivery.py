@@ -51,8 +51,9 @@ class Courier:
     _tidied_at: float = -TIDY_EVERY_S
 
     async def deliver(self) -> None:
-        """Send all due deliveries, a bounded number at once. Returns when none is due
-        or running.
+        """Send all due deliveries, a bounded number at once.
+
+        Returns when none is due or running.
         """
         under_way: dict[asyncio.Task[None], UUID] = {}
         try:

@@ -124,8 +124,9 @@ class Webhooks:
     async def change(
         self, project_id: ProjectId, webhook_id: UUID, values: Mapping[str, Any]
     ) -> None:
-        """Update columns of a webhook; enabling it resets its failure counters. Errors:
-        NotFound.
+        """Update columns of a webhook. Errors: NotFound.
+
+        Enabling it resets its failure counters.
         """
         changed = dict(values) | {"updated_at": func.now()}
         if values.get("is_active"):
@@ -149,8 +150,9 @@ class Webhooks:
     async def log(
         self, project_id: ProjectId, webhook_id: UUID, *, state: str | None, limit: int, offset: int
     ) -> tuple[list[Delivery], int]:
-        """Return a page of deliveries, newest first, and their number: see count_near. Errors:
-        NotFound.
+        """Return a page of deliveries, newest first, and their number. Errors: NotFound.
+
+        The number is approximate for far pages: see `count_near`.
         """
         if not await self._rows(select(webhooks.c.id).where(_one(project_id, webhook_id))):
             raise NotFound(NO_SUCH_WEBHOOK)
@@ -232,8 +234,9 @@ class Webhooks:
                 pass
 
     async def give_up_excess(self, most: int = MOST_OWED) -> int:
-        """Mark the oldest waiting deliveries of each webhook beyond `most` as dead. Returns their
-        number.
+        """Mark the oldest waiting deliveries of each webhook beyond `most` as dead.
+
+        Returns their number.
         """
         why = f"More than {most} deliveries of this webhook waited: the oldest are given up."
         values = {"most": most, "limit": FORGOTTEN_AT_ONCE, "why": why}

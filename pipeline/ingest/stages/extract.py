@@ -38,7 +38,8 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
 
 
 def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
-    """Build the result. `why_none` is saved in any case: some events of the batch may
-    have no fact.
+    """Build the result.
+
+    `why_none` is saved even with facts: some events of the batch may have none.
     """
     return Finished(dump(Extracted(facts, why_none)), StageName.RETRIEVE if facts else None)

@@ -26,8 +26,9 @@ LONGEST_NAME = 300
 
 
 async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
-    """Extract the relations of the changed facts. A PermanentError of the model fails only the
-    graph.
+    """Extract the relations of the changed facts.
+
+    If the model fails with a PermanentError, only the graph fails.
     """
     changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:

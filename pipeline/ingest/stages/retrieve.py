@@ -63,8 +63,9 @@ async def _nearest(
     *,
     limit: int,
 ) -> Mapping[UUID, float]:
-    """Return the most similar memories of the scope with their cosine, from the ledger or the
-    index.
+    """Return the most similar memories of the scope with their cosine.
+
+    A small scope is compared from the ledger, a large one by the index.
     """
     vectors_of_scope = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
     if len(vectors_of_scope) > MOST_EXACT:

@@ -103,9 +103,7 @@ def _terms() -> Column[object]:
 
 
 def _by_owner(table: str, *then: str) -> Iterator[Index]:
-    """Indexes by agent, app and run. Many rows have none of these ids, so the indexes
-    are partial.
-    """
+    """Indexes by agent, app and run, which are partial: many rows have none of these ids."""
     for name in ("agent_id", "app_id", "run_id"):
         named = text(f"{name} IS NOT NULL")
         kind = name.removesuffix("_id")
