@@ -153,7 +153,9 @@ class EventEnd:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`pending`: events that have not ended. `related`: whether there are current relations."""
+    """State of lanes. `pending`: events that have not ended. `related`: there are current
+    relations.
+    """
 
     pending: int
     related: bool

@@ -70,7 +70,7 @@ async def settle(
 async def wait(
     activation: Activation, batch: Batch, error: TransientError, services: Services
 ) -> Wake | None:
-    """Park the lane until the next try; past the outage budget the batch fails instead."""
+    """Pause the lane until the next try; after the outage budget the batch fails instead."""
     left_s = services.outage_budget_s - batch.age_s
     if left_s < 0:
         detail = f"{error.code} for longer than {services.outage_budget_s:.0f} s: {error}"

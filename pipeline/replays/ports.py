@@ -1,4 +1,4 @@
-"""The stores of the ledger that replays uses."""
+"""Stores of the ledger that replays use."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Projects:
     async def add(
         self, organization_id: OrganizationId, name: str, description: str | None = None
     ) -> Project:
-        """A further project of an organization; it has no key yet."""
+        """Create another project of an organization. It has no API key yet."""
         async with self._engine.begin() as connection:
             return await _add(connection, organization_id, name, description)
 

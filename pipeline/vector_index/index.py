@@ -35,7 +35,7 @@ log = structlog.get_logger()
 # Ids in one call to the store.
 AT_ONCE = 500
 # Ids in one write of the projector: reading, packing and sending them blocks the event loop for
-# 3 ms; 1,400 of one busy scope took 75.
+# 3 ms; 1,400 of one busy scope took 75 ms.
 A_PIECE = 50
 # Maximum number of stale vectors compared from the ledger: 2,000 of 384 dimensions have 3 MB and
 # take 4 ms.
@@ -182,7 +182,7 @@ class VectorIndex:
             made = await self.fitting(bare)
             await self.source.fitted(made, self._embedder.name)
         except ModelRejected:
-            if len(bare) > 1:  # which one is it?
+            if len(bare) > 1:  # find the rejected one
                 return [one for each in projections for one in await self._embedded([each])]
             made = [replace(one, kept=False) for one in bare]
         by_id = {one.id: one for one in made}

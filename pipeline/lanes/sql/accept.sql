@@ -40,7 +40,7 @@ WITH project AS MATERIALIZED (
     GROUP BY lane_id, project_id, user_id, agent_id, app_id, run_id
     ORDER BY lane_id
     ON CONFLICT (id) DO UPDATE SET
-        -- An erasure has removed the ids from the lane; a user who comes back brings them again.
+        -- An erasure removes the ids from the lane; the next add of this user sets them again.
         user_id = excluded.user_id, agent_id = excluded.agent_id,
         app_id = excluded.app_id, run_id = excluded.run_id,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,

@@ -1,5 +1,5 @@
--- Park the lane until an outage or a rate limit is over. The attempt does not count: the
--- outage is not the event's fault.
+-- Pause the lane until an outage or a rate limit is over. The attempt does not count, because the
+-- event did not cause the outage.
 UPDATE lanes SET
     state = 'WAITING',
     due_at = now() + CAST(:delay AS interval),
