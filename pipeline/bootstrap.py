@@ -1,4 +1,4 @@
-"""The composition root: the only place that chooses adapters and reads settings below an entry."""
+"""The composition root: chooses adapters and passes settings to everything below an entry point."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ from pipeline.vector_index.projector import Projector
 from pipeline.webhooks.delivery import Courier
 from pipeline.webhooks.store import Webhooks
 
-# How long a worker gathers what the index owes before it writes: seconds in which each collection
-# gets one request instead of one an event. Well below the time after which the sweeper helps.
+# Seconds that a worker collects stale vectors before it writes them, so that a collection gets one
+# request instead of one for each event. Must be well below the delay of the sweeper's repair.
 MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
-# Beside MEMLANE_DATABASE_POOL, opened when they are needed.
+# In addition to MEMLANE_DATABASE_POOL, opened on demand.
 INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
-# How many new objects make a garbage collection: some 10 MB.
+# Number of new objects that start a garbage collection of the youngest generation: about 10 MB.
 YOUNG = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What both edges need: the ledger, the vectors and the embedder that made them.
+    """The ledger, the vector store and the embedder, as the API and the workers use them.
 
-    `index` is that of memories, `turns` that of turns, where these are to have vectors.
+    `index` is the index of memories; `turns` that of turns, or None if turns are not embedded.
     """
 
     ledger: Ledger
@@ -69,21 +69,23 @@ class Stores:
 
     @property
     def indexes(self) -> list[VectorIndex]:
+        """All vector indexes that are in use."""
         return [self.index, self.turns] if self.turns else [self.index]
 
     async def heal(self) -> None:
-        """Notice what the vector store lost: it came back empty, or from an old copy."""
+        """Find vectors that the store lost, after a wipe or a restore, and mark them stale."""
         for index in self.indexes:
             await index.heal()
 
     async def close(self) -> None:
+        """Close all connections."""
         await self.vectors.close()
         await self.embedder.close()
         await self.ledger.close()
 
 
 def stores(settings: Settings, *, name: str = "memlane") -> Stores:
-    """`name`: what the ledger's server calls the connections."""
+    """Build the stores. `name`: name of the connections in pg_stat_activity."""
     ledger = build_ledger(settings, name)
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
@@ -93,6 +95,7 @@ def stores(settings: Settings, *, name: str = "memlane") -> Stores:
 
 
 def services(settings: Settings, built: Stores) -> Services:
+    """Build everything that the stages use, on top of the stores."""
     allowed = settings.replay_models
     return Services(
         ledger=built.ledger,
@@ -115,7 +118,7 @@ def services(settings: Settings, built: Stores) -> Services:
 
 
 def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, HttpSender]:
-    """Who delivers, and what it sends with, to be closed at the end."""
+    """The webhook courier and its HTTP sender; the caller closes the sender."""
     private = settings.webhook_private == "on"
     sender = HttpSender(timeout_s=settings.webhook_timeout_s, private=private)
     courier = Courier(
@@ -129,6 +132,10 @@ def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, Http
 
 
 def build_ledger(settings: Settings, name: str) -> Ledger:
+    """Build all stores of the ledger with their pools. `name`: as in `stores`.
+
+    Errors: InvalidInput if MEMLANE_DATABASE_URL is not set.
+    """
     url = _given(settings.database_url, "database_url")
     engine = connect(url, pool_size=settings.database_pool, name=name)
     lanes = Lanes(
@@ -151,6 +158,7 @@ def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifi
 
 
 def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
+    """The configured vector store. Errors: InvalidInput if its URL is not set."""
     match settings.vectors:
         case "chroma":
             return Chroma(_given(settings.chroma_url, "chroma_url"))
@@ -162,6 +170,7 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
 
 
 def build_retention(settings: Settings, ledger: Ledger) -> Retention:
+    """Deletion of expired idempotency keys and stage outputs, with the configured lifetimes."""
     days = settings.retention_days
     return Retention(
         ledger.long,
@@ -171,11 +180,15 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
 
 
 def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
+    """The configured language model; a remote one has metrics and a circuit breaker.
+
+    Errors: InvalidInput for an unknown local model.
+    """
     if settings.model == RULES:
         return RulesModel()
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local model is {RULES}.")
-    # Imported here: whoever runs on the built-in models never pays for LiteLLM.
+    # Imported on demand: LiteLLM costs memory and seconds of CPU that built-in models do not need.
     from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
     from pipeline.adapters.llm_openai import OpenAIChat  # noqa: PLC0415
 
@@ -185,8 +198,10 @@ def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
 
 
 def build_embedder(settings: ModelSettings, circuits: Circuits | None = None) -> Embedder:
-    """The configured model behind a cache of the texts used last; a remote one has a circuit
-    breaker between the two.
+    """The configured embedder behind an LRU cache.
+
+    A remote embedder also gets a circuit breaker, if `circuits` is given.
+    Errors: InvalidInput for an unknown local model.
     """
     embedder = _uncached_embedder(settings)
     if circuits is not None and not settings.model.startswith("local/"):
@@ -221,15 +236,19 @@ def _remote(settings: ModelSettings) -> RemoteModel:
 
 
 def _speaks_openai(settings: ModelSettings) -> bool:
-    """Whether to call the model straight over HTTP. Without a base and a key, LiteLLM takes both
-    from the environment.
+    """True if the model is called over plain HTTP: an `openai/` model with a base URL or a key.
+
+    Without both, LiteLLM reads them from the environment.
     """
     given = settings.api_base or settings.api_key
     return bool(given) and settings.model.startswith(OPENAI_COMPATIBLE)
 
 
 def build_reranker(settings: ModelSettings) -> Reranker | None:
-    """None where no model is named: the fusion's order is all there is."""
+    """The configured reranker, or None: then results keep the order of the fusion.
+
+    Errors: InvalidInput for a local model, because there is none.
+    """
     if settings.model == NO_MODEL:
         return None
     if settings.model.startswith("local/"):
@@ -240,10 +259,11 @@ def build_reranker(settings: ModelSettings) -> Reranker | None:
 
 
 def spare_the_collector() -> None:
-    """Keep what is loaded by now out of every garbage collection, and collect less often.
+    """Exclude the objects loaded so far from garbage collection, and collect less often.
 
-    A full one went through 130,000 objects and stopped everything for 80 ms. A young one came every
-    700 objects, of which a search holds thousands until it is answered: 2.8 -> 2.5 ms of its CPU.
+    Measured: a full collection visited 130,000 objects and stopped the process for 80 ms. A search
+    keeps thousands of objects until it has its response, and the youngest generation was collected
+    every 700: CPU of a search 2.8 -> 2.5 ms.
     """
     gc.collect()
     gc.freeze()
@@ -251,16 +271,20 @@ def spare_the_collector() -> None:
 
 
 async def warm(embedder: Embedder, *named: ModelSettings) -> None:
-    """Load what takes seconds to load, beside the first events and searches instead of in them."""
+    """Load LiteLLM and the local embedder now, not during the first event or search.
+
+    `named`: the configured models; LiteLLM is loaded only if one of them is remote.
+    """
     if any(not one.model.startswith("local/") and one.model != NO_MODEL for one in named):
         from pipeline.adapters import litellm_client  # noqa: PLC0415
 
         await asyncio.to_thread(litellm_client.load)
-    if embedder.name == MINILM:  # another one may charge for it
+    if embedder.name == MINILM:  # a remote embedder may cost money
         await embedder.embed(["warm"])
 
 
 def _given(value: str | SecretStr | None, name: str) -> str:
+    """The value of a setting. Errors: InvalidInput if it is not set."""
     if value is None:
         raise InvalidInput(
             f"MEMLANE_{name.upper()} is not set. The local stack sets it for its own processes;"

@@ -1,9 +1,11 @@
-"""Bring the database to the newest schema; the first time, make a project and its key. Then serve
-the vector index the settings ask for, or refuse where it was never built.
+"""Migrate the database to the newest schema, then select the configured vector index.
 
     python -m pipeline.migrate [--key-file PATH] [--revise MESSAGE]
 
-Safe to run from several processes at once: an advisory lock lets one through at a time.
+With `--key-file`, an empty database gets a project and an API key. Exits with an error if the
+vector index of the settings was never built.
+
+Several processes may run this at the same time: an advisory lock makes them take turns.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ from pipeline.reindex.store import Indexes
 from pipeline.tenants.projects import Projects
 from pipeline.vector_index.names import index_name
 
-# Any constant will do, as long as nothing else in the database uses it.
+# Key of the advisory lock: any constant that nothing else in the database uses.
 MIGRATION_LOCK = 0x6D656D6C
 LOCK_TIMEOUT, LOCK_NOT_AVAILABLE = "10s", "55P03"
 IN_USE = (
     "A table that the migration changes was in use for 10 s, by a long transaction or a backup. "
     "Nothing was changed: end it, or wait for its end, and start again."
 )
-OLDEST_PGVECTOR = (0, 8)  # the first that walks its graph on until enough passes a filter
+OLDEST_PGVECTOR = (0, 8)  # the first with iterative index scans
 NO_PGVECTOR = (
     "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
     "PostgreSQL. Install it and run CREATE EXTENSION vector as an administrator, or choose "
@@ -44,6 +46,7 @@ NO_PGVECTOR = (
 
 
 def alembic_config(connection: Connection) -> Config:
+    """Alembic's configuration for the ledger's migrations, over an open connection."""
     config = Config()
     config.set_main_option(
         "script_location", str(resources.files("pipeline.ledger").joinpath("migrations"))
@@ -53,8 +56,11 @@ def alembic_config(connection: Connection) -> Config:
 
 
 async def migrate(engine: AsyncEngine) -> None:
-    """Errors: InvalidInput where a table is in use for longer than everybody else can wait: they
-    queue behind whoever waits for a table as a whole.
+    """Apply all pending migrations in one transaction.
+
+    Errors: InvalidInput if a table that a migration changes is locked for longer than LOCK_TIMEOUT.
+    Waiting longer would block all other statements on that table, because they queue behind the
+    migration's lock.
     """
     try:
         async with engine.begin() as connection:
@@ -68,9 +74,10 @@ async def migrate(engine: AsyncEngine) -> None:
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:
-    """Make the extension, where it is not.
+    """Create the extension pgvector unless it exists.
 
-    Errors: InvalidInput where this PostgreSQL has none, or an old one, or we may not.
+    Errors: InvalidInput if the server has no pgvector, one older than 0.8, or if the role may not
+    create extensions.
     """
     version = text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     try:
@@ -86,7 +93,7 @@ async def add_pgvector(engine: AsyncEngine) -> None:
 
 
 async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> None:
-    """Errors: InvalidInput where the index that is asked for cannot be served."""
+    """Select the vector index of the settings. Errors: InvalidInput if it cannot be served."""
     if configured.vectors == "pgvector":
         await add_pgvector(engine)
     name = index_name(configured.vectors, configured.embedder.model, configured.buckets)
@@ -94,7 +101,10 @@ async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> Non
 
 
 async def require_durability(engine: AsyncEngine) -> None:
-    """Errors: InvalidInput where a commit may be lost with the server that acknowledged it."""
+    """Check that the server acknowledges a commit only when it is durable.
+
+    Errors: InvalidInput if synchronous_commit is off.
+    """
     async with engine.connect() as connection:
         level = await connection.scalar(text("SHOW synchronous_commit"))
     if level == "off":
@@ -105,7 +115,7 @@ async def require_durability(engine: AsyncEngine) -> None:
 
 
 async def revise(engine: AsyncEngine, message: str) -> None:
-    """Write the next revision from the difference between the tables and the database."""
+    """Generate a migration from the difference between the tables in the code and the database."""
     async with engine.begin() as connection:
         await connection.run_sync(
             lambda sync: command.revision(alembic_config(sync), message, autogenerate=True)
@@ -113,7 +123,7 @@ async def revise(engine: AsyncEngine, message: str) -> None:
 
 
 async def first_project(engine: AsyncEngine, key_file: Path) -> None:
-    """Create a project with a key in `key_file` (mode 600), unless the database has one."""
+    """Create a project and write its API key to `key_file` (mode 600), unless a project exists."""
     projects = Projects(engine)
     if await projects.any():
         return
@@ -123,6 +133,7 @@ async def first_project(engine: AsyncEngine, key_file: Path) -> None:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
+    """Run the migration that the arguments ask for. Errors: InvalidInput, SettingsMissing."""
     configured = settings.load()
     url = configured.database_url
     if url is None:

@@ -1,6 +1,7 @@
-"""What the pipeline asks of the outside world: adapters keep these promises, fakes the same ones.
+"""Ports: the interfaces of models, vector stores, webhooks and the broker.
 
-The ledger is not a port: it is the one truth, PostgreSQL everywhere (see pipeline/ledger).
+Adapters implement them, and the fakes of the tests keep the same promises. The ledger is not a
+port: it is always PostgreSQL (see pipeline/ledger).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from pipeline.domain.vectors import Vector
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """`context` is what was said before (oldest first), for pronouns only: no facts from it."""
+    """Messages to extract facts from.
+
+    `context`: earlier messages, oldest first; they explain pronouns and are no source of facts.
+    """
 
     messages: Sequence[SourcedMessage]
     context: Sequence[Message] = ()
@@ -30,118 +34,138 @@ class ExtractionRequest:
 
 
 class MemoryModel(Protocol):
-    """Everything a language model is asked: four questions, at most one call each.
+    """A language model that answers four questions, with at most one call for each, and one repair.
 
-    Errors: ModelUnavailable (try again later), ModelRejected, MalformedAnswer (after one repair).
+    Errors: ModelUnavailable (retry later), ModelRejected, MalformedAnswer (after one repair).
     """
 
     @property
     def name(self) -> str:
-        """As configured, e.g. `openai/gpt-4o-mini` or `local/rules`: receipts carry it."""
+        """Name as configured, such as `openai/gpt-4o-mini` or `local/rules`, for receipts."""
         ...
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        """The facts worth keeping that the messages state; none for small talk and questions."""
+        """Facts worth remembering that the messages state; none for small talk and questions."""
         ...
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        """Exactly one decision a fact, in the facts' order; targets only from `neighbours`.
+        """Exactly one decision for each fact, in the order of the facts; targets only from
+        `neighbours`.
 
-        Facts are in the order they were said: of two that contradict each other the later holds.
+        Facts are in the order of their messages: if two contradict each other, the later one
+        counts.
         """
         ...
 
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
-        """Typed entities and relations the facts state, and which current relations they end."""
+        """Entities and relations that the facts state, and the current relations that they end."""
         ...
 
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        """An object of the question's shape from what the memories, oldest first, state."""
+        """An object of the question's shape, filled from the memories (oldest first)."""
         ...
 
     async def close(self) -> None:
-        """Release connections; nothing where there are none."""
+        """Release connections, if any."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
+    """Text of a chat completion, and its tokens and cost."""
+
     text: str
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
+    """One message of a chat. `role`: `system` or `user`."""
+
     role: str
     content: str
 
 
 class LLM(Protocol):
-    """One chat completion against one provider, with in-call retries for what seconds can mend."""
+    """Chat completions of one model; transient errors are retried within the call."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name as configured, such as `openai/gpt-4o-mini`."""
+        ...
 
     async def complete(
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
     ) -> Completion:
-        """The model's text, asked to be one JSON object of `schema`. Errors: as MemoryModel."""
+        """The model's text for a request for one JSON object of `schema`. It may not be valid JSON.
+
+        Errors: ModelUnavailable, ModelRejected.
+        """
         ...
 
     async def close(self) -> None:
-        """Release connections; nothing where there are none."""
+        """Release connections, if any."""
         ...
 
 
 class Embedder(Protocol):
+    """A model that turns texts into vectors."""
+
     @property
     def name(self) -> str:
-        """Model name: an index built with one model refuses the vectors of another."""
+        """Name as configured; an index built with one model refuses the vectors of another."""
         ...
 
     async def dimensions(self) -> int:
-        """Length of every vector; measured once where the model does not say."""
+        """Length of every vector. If the model does not declare it, one call measures it."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """One unit-length vector a text, in order. Errors: ModelUnavailable, ModelRejected."""
+        """One vector of length 1 for each text, in order.
+
+        Errors: ModelUnavailable, ModelRejected.
+        """
         ...
 
     async def close(self) -> None:
-        """Release connections; nothing where there are none."""
+        """Release connections, if any."""
         ...
 
 
 class Reranker(Protocol):
+    """A model that rates how well texts answer a question."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name as configured, such as `cohere/rerank-v3.5`."""
+        ...
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
-        """How well each text answers the question, 0..1, in the texts' order.
+        """One score for each text, in order: from 0 (no answer) to 1.
 
-        Within a few seconds, for somebody waits. Errors: ModelUnavailable, ModelRejected,
-        MalformedAnswer.
+        Returns within a few seconds, because a client waits for the search.
+        Errors: ModelUnavailable, ModelRejected, MalformedAnswer.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRecord:
-    """`payload` holds flat ids and numbers to filter by, never text."""
+    """A vector and its id. `payload`: flat ids and numbers to filter by, never text."""
 
     id: UUID
-    vector: Vector = field(compare=False)  # an array has no single truth value
+    vector: Vector = field(compare=False)  # comparing arrays gives no single truth value
     payload: Mapping[str, str | int]
 
 
 class VectorHit(NamedTuple):
-    """`similarity` is the cosine, -1..1, larger is nearer."""
+    """One search result. `similarity`: the cosine, from -1 to 1; larger is nearer."""
 
     id: UUID
     similarity: float
@@ -149,6 +173,8 @@ class VectorHit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CollectionInfo:
+    """Facts about a collection: number of records, their dimensions and the embedder's name."""
+
     name: str
     count: int
     dimensions: int
@@ -156,73 +182,98 @@ class CollectionInfo:
 
 
 class VectorStore(Protocol):
-    """A rebuildable index. Upserts are idempotent; a write is visible to the next search.
+    """A vector index that can be rebuilt. Upserts are idempotent; the next search sees a write.
 
-    Errors: StoreUnavailable whenever the server cannot answer; CollectionMissing for a name that
-    was never created, or was wiped.
+    Errors: StoreUnavailable if the server does not answer or fails; CollectionMissing for a name
+    that was never created, or was deleted.
     """
 
     @property
     def name(self) -> str:
-        """As MEMLANE_VECTORS names it."""
+        """Name as in MEMLANE_VECTORS."""
         ...
 
     async def ping(self) -> None:
-        """Return where it answers. Errors: StoreUnavailable."""
+        """Check that the server answers. Errors: StoreUnavailable."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Release connections."""
+        ...
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
-        """Create it, or do nothing where it exists with the same model; else InvalidInput."""
+        """Create the collection unless it exists.
+
+        Errors: InvalidInput if it exists with another embedder.
+        """
         ...
 
-    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None: ...
+    async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
+        """Insert the records; those whose ids exist are replaced."""
+        ...
 
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Sequence[Sequence[VectorHit]]:
-        """For each vector the nearest records whose payload equals `where` in every key, nearest
-        first.
+        """The `limit` nearest records of each vector, nearest first.
+
+        `where`: only records whose payload has these values are searched.
         """
         ...
 
-    async def update(self, name: str, records: Sequence[VectorRecord]) -> None: ...
+    async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
+        """Replace the records; those whose ids are missing are inserted."""
+        ...
 
-    async def delete(self, name: str, ids: Sequence[UUID]) -> None: ...
+    async def delete(self, name: str, ids: Sequence[UUID]) -> None:
+        """Delete the records with these ids; unknown ids are ignored."""
+        ...
 
-    async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]: ...
+    async def get(self, name: str, ids: Sequence[UUID]) -> list[VectorRecord]:
+        """The records with these ids, in any order; unknown ids are left out."""
+        ...
 
-    async def list_cols(self) -> list[str]: ...
+    async def list_cols(self) -> list[str]:
+        """Names of all collections."""
+        ...
 
-    async def delete_col(self, name: str) -> None: ...
+    async def delete_col(self, name: str) -> None:
+        """Delete the collection; nothing happens if it does not exist."""
+        ...
 
-    async def col_info(self, name: str) -> CollectionInfo | None: ...
+    async def col_info(self, name: str) -> CollectionInfo | None:
+        """Facts about the collection, or None if it does not exist."""
+        ...
 
     async def list(
         self, name: str, *, where: Mapping[str, str | int], limit: int
-    ) -> list[VectorRecord]: ...
+    ) -> list[VectorRecord]:
+        """Up to `limit` records whose payload has the values of `where`, in any order."""
+        ...
 
     async def reset(self) -> None:
-        """Drop every collection of this index."""
+        """Delete all collections of this index."""
         ...
 
 
 class WebhookSender(Protocol):
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status of the receiver's answer, whatever it is; redirects are not followed.
+    """HTTP client of webhook deliveries."""
 
-        Errors: Undeliverable where there is no answer in time, or the address is not allowed.
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send a POST request and return the status of the response. Redirects are not followed.
+
+        Errors: Undeliverable if the address is not allowed or not reachable, or if no response
+        arrives in time.
         """
         ...
 
 
 class Dispatcher(Protocol):
-    """Hints to workers. A lost hint costs time, never an event: the ledger knows what is due."""
+    """Publisher of hints to workers. A lost hint delays an event, but never loses it."""
 
     def kick(self, wake: Wake, project_id: ProjectId) -> None:
-        """Publish the task of a lane's next stage, in fairness to the lanes of other projects.
+        """Publish a hint for the lane's next stage, into the queue that is fair to other projects.
 
-        Never raises, never blocks for long.
+        Never raises and never blocks for long.
         """
         ...

@@ -1,7 +1,7 @@
-"""Every setting, once. Environment names are `MEMLANE_` + the field, `__` between levels.
+"""All settings. The environment variable is `MEMLANE_` and the field's name, `__` between levels.
 
 The text below a field is its entry in docs/reference/settings.md, which `python -m deploy.docs`
-writes. An unknown variable that starts with MEMLANE_ stops the process at start.
+writes. A process does not start with an unknown variable that begins with MEMLANE_.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from pipeline.search.weights import Weights
 PREFIX = "MEMLANE_"
 
 
-# The built-in models: no key, no network.
+# Built-in models, which need no key and no network.
 RULES, MINILM = "local/rules", "local/minilm"
 NO_MODEL = "none"
 
 
 class ModelSettings(BaseModel):
+    """Settings of one model at one provider."""
+
     model: str
     """Name as LiteLLM writes it, or a built-in model."""
     api_base: str | None = None
@@ -40,10 +42,11 @@ class ModelSettings(BaseModel):
     """Timeout of one call, in seconds."""
 
     def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
-        """The configured model, or another allowed one of its provider, by its exact name.
+        """These settings with another model: the configured one, or an allowed one of the same
+        provider.
 
-        Errors: InvalidInput for any other name. A part of a model's name may hold the host that
-        is called, so no prefix is enough; and the key is for the configured provider alone.
+        Errors: InvalidInput for any other name. Only exact names are allowed: part of a model's
+        name can determine the host that is called, and the key is for the configured provider only.
         """
         provider = self.model.partition("/")[0]
         names = {self.model} | {one for one in allowed if one.partition("/")[0] == provider}
@@ -62,18 +65,20 @@ def default_workers() -> int:
 
 
 def _names(value: object) -> object:
-    """The names in `a, b`; anything but a text as it is."""
+    """The names in a text such as `a, b`; any value that is not a string is returned unchanged."""
     if not isinstance(value, str):
         return value
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
 class Settings(BaseSettings):
+    """All settings of a process, read from its environment. They do not change while it runs."""
+
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         env_nested_delimiter="__",
         env_ignore_empty=True,
-        # MEMLANE_LLM__API_KEY alone keeps the default model.
+        # With only MEMLANE_LLM__API_KEY set, the default model stays.
         nested_model_default_partial_update=True,
         frozen=True,
     )
@@ -258,6 +263,7 @@ class Settings(BaseSettings):
     @field_validator("cors_origins")
     @classmethod
     def origins_only(cls, value: str) -> str:
+        """Check the list of origins. Errors: ValueError, for pydantic."""
         for origin in _words(value):
             if origin not in ("*", "null") and not re.fullmatch(r"[a-z-]+://[^\s/?#]+", origin):
                 raise ValueError(f"{origin} is no origin; write scheme://host[:port], or *")
@@ -271,14 +277,16 @@ class Settings(BaseSettings):
     @field_validator("semantic_scale")
     @classmethod
     def increasing(cls, value: str | None) -> str | None:
+        """Check that the pairs of the scale increase. Errors: ValueError, for pydantic."""
         if value is not None:
             calibration.parse(value)
         return value
 
     @property
     def buckets(self) -> int:
-        """Collections the index is spread over: the others find an owner's records by an index of
-        their own, only Chroma's filter looks at every record of a collection.
+        """Number of collections that the vectors are spread over: 1 for every store except Chroma.
+
+        Chroma's filter reads all records of a collection; the others have an index on the owner.
         """
         return self.vector_buckets if self.vectors == "chroma" else 1
 
@@ -288,7 +296,7 @@ def _words(text: str) -> list[str]:
 
 
 def known_names() -> set[str]:
-    """Every environment name the settings read."""
+    """Names of all environment variables that are settings."""
     names = set()
     for name, info in Settings.model_fields.items():
         names.add(PREFIX + name.upper())
@@ -297,7 +305,7 @@ def known_names() -> set[str]:
 
 
 def _parts(annotation: Any) -> Iterable[str]:
-    """The names inside a group of settings; none of a single one."""
+    """Names of the fields of a group of settings; none if the type is not a group."""
     if not isinstance(annotation, type):
         return ()
     if is_dataclass(annotation):
@@ -306,14 +314,14 @@ def _parts(annotation: Any) -> Iterable[str]:
 
 
 def given_names() -> list[str]:
-    """Every environment variable that begins with MEMLANE_, whether it is a setting or not."""
-    names = os.environ  # noqa: TID251  here is where they are read
+    """All environment variables that start with MEMLANE_, including unknown ones."""
+    names = os.environ  # noqa: TID251  the module that reads the environment
     return sorted(name for name in names if name.upper().startswith(PREFIX))
 
 
 def openai_environment() -> tuple[str | None, str | None]:
     """OpenAI's base URL and organization from the variables that LiteLLM reads, or None."""
-    names = os.environ  # noqa: TID251  the only place that reads the environment
+    names = os.environ  # noqa: TID251  the module that reads the environment
     base = names.get("OPENAI_BASE_URL") or names.get("OPENAI_API_BASE")
     return base or None, names.get("OPENAI_ORGANIZATION") or None
 
@@ -321,7 +329,7 @@ def openai_environment() -> tuple[str | None, str | None]:
 def load() -> Settings:
     """The settings of this process, read from its environment.
 
-    Errors: InvalidInput naming the variable that is not a setting; pydantic's for a bad value.
+    Errors: InvalidInput for an unknown variable; pydantic's ValidationError for an invalid value.
     """
     known = known_names()
     for name in given_names():

@@ -41,7 +41,7 @@ from pipeline.webhooks.store import Webhooks
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All stores, and the pools they use.
+    """All stores, and the connection pools that they use.
 
     `engine`: for short statements. `long`: for operations on many rows. `inbox_engine`: for adds.
     """
@@ -136,7 +136,7 @@ class Ledger:
             await connection.execute(text("SELECT 1"))
 
     async def now(self) -> datetime:
-        """The database's clock."""
+        """Current time of the database's clock."""
         async with self.engine.connect() as connection:
             now: datetime = (await connection.execute(select(func.now()))).scalar_one()
             return now

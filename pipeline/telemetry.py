@@ -108,8 +108,9 @@ ledger_balanced = Gauge(
 
 
 def declare() -> None:
-    """Make every series whose labels are known beforehand exist, at zero: an alert on one that
-    appears with its first error never sees it rise.
+    """Create every series whose labels are known in advance, with the value 0.
+
+    Otherwise a series appears with its first error, and an alert on its increase misses that error.
     """
     for stage in StageName:
         fenced.labels(stage)
@@ -130,14 +131,17 @@ def declare() -> None:
 
 declare()
 
-# Chatty at INFO: they log what we log ourselves, or request URLs.
+# Loggers that at INFO repeat our own log lines, or log request URLs.
 QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "kombu")
-# Says what a task raised, in the exception's own words; workers.__main__ says its type instead.
+# Logs the message of a task's exception, which may contain user text.
 SILENT = ("celery.app.trace",)
 
 
 def configure_logs(level: str, *, process: str) -> None:
-    """One JSON object a line on stderr, from our loggers and everybody else's."""
+    """Send logs as one JSON object for each line to stderr, from our loggers and all libraries.
+
+    `process`: value of the field `process` in every line.
+    """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -174,7 +178,10 @@ def configure_logs(level: str, *, process: str) -> None:
 
 
 def frames_only(_: Any, __: str, fields: EventDict) -> EventDict:
-    """An exception as its type and frames, down its causes: its message may repeat a user."""
+    """Replace an exception by its type and stack frames, and those of its causes.
+
+    Its message is dropped, because it may contain user text.
+    """
     error = sys.exc_info()[1] if (given := fields.pop("exc_info", None)) is True else given
     error = error[1] if isinstance(error, tuple) else error
     chain = []
@@ -189,13 +196,13 @@ def frames_only(_: Any, __: str, fields: EventDict) -> EventDict:
 
 
 def exposition() -> tuple[bytes, str]:
-    """The metrics in Prometheus' text form and their content type.
+    """The metrics in Prometheus' text format, and their content type.
 
-    Of all processes that share PROMETHEUS_MULTIPROC_DIR (the library's own variable; the local
-    stack sets it), else of this one.
+    Includes all processes that share PROMETHEUS_MULTIPROC_DIR, a variable of the Prometheus client
+    that the local stack sets; without it, this process only.
     """
     registry = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # noqa: TID251  not a setting of ours
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:  # noqa: TID251  the client library's variable
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry), CONTENT_TYPE_LATEST

@@ -1,1 +1,1 @@
-"""The Celery edge: messages carry a lane, a fence and a stage, and are only ever hints."""
+"""The Celery edge: messages carry a lane, a fence and a stage, and are hints only."""

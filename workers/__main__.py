@@ -28,13 +28,14 @@ log = structlog.get_logger()
 
 
 def main() -> None:
+    """Run one worker process until it is stopped by a signal."""
     parser = argparse.ArgumentParser(prog="workers", description=__doc__)
     parser.add_argument("name")
     parser.add_argument("--ready-file", type=Path)
     arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process=arguments.name)
-    # Celery warns root of pickled messages; only JSON is accepted here.
+    # Celery warns about pickled messages if the user is root; only JSON is accepted here.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     app = make_app(configured)
     runtime = Runtime(configured, arguments.name)
@@ -48,25 +49,26 @@ def main() -> None:
         stuck_s=configured.stuck_s,
     )
 
-    # Celery keeps weak references to receivers: these live as long as this frame.
+    # Celery keeps only weak references to receivers: these functions live as long as this frame.
     def keep_our_logging(**_: Any) -> None:
-        """A receiver, any receiver, keeps Celery from setting up logging of its own."""
+        """Receiver of `setup_logging`: any receiver stops Celery from configuring logging."""
 
     def ready(**_: Any) -> None:
+        """Load the models and start the watchdog once Celery takes hints."""
         log.info("worker_ready", llm=configured.llm.model, embedder=configured.embedder.model)
         bootstrap.spare_the_collector()
         warming = runtime.warm()
         watchdog.start()
         if arguments.ready_file:
-            # A model that does not answer yet is no reason to count as not ready.
+            # Ready even if loading failed: a model may be unavailable for now.
             warming.add_done_callback(lambda _: arguments.ready_file.touch())
 
     def stopping(**_: Any) -> None:
-        """Celery takes no more hints."""
+        """Celery takes no more hints: limit the time of the stages that still run."""
         runtime.stop_within(configured.stop_s)
 
     def unknown(name: str, **_: Any) -> None:
-        """Celery has dropped it; the sweeper repeats what it was about."""
+        """Log an unknown message, which Celery drops; the sweeper publishes a new hint."""
         log.warning("hint_dropped", task=name)
 
     task_unknown.connect(unknown)
@@ -75,7 +77,7 @@ def main() -> None:
     worker_shutting_down.connect(stopping)
     app.Worker(
         hostname=f"{arguments.name}@%h",
-        # A task only begins its stage: see workers.runtime.
+        # A task only starts its stage, in the loop's thread: see workers.runtime.
         pool="solo",
         concurrency=1,
         queues=QUEUES,

@@ -1,6 +1,6 @@
-"""The Celery object and its settings, each with its reason.
+"""The Celery app and its settings, each with its reason.
 
-Source of the figures: engine measurements with celery 5.7.0, kombu 5.7.0 and Redis 7.
+Source of the figures: measurements with celery 5.7.0, kombu 5.7.0 and Redis 7.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ kombu_transport.set_up()
 
 
 def make_app(settings: Settings) -> Celery:
+    """Build the Celery app. Errors: InvalidInput if MEMLANE_BROKER_URL is not set."""
     if settings.broker_url is None:
         raise InvalidInput(
             "MEMLANE_BROKER_URL is not set. The local stack sets it for its own processes;"
@@ -27,10 +28,10 @@ def make_app(settings: Settings) -> Celery:
         "memlane", broker=settings.broker_url.get_secret_value(), amqp=kombu_transport.AMQP
     )
     app.conf.update(
-        # Status is in the ledger; a result backend costs 29-63 % more CPU a task.
+        # The status is in the ledger; a result backend costs 29 to 63 % more CPU for each task.
         task_ignore_result=True,
         result_backend=None,
-        # A worker takes a hint when it has room for its stage, and none in advance.
+        # A worker takes a hint only when it can start its stage.
         worker_prefetch_multiplier=1,
         task_queues=[Queue(name, routing_key=name) for name in QUEUES],  # type: ignore[no-untyped-call]
         task_default_queue=QUEUES[0],
@@ -38,22 +39,23 @@ def make_app(settings: Settings) -> Celery:
         task_serializer="json",
         accept_content=["json"],
         broker_transport_options={
-            # kombu notes in Redis what a worker has in hand, to deliver it again minutes after that
-            # worker died: a third of what a hop costs. The ledger's leases know it within seconds.
+            # kombu records unacknowledged messages in Redis, to deliver them again minutes after
+            # their worker died: a third of a message's cost. The ledger's leases detect a dead
+            # worker within seconds.
             "ack_emulation": False,
-            # Without these a read from a half-open socket never returns.
+            # Without these, a read from a half-open socket never returns.
             "health_check_interval": 10,
             "socket_keepalive": True,
             "socket_timeout": 15,
             "socket_connect_timeout": 3,
-            # The queue a hint was taken from goes to the end: see workers.queues.
+            # After a hint is taken, its queue moves to the end: see workers.queues.
             "queue_order_strategy": "round_robin",
-            # No priorities: by default each queue is four keys in every BRPOP.
+            # No priorities: by default, each queue is four keys in every BRPOP.
             "priority_steps": [0],
         },
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Once more on a fresh connection; beyond that a hint is the sweeper's.
+        # One retry on a new connection; after that the sweeper publishes the hint.
         task_publish_retry_policy={
             "max_retries": 1,
             "interval_start": 0,
@@ -71,4 +73,5 @@ def make_app(settings: Settings) -> Celery:
 
 
 def task_name(stage: StageName) -> str:
+    """Name of the Celery task of a stage."""
     return f"memlane.{stage}"

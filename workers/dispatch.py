@@ -1,4 +1,4 @@
-"""Publishing of hints, for the API, the workers and the sweeper."""
+"""Publisher of hints, for the API, the workers and the sweeper."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from workers.queues import QUEUES, queue_of
 
 log = structlog.get_logger()
 
-# Hints beyond this are dropped: the sweeper finds their lanes, and memory stays bounded.
+# Maximum number of hints in memory; further ones are dropped, and the sweeper finds their lanes.
 MOST_WAITING = 10_000
 MARK = "memlane:epoch"
-# A quarter of what a hint costs: declaring its queue each time, which workers do when they start,
-# and describing its arguments to monitors, of which there are none.
+# Saves a quarter of a hint's cost: the queue is not declared each time (workers do it at start), and
+# the arguments are not described for monitors, because there are none.
 BARE: Mapping[str, Any] = {"declare": (), "argsrepr": "", "kwargsrepr": ""}
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 2.0
 Hint = tuple[Wake, str]
 
 
 class CeleryDispatcher:
-    """Publishes at once, on the caller's thread."""
+    """Publisher that sends each hint at once, on the caller's thread."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
         connection = app.connection_for_write()
-        # Out of reach, or there and refusing to write: Redis without memory, or a replica.
+        # Not reachable, or refusing writes: Redis out of memory, or a replica.
         errors = (*connection.connection_errors, *connection.channel_errors)
         self._away: tuple[type[Exception], ...] = (OperationalError, OSError, *errors)
 
     def publish(self, wake: Wake, queue: str) -> bool:
-        """False where the broker did not take it: no loss, the ledger knows what is due."""
+        """Publish a hint. False if the broker did not accept it; the sweeper finds its lane."""
         try:
             hint = (str(wake.lane_id), wake.fence)
             self._app.send_task(task_name(wake.stage), args=hint, queue=queue, **BARE)
@@ -52,16 +52,16 @@ class CeleryDispatcher:
         return True
 
     def backlog(self) -> int | None:
-        """Number of hints that wait in the broker, or None if it is out of reach."""
+        """Number of hints that wait in the broker, or None if it does not answer."""
         backlogs = self.backlogs()
         return None if backlogs is None else sum(backlogs.values())
 
     def backlogs(self) -> Mapping[str, int] | None:
-        """Number of hints in each queue, or None if the broker is out of reach."""
+        """Number of waiting hints by queue, or None if the broker does not answer."""
         try:
             with self._app.connection_for_write() as connection:
                 channel = connection.default_channel
-                # Declared as Celery declares them: the first process creates them.
+                # The same arguments as Celery's: the first process to declare a queue creates it.
                 declared = [
                     channel.queue_declare(name, durable=True, auto_delete=False) for name in QUEUES
                 ]
@@ -72,7 +72,8 @@ class CeleryDispatcher:
     def forgot(self) -> bool:
         """True if the broker was wiped or replaced since the last call.
 
-        The call leaves a mark in it. Only Redis has a place for one: elsewhere the answer is False.
+        The call sets a key in the broker and checks if it was there. Always False for brokers other
+        than Redis.
         """
         try:
             with self._app.connection_for_write() as connection:
@@ -84,10 +85,10 @@ class CeleryDispatcher:
 
 
 class BackgroundDispatcher:
-    """Publishes from a thread of its own, again and again until the broker takes a hint.
+    """Publisher with its own thread, which retries until the broker accepts a hint.
 
-    So neither an add nor a stage ever waits for the broker. Hints that a kill loses are the
-    sweeper's.
+    So neither an add nor a stage waits for the broker. The sweeper finds the lanes of hints that
+    are lost when the process is killed.
     """
 
     def __init__(self, dispatcher: CeleryDispatcher) -> None:
@@ -98,17 +99,21 @@ class BackgroundDispatcher:
         self._thread.start()
 
     def kick(self, wake: Wake, queue: str) -> None:
+        """Queue a hint for publishing. Never blocks; if MOST_WAITING hints wait, it is dropped."""
         try:
             self._waiting.put_nowait((wake, queue))
         except Full:
             telemetry.kicks_failed.inc()
 
     def kick_among(self, wake: Wake, busy_lanes: int) -> None:
-        """Publish the hint into the queue of projects with about as many busy lanes."""
+        """Publish a hint into the queue for projects with this number of busy lanes."""
         self.kick(wake, queue_of(busy_lanes))
 
     def close(self, *, timeout_s: float = 2.0) -> None:
-        """Publish the hints that wait, within the time given; the sweeper repeats the others."""
+        """Publish the waiting hints for at most `timeout_s` seconds, then stop.
+
+        The sweeper finds the lanes of the rest.
+        """
         with contextlib.suppress(Full):
             self._waiting.put(None, timeout=timeout_s)
         self._thread.join(timeout_s)
@@ -129,5 +134,5 @@ class BackgroundDispatcher:
 
 
 def background_dispatcher(settings: Settings) -> BackgroundDispatcher:
-    """The dispatcher of the API, which uses nothing else of the workers."""
+    """The publisher of the API, which uses nothing else of the workers."""
     return BackgroundDispatcher(CeleryDispatcher(make_app(settings)))

@@ -1,7 +1,7 @@
-"""Suspects, one at a time: lanes whose earlier attempts ended with their workers.
+"""Quarantine: lanes that may have crashed a worker run one at a time.
 
-It is unknown which of a dead worker's lanes has killed it. So each is tried again with no other
-suspect beside it: a worker that dies then was killed by that lane.
+When a worker dies, it is unknown which of its lanes killed it. So each of these suspects is retried
+with no other suspect in the same process: if the worker dies again, that lane is the cause.
 """
 
 from __future__ import annotations
@@ -11,20 +11,23 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-# How long this process must have lived before it tries a suspect, doubled with each worker that the
-# suspect has killed: a process that dies of something else dies earlier and charges no suspect. The
-# suspects that killed least get their turn first.
+# Seconds that the process must have run before it tries a suspect, doubled with each crash of the
+# suspect. A process that dies from another cause dies before that, and no suspect is blamed.
+# Suspects with the fewest crashes come first.
 FIRST_PROOF_S, LONGEST_PROOF_S = 1.0, 16.0
 
 
 def proof_s(crashes: int) -> float:
-    """Seconds that a process must have lived before it tries a suspect with this many crashes."""
+    """Seconds that a process must have run before it tries a suspect with this number of crashes."""
     doubled: float = FIRST_PROOF_S * 2 ** min(crashes, 16)
     return min(doubled, LONGEST_PROOF_S)
 
 
 class Quarantine:
-    """`stand_aside` is called as a suspect joins the line: it takes no place of other work."""
+    """Runs suspects of this process one at a time.
+
+    `stand_aside`: called when a suspect starts to wait, so that it does not block other work.
+    """
 
     def __init__(self, stand_aside: Callable[[], None] = lambda: None) -> None:
         self._stand_aside = stand_aside
@@ -33,6 +36,9 @@ class Quarantine:
 
     @asynccontextmanager
     async def alone(self, crashes: int) -> AsyncIterator[None]:
+        """Wait for the process's age and for other suspects; then run the block as the only
+        suspect.
+        """
         self._stand_aside()
         await asyncio.sleep(self._born + proof_s(crashes) - time.monotonic())
         async with self._turn:

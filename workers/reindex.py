@@ -1,7 +1,7 @@
-"""`python -m workers.reindex`: build the vector index the settings ask for, or mend the one served.
+"""`python -m workers.reindex`: build the configured vector index, or repair the one in use.
 
-Exit code 0: the index that is served is mended. 3: another one is whole, and is served by what is
-started with these settings from now on, after `pipeline.migrate`.
+Exit code 0: the index in use is repaired. 3: another index is complete; processes with these
+settings use it after `pipeline.migrate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TELL_EVERY_S = 1.0
 
 
 class Teller:
-    """A line of progress each second."""
+    """Callback that prints a line of progress each second."""
 
     def __init__(self) -> None:
         self._began = self._told = time.monotonic()
@@ -40,11 +40,16 @@ class Teller:
 
 
 def print_line(line: str) -> None:
+    """Write a line to stdout without buffering."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 async def run() -> int:
+    """Build or repair the index. Returns the exit code.
+
+    Errors: Conflict, InvalidInput, TransientError.
+    """
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="reindex")
     stores = bootstrap.stores(configured)

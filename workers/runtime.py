@@ -1,8 +1,8 @@
-"""Runtime of a worker process: an event loop in a thread, services, and the leases of its lanes.
+"""Runtime of a worker process: an event loop in a thread, the services, and its lanes' leases.
 
-Celery's one thread takes a hint, begins its stage in the loop and takes the next: a stage that
-waits for a model costs no thread, let alone a process. Measured beside a pool of 100 threads that
-wait: 8.5 -> 7.0 ms of CPU an event, 600 -> 710 events/s of few scopes.
+Celery's single thread takes a hint, starts its stage in the loop and takes the next hint, so a
+stage that waits for a model costs no thread. Compared with a pool of 100 threads: CPU of an event
+8.5 -> 7.0 ms, 600 -> 710 events/s with few scopes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from workers.watchdog import end_with
 log = structlog.get_logger()
 T = TypeVar("T")
 
-# Between two tries to renew the lease of a lane that is locked.
+# Seconds between attempts to renew the lease of a locked lane.
 RETRY_S = 0.2
 
 
 class LoopThread:
-    """One event loop for the life of the process: clients bound to it never meet a closed one."""
+    """One event loop for the life of the process, so that clients never meet a closed loop."""
 
     def __init__(self) -> None:
         self._loop = uvloop.new_event_loop()
@@ -46,40 +46,45 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, or what it raised; from any thread but the loop's own."""
+        """Run a coroutine in the loop and return its result; from any other thread.
+
+        Errors: those of the coroutine.
+        """
         return self.start(work).result()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine in the loop; from any thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call_soon(self, what: Callable[..., None], *given: Any) -> None:
-        """Have it called in the loop; from any thread."""
+        """Call a function in the loop; from any thread."""
         self._loop.call_soon_threadsafe(what, *given)
 
     def call_later(self, delay_s: float, what: Callable[[], None]) -> None:
-        """Have it called in the loop; from anywhere, a signal handler too."""
+        """Call a function in the loop after a delay; from any thread or signal handler."""
         self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, what)
 
     def turned(self) -> bool:
-        """True if the loop has run anything since the last call."""
+        """True if the loop has made progress since the last call."""
         turned = self._turned.is_set()
         self._turned.clear()
         self._loop.call_soon_threadsafe(self._turned.set)
         return turned
 
     def running(self) -> str | None:
-        """The name of the task that has the loop right now; from any thread."""
+        """Name of the task that blocks the loop at this moment, if any; from any thread."""
         task = asyncio.current_task(self._loop)
         return task.get_name() if task else None
 
     def close(self) -> None:
+        """Stop the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
 class Heartbeat:
-    """Renews the leases of what this process works on, until it has to let go."""
+    """Renews the leases of the lanes that this process works on."""
 
     def __init__(
         self, lanes: Lanes, *, lease_s: float, quarantine: Quarantine | None = None
@@ -92,10 +97,11 @@ class Heartbeat:
 
     @contextmanager
     def hold(self, activation: Activation) -> Iterator[None]:
+        """Renew the lane's lease for as long as the block runs."""
         hold, work = activation.hold, asyncio.current_task()
         assert work is not None
         self._held[hold] = work
-        if self._ending:  # it was being claimed as the others had to let go
+        if self._ending:  # the lane was claimed while `let_go` cancelled the others
             work.cancel()
         try:
             yield
@@ -103,14 +109,16 @@ class Heartbeat:
             del self._held[hold]
 
     def let_go(self) -> None:
-        """Cancel the work under way, and what may still begin: its lanes are handed back."""
+        """Cancel all stages, also those that start later; each one releases its lane."""
         self._ending = True
         for work in self._held.values():
             work.cancel()
 
     async def beat(self) -> None:
-        """Renew all leases once an interval. A lane that was locked is tried again in between, so
-        that it is renewed soon after the lock is released.
+        """Renew all leases once per interval, until cancelled.
+
+        A lane that was locked is retried within the interval, so that its lease is renewed soon
+        after the lock is released.
         """
         clock = asyncio.get_running_loop().time
         while True:
@@ -122,7 +130,10 @@ class Heartbeat:
             await asyncio.sleep(next_beat - clock())
 
     async def _renew(self, holds: Collection[Hold]) -> set[Hold]:
-        """Renew these leases. Returns those that were not renewed."""
+        """Renew these leases. Returns those that were not renewed.
+
+        After an error of the ledger none are returned: the next beat renews them.
+        """
         if not holds:
             return set()
         wanted = list(holds)
@@ -135,7 +146,10 @@ class Heartbeat:
 
 
 class Runtime:
+    """The services of a worker process, and the stages that it runs."""
+
     def __init__(self, settings: Settings, name: str) -> None:
+        """`name`: the worker's name, which its database sessions carry."""
         self.owner = uuid4()
         self._settings = settings
         self._loop = LoopThread()
@@ -144,12 +158,12 @@ class Runtime:
         quarantine = Quarantine(self._stand_aside)
         lanes = self._services.ledger.lanes
         self._leases = Heartbeat(lanes, lease_s=settings.lease_s, quarantine=quarantine)
-        # Hints so far; the watchdog compares.
+        # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
-        # Those that have given their places up: suspects, which stand in a line of their own.
+        # Suspects in quarantine: they do not count towards `worker_concurrency`.
         self._aside: set[asyncio.Task[Any]] = set()
-        # One less: the stage that takes the last place has begun when it is waited for.
+        # One less, because `begin` starts a stage before it waits for a free place.
         self._room = threading.Semaphore(settings.worker_concurrency - 1)
         projectors = (self._services.projector, self._services.turn_projector)
         self._background = [
@@ -160,8 +174,10 @@ class Runtime:
             task.add_done_callback(end_with)
 
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        """Begin a stage and return as soon as there is room for another, so that no hint is taken
-        before it can run. `then` is called with the next hint, in the loop.
+        """Start a stage, and return once another one may start.
+
+        So no hint is taken before its stage can run. `then` is called in the loop with the lane's
+        next hint, if any.
         """
         self.taken += 1
         self._loop.call_soon(self._begin, wake, then)
@@ -169,13 +185,14 @@ class Runtime:
 
     def _begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         stage = asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id))
-        self._stages.add(stage)  # the loop itself would forget it
+        self._stages.add(stage)  # the loop keeps only a weak reference
         stage.add_done_callback(self._over)
 
     async def _stage(self, wake: Wake, then: Callable[[Wake], None]) -> None:
+        """Run the stage, and further ones of the lane that follow at once."""
         following = await self._run(wake)
-        # Between two stages the lane is queued as after any stage: a worker that dies here loses
-        # nothing, the sweeper sends the hint.
+        # Between two stages the lane is queued, as after any stage: if the worker dies here, the
+        # sweeper publishes the hint.
         while following is not None and following.at_once:
             following = await self._run(following)
         if following is not None:
@@ -185,6 +202,7 @@ class Runtime:
         return await run_stage(wake, owner=self.owner, services=self._services, leases=self._leases)
 
     def _over(self, stage: asyncio.Task[None]) -> None:
+        """Release the place of a stage that has ended, and log its exception."""
         self._stages.remove(stage)
         self.done += 1
         if stage in self._aside:
@@ -195,29 +213,31 @@ class Runtime:
             log.error("stage_raised", lane_id=stage.get_name(), exc_info=error)
 
     def _stand_aside(self) -> None:
+        """Release the place of the current stage while it waits in quarantine."""
         stage = asyncio.current_task()
         assert stage is not None
         self._aside.add(stage)
         self._room.release()
 
     def turned(self) -> bool:
+        """True if the event loop has made progress since the last call."""
         return self._loop.turned()
 
     def running(self) -> str | None:
-        """The lane whose stage has the loop right now, if it is a stage."""
+        """Id of the lane whose stage blocks the loop at this moment, if any."""
         return self._loop.running()
 
     def stop_within(self, seconds: float) -> None:
-        """Let stages finish for so long, then have their lanes handed back."""
+        """Let running stages continue for `seconds`, then cancel them and release their lanes."""
         self._loop.call_later(seconds, self._leases.let_go)
 
     def warm(self) -> Future[None]:
-        """Load the models now, beside the first events, instead of inside one of them."""
+        """Start to load the models, so that the first event does not wait for them."""
         models = (self._settings.llm, self._settings.embedder)
         return self._loop.start(bootstrap.warm(self._services.embedder, *models))
 
     def finish(self) -> None:
-        """Wait for the stages under way; see `stop_within`."""
+        """Wait for the running stages to end; see `stop_within`."""
         self._loop.run(self._finished())
 
     async def _finished(self) -> None:
@@ -225,6 +245,7 @@ class Runtime:
             await asyncio.wait(self._stages)
 
     def close(self) -> None:
+        """Cancel the background tasks, close all connections and stop the loop."""
         for task in self._background:
             task.cancel()
         self._loop.run(self._services.model.close())

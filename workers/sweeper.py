@@ -1,8 +1,8 @@
-"""The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Puts right what got stuck.
+"""The sweeper: `python -m workers.sweeper [--ready-file PATH]`. Repairs what workers left behind.
 
-Each tick it queues lanes whose time is up (a dead worker's lease, a lost hint, a wait that is
-over) and deletes what is kept for a time only; beside the ticks its chores write stale vectors.
-Any number may run: rows are taken with SKIP LOCKED, and every repair is idempotent.
+Each tick queues the lanes that are due (an expired lease, a lost hint, the end of a wait) and
+deletes what has passed its retention time; jobs beside the ticks write stale vectors. Several
+sweepers may run: rows are locked with SKIP LOCKED, and every repair is idempotent.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from workers.watchdog import Watchdog
 
 log = structlog.get_logger()
 
-# One tick's share, a second of publishing; the rest is due at the next one.
+# Maximum number of lanes queued in one tick, about a second of publishing.
 LANES_A_TICK = 1_000
-# A queue this deep explains a late hint: it counts as lost only after PATIENCE_S.
+# In a queue with at least DEEP hints, a hint counts as lost only after PATIENCE_S.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
-# One part of a tick at most: more than a statement's limit and the broker's.
+# Time limit of each part of a tick: longer than those of a statement and of the broker.
 PART_S = 20.0
 PING_S = 2.0
 
@@ -52,13 +52,17 @@ class Ramp:
     size: int = 0
 
     def arm(self) -> None:
+        """Start with a small number, because there is an outage."""
         self.size = FIRST_RAMP
 
     def rise(self, released: int) -> None:
+        """Double the number after a full release; 0 once fewer lanes than that were parked."""
         self.size = min(self.size * 2, LONGEST_RAMP) if released == self.size else 0
 
 
 class Sweeper:
+    """The work of one tick: parked lanes, due lanes and retention."""
+
     def __init__(
         self,
         ledger: Ledger,
@@ -66,6 +70,7 @@ class Sweeper:
         retention: Retention,
         ping_store: Callable[[], Awaitable[None]],
     ) -> None:
+        """`ping_store`: raises StoreUnavailable if the vector store does not answer."""
         self._now = ledger.now
         self._lanes = ledger.lanes
         self._circuits = ledger.circuits
@@ -74,21 +79,23 @@ class Sweeper:
         self._retention = retention
         # True while the broker may have lost hints.
         self._doubt = False
-        # When the broker answered again; hints from before that are still to be doubted.
+        # Time at which the broker answered again, until all hints before it are published again.
         self._back_at: datetime | None = None
         self._ping_store = ping_store
         self._models, self._stores = Ramp(), Ramp()
         self.ticks = 0
 
     async def tick(self) -> None:
-        """Each part by itself: trouble with the broker stops only what needs the broker."""
+        """Run each part on its own, so that a failed one does not stop the others."""
         for part in (self.resume, self.restore, self.requeue, self.let_go):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
 
     async def resume(self) -> None:
-        """Lanes parked by a provider's outage: one at a time to probe it, and once it is back more
-        and more of them, so that it is not met by all at once.
+        """Resume lanes that an outage of a provider parked.
+
+        During the outage, one lane for each due probe; after it a growing number per tick, so that
+        the provider does not get all calls at the same time.
         """
         down, due = await self._circuits.down()
         if down:
@@ -98,7 +105,9 @@ class Sweeper:
             await self._release(self._models, FailureCode.LLM_UNAVAILABLE)
 
     async def restore(self) -> None:
-        """Lanes parked by an outage of the vector store: more and more of them once it answers."""
+        """Resume lanes that an outage of the vector store parked: a growing number per tick after
+        it.
+        """
         try:
             async with asyncio.timeout(PING_S):
                 await self._ping_store()
@@ -108,14 +117,17 @@ class Sweeper:
             await self._release(self._stores, FailureCode.STORE_UNAVAILABLE)
 
     async def _release(self, ramp: Ramp, code: FailureCode) -> None:
+        """Resume the next step of lanes that wait with this code."""
         if ramp.size:
             released = await self._lanes.release(code, limit=ramp.size)
             log.info("lanes_resumed", count=released, code=code)
             ramp.rise(released)
 
     async def requeue(self) -> None:
-        """Queue what is due again. While the broker is away nothing is touched; once it is back, or
-        was wiped, every queued lane gets a new hint: the old one may be lost.
+        """Publish hints of the lanes that are due.
+
+        While the broker does not answer, nothing changes. After an outage or a wipe of the broker,
+        every queued lane gets a new hint, because the old one may be lost.
         """
         backlogs = await asyncio.to_thread(self._dispatcher.backlogs)
         if backlogs is None:
@@ -142,6 +154,7 @@ class Sweeper:
             await asyncio.to_thread(self._publish, swept, busy)
 
     def _publish(self, swept: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
+        """Publish a hint for each lane; stop if the broker does not accept one."""
         for lane in swept:
             wake, queue = lane.wake, queue_of(busy.get(lane.project_id, 0))
             telemetry.swept.labels(lane.was).inc()
@@ -151,6 +164,7 @@ class Sweeper:
                 return
 
     async def let_go(self) -> None:
+        """Delete expired idempotency keys and stage outputs."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         if keys or outputs:
             log.info("retention_over", keys=keys, outputs=outputs)
@@ -158,7 +172,7 @@ class Sweeper:
 
 @dataclass(slots=True)
 class Ticks:
-    """The sweeper as the watchdog sees it: it has to tick, and takes no hints."""
+    """The sweeper as the watchdog sees it: it must tick, and takes no hints."""
 
     sweeper: Sweeper
     taken: int = 0
@@ -166,21 +180,23 @@ class Ticks:
     _seen: int = -1
 
     def turned(self) -> bool:
+        """True if a tick has ended since the last call."""
         before, self._seen = self._seen, self.sweeper.ticks
         return self._seen != before
 
     def running(self) -> str | None:
-        """No stage of a lane."""
+        """None: the sweeper runs no stages."""
         return None
 
 
 def watchdog_of(sweeper: Sweeper, *, stuck_s: float) -> Watchdog:
-    """Ends the process once no tick has come to an end for longer than one can take."""
+    """A watchdog that ends the process if no tick ends within the time that one can take."""
     longest = max(stuck_s, 4 * PART_S)
     return Watchdog(Ticks(sweeper), lambda: None, most=1, stuck_s=longest)
 
 
 async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: float) -> None:
+    """Run a tick every `every_s` seconds until `stopped` is set."""
     while not stopped.is_set():
         await sweeper.tick()
         with contextlib.suppress(TimeoutError):
@@ -189,6 +205,7 @@ async def sweep_until(stopped: asyncio.Event, sweeper: Sweeper, *, every_s: floa
 
 
 async def run(ready_file: Path | None) -> None:
+    """Run the sweeper until SIGTERM or SIGINT. `ready_file`: created once it is about to start."""
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="sweeper")
     stores = bootstrap.stores(configured)

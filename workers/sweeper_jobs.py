@@ -1,4 +1,4 @@
-"""Jobs of the sweeper's process beside its ticks: work of any length that must not delay them."""
+"""Jobs of the sweeper's process that run beside its ticks, because they may take minutes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ log = structlog.get_logger()
 
 Chore = Callable[[], Awaitable[object]]
 
-# Younger gaps between ledger and index belong to events still under way; the turns of a backlog
-# may wait a while.
+# Minimum age of a stale vector. Workers are still about to write younger ones; turns may wait
+# longer.
 OWED_FOR_S, TURNS_OWED_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
-# Far beyond what one run takes: an erasure goes on where it was cut off.
+# Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
 CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
 
 
 @asynccontextmanager
 async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
-    """Every chore, again and again, until the context ends: at any point, for all may be killed."""
+    """Run every job again and again until the block ends; they may be stopped at any point."""
     courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
 
     async def erase() -> None:
+        """Finish pending erasures."""
         await erasure.finish(erasures=stores.ledger.erasures, index=stores.index)
 
     async def repair() -> None:
@@ -72,7 +73,9 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
 
 
 async def attempt(chore: Chore, *, limit_s: float) -> None:
-    """Do it once, within the time given. What it raises is logged: the next try may go better."""
+    """Run a job once, within `limit_s` seconds. Its exceptions are logged: the next run may
+    succeed.
+    """
     name = getattr(chore, "__name__", type(chore).__name__)
     try:
         async with asyncio.timeout(limit_s):
@@ -84,6 +87,7 @@ async def attempt(chore: Chore, *, limit_s: float) -> None:
 
 
 async def _again_and_again(chore: Chore, *, pause_s: float, limit_s: float) -> None:
+    """Run a job forever, with `pause_s` seconds between two runs."""
     while True:
         await attempt(chore, limit_s=limit_s)
         await asyncio.sleep(pause_s)

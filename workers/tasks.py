@@ -1,12 +1,11 @@
-"""The tasks, one a stage and all alike: read the hint, begin its stage, publish the next hint.
+"""Celery tasks, one for each stage: read the hint, start its stage, publish the next hint.
 
-Each stage that asks a language model has a task of its own. Retrieve and apply take a few
-milliseconds and follow the stage before them in its task; each is claimed and committed alone.
+Retrieve and apply take a few milliseconds, so they run in the task of the stage before them; each
+is still claimed and committed on its own. The next hint goes into the queue of this hint. That
+queue is chosen when the lane wakes up.
 
-The next hint stands in the queue this one came from: which one is decided where lanes wake.
-
-A message may come from any release. One that this release cannot read is dropped with a log line:
-the ledger knows what is due, and the sweeper publishes a hint of its own.
+A message may come from another release. If it cannot be read, it is dropped with a log line, and
+the sweeper publishes a new hint from the ledger.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ log = structlog.get_logger()
 
 
 def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) -> None:
+    """Register the task of every stage with the Celery app."""
     for stage in StageName:
         run = _task(stage, runtime, dispatcher)
         app.task(run, name=task_name(stage), bind=True, shared=False)
@@ -36,6 +36,8 @@ def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) ->
 def _task(
     stage: StageName, runtime: Runtime, dispatcher: BackgroundDispatcher
 ) -> Callable[..., None]:
+    """The task of a stage."""
+
     def run(task: Task, *arguments: Any, **more: Any) -> None:
         if (wake := read_hint(stage, *arguments, **more)) is None:
             log.warning("hint_dropped", task=task_name(stage))
@@ -47,7 +49,7 @@ def _task(
 
 
 def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Wake | None:
-    """The hint of a message's arguments, `(lane id, fence)`; None where they say anything else."""
+    """The hint in a message's arguments, `(lane id, fence)`; None if they have another form."""
     match arguments:
         case (str(lane_id), int(fence)) if not more:
             try:

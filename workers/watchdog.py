@@ -1,7 +1,7 @@
-"""Watchdog: a worker that makes no progress ends itself, and its supervisor starts another.
+"""Watchdog: a worker that makes no progress ends itself, and its supervisor restarts it.
 
-A process that runs is not one that works: a consumer may have lost its broker without a word, a
-loop may hang in a call that never returns. So progress is watched, not answers to a ping.
+A running process may still do no work: its consumer may have lost the broker without an error, or
+its loop may hang in a call. So the watchdog checks progress instead of answers to a ping.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import structlog
 
 log = structlog.get_logger()
 
-LOOKS = 12  # in a row before the verdict
-LOOK_S = 60.0  # more than one look can take: a broker out of reach is given up after 6 s
+LOOKS = 12  # bad observations in a row that end the process
+LOOK_S = 60.0  # longer than any observation: a broker that does not answer costs 6 s
 EXIT_CODE = 70  # EX_SOFTWARE
 SILENT = "loop_silent"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One observation of this process.
+    """One observation of the process.
 
-    Since the last one its event loop `turned`, and it `moved`: took a hint, or was done with one.
-    `full`: it has as many stages under way as it may. `backlog`: hints in the broker, None where it
-    is out of reach.
+    Since the last one, `turned`: its event loop ran; `moved`: it took a hint or finished one.
+    `full`: it runs the maximum number of stages. `backlog`: hints in the broker, None if it does
+    not answer.
     """
 
     turned: bool
@@ -39,12 +39,15 @@ class Look:
 
     @property
     def starves(self) -> bool:
-        """Work waits, there is room for it, and nothing was taken."""
+        """True if hints wait and the process could take them, but took none."""
         return bool(self.backlog) and not self.moved and not self.full
 
 
 class Suspicion:
-    """Counts looks and not seconds: a process that was frozen, or its machine, saw none."""
+    """Counter of bad observations in a row.
+
+    It counts observations instead of seconds, because a frozen process or machine makes none.
+    """
 
     def __init__(self, looks: int = LOOKS) -> None:
         self._looks = looks
@@ -52,7 +55,7 @@ class Suspicion:
         self._starving = 0
 
     def after(self, look: Look) -> str | None:
-        """The kind of standstill, once enough observations in a row show it; else None."""
+        """Reason to end the process after this observation: `loop_silent`, `nothing_taken` or None."""
         self._silent = 0 if look.turned else self._silent + 1
         self._starving = self._starving + 1 if look.starves else 0
         if self._silent >= self._looks:
@@ -61,36 +64,51 @@ class Suspicion:
 
 
 class Background(Protocol):
-    """A task, of asyncio or of a thread pool."""
+    """A task of asyncio, or a future of a thread pool."""
 
-    def cancelled(self) -> bool: ...
+    def cancelled(self) -> bool:
+        """True if the task was cancelled."""
+        ...
 
-    def exception(self) -> BaseException | None: ...
+    def exception(self) -> BaseException | None:
+        """The exception of a task that is done, if any."""
+        ...
 
 
 def end_with(task: Background) -> None:
-    """Callback of an endless task: if the task raises, the process ends and is restarted."""
+    """Done-callback of an endless task: end the process if the task failed, to be restarted."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("background_task_died", exc_info=error)
         os._exit(EXIT_CODE)
 
 
 class Watched(Protocol):
-    """The part of the worker's runtime that the watchdog reads."""
+    """The part of a process that the watchdog reads."""
 
     @property
-    def taken(self) -> int: ...
+    def taken(self) -> int:
+        """Number of hints taken so far."""
+        ...
 
     @property
-    def done(self) -> int: ...
+    def done(self) -> int:
+        """Number of hints finished so far."""
+        ...
 
-    def turned(self) -> bool: ...
+    def turned(self) -> bool:
+        """True if the event loop has made progress since the last call."""
+        ...
 
-    def running(self) -> str | None: ...
+    def running(self) -> str | None:
+        """Id of the lane whose stage blocks the loop at this moment, if any."""
+        ...
 
 
 class Watchdog:
-    """A thread that looks every `stuck_s` / LOOKS seconds. `most`: stages at once."""
+    """A thread that observes the process every `stuck_s` / LOOKS seconds.
+
+    `most`: maximum number of stages at the same time.
+    """
 
     def __init__(
         self,
@@ -101,6 +119,7 @@ class Watchdog:
         stuck_s: float,
         end: Callable[[int], object] = os._exit,
     ) -> None:
+        """`backlog`: number of waiting hints; None if unknown. `end`: ends the process with a code."""
         self._runtime = runtime
         self._backlog = backlog
         self._most = most
@@ -112,14 +131,17 @@ class Watchdog:
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
+        """Stop the thread."""
         self._closed.set()
         self._thread.join(self._every_s)
         faulthandler.cancel_dump_traceback_later()
 
     def look(self) -> Look:
+        """Make one observation. Blocks for seconds if the broker does not answer."""
         counts = (self._runtime.taken, self._runtime.done)
         moved, self._seen = counts != self._seen, counts
         return Look(
@@ -130,9 +152,11 @@ class Watchdog:
         )
 
     def _run(self) -> None:
+        """Observe the process until `close`; end it once the observations show that it is stuck."""
         suspicion = Suspicion()
         while not self._closed.wait(self._every_s):
-            # Where code in C keeps every thread from running, this one too, C ends the process.
+            # If C code holds the GIL, this thread cannot run either: faulthandler's own C thread
+            # ends the process.
             faulthandler.dump_traceback_later(self._stuck_s + LOOK_S, exit=True)
             if (stuck := suspicion.after(self.look())) is not None:
                 log.error(

@@ -15,7 +15,9 @@ _WORD = re.compile(r"\w+")
 
 
 class HashEmbedder:
-    """Deterministic in every process, without a model; knows words, not meanings."""
+    """The Embedder port without a model: deterministic in every process; compares words, not
+    meanings.
+    """
 
     @property
     def name(self) -> str:
@@ -34,7 +36,7 @@ def _vector(text: str) -> Vector:
     counts = np.zeros(DIMENSIONS, np.float32)
     for word in _WORD.findall(text.casefold()) or [""]:
         digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
-        # Signed, so that words which share a place cancel as often as they add up.
+        # Signed, so that words with the same position cancel as often as they add up.
         counts[digest[0] % DIMENSIONS] += 1.0 if digest[1] % 2 else -1.0
     length = float(np.linalg.norm(counts))
     if not length:  # every word was cancelled by another

@@ -1,7 +1,7 @@
-"""Embeddings in this process, with no key and no network: all-MiniLM-L6-v2, int8, on onnxruntime.
+"""Embeddings in this process, without a key or a network: all-MiniLM-L6-v2, int8, on onnxruntime.
 
-One thread of its own does all the work, one small batch at a time, so that the event loop never
-stops and a single query waits for one batch at most.
+One thread does all the work in small batches, so that the event loop never blocks and a query waits
+for at most one batch.
 """
 
 from __future__ import annotations
@@ -27,20 +27,21 @@ DIMENSIONS = 384
 # The model was trained on 128 tokens and is used up to 256.
 # Source: https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2
 MAX_TOKENS = 256
-# More text than 256 tokens can hold; bounds the tokenizer's work on a huge message.
+# More than 256 tokens of text; limits the tokenizer's work on a huge message.
 MAX_CHARS = 8_000
 # Measured, CPU ms a text and peak RSS: 16 x 16 tokens 2.4 ms, 193 MB; 4 x 64 8.7 ms, 184 MB;
 # 1 x 256 42 ms, 241 MB; but 32 x 256 99 ms, 957 MB. So a batch is bounded by its padded size.
 BATCH_TEXTS = 32
 BATCH_TOKENS = 256
-# After more than this the heap is handed back: 12 to 40 ms for up to 150 MB (measured).
+# After more tokens than this, free memory is returned to the system: 12 to 40 ms for up to 150 MB
+# (measured).
 BULK_TOKENS = 512
 
 Tokens = Sequence[int]
 
 
 class MiniLM:
-    """The Embedder port without a server; loaded at the first use (0.5 CPU s, 150 MB).
+    """The Embedder port without a server. The model is loaded at its first use (0.5 CPU s, 150 MB).
 
     `model_path`: another `model.onnx` of the same model, for machines without the package.
     """
@@ -77,19 +78,20 @@ class MiniLM:
         return self._loaded().run(batch)
 
     def _loaded(self) -> _Encoder:
-        if self._encoder is None:  # only ever in the one thread
+        if self._encoder is None:  # called only in the one thread
             self._encoder = _Encoder(self._model_path or _packaged_model())
         return self._encoder
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Positions in batches of like length: at most BATCH_TEXTS texts or BATCH_TOKENS padded tokens.
+    """Positions of the texts, in batches of similar length.
 
-    A text longer than BATCH_TOKENS would be alone.
+    A batch has at most BATCH_TEXTS texts and at most BATCH_TOKENS tokens after padding; a longer
+    text is a batch of its own. `lengths`: tokens of each text.
     """
     batch: list[int] = []
     for at in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # Sorted, so the newcomer is the longest and all are padded to it.
+        # Sorted by length, so all texts of the batch are padded to this one.
         if batch and (len(batch) == BATCH_TEXTS or (len(batch) + 1) * lengths[at] > BATCH_TOKENS):
             yield batch
             batch = []
@@ -109,10 +111,11 @@ class _Encoder:
         _give_back_memory()
 
     def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
-        # One by one: encode_batch would start a thread pool of its own.
+        # One text at a time: encode_batch would start its own thread pool.
         return [self._tokenizer.encode(text[:MAX_CHARS]).ids for text in texts]
 
     def run(self, batch: Sequence[Tokens]) -> list[Vector]:
+        """One vector of length 1 for each text of the batch, which is padded to its longest text."""
         shape = (len(batch), max(map(len, batch)))
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, tokens in enumerate(batch):
@@ -131,6 +134,7 @@ def _packaged_model() -> Path:
 
 
 def _tokenizer() -> Any:
+    """The tokenizer, from the vendored JSON file; truncates to MAX_TOKENS."""
     vendored = resources.files("pipeline.adapters") / "minilm_tokenizer.json"
     tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(
         vendored.read_text(encoding="utf-8")
@@ -141,12 +145,13 @@ def _tokenizer() -> Any:
 
 
 def _session(model_path: Path) -> Any:
+    """A single-threaded onnxruntime session of the model."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # The arena never gives back: 1.58 GB after one batch of 32 x 256 tokens, 0.25 GB without it,
-    # at the same speed (measured, onnxruntime 1.31).
+    # The arena never returns memory: 1.58 GB after one batch of 32 x 256 tokens; without it
+    # 0.25 GB at the same speed (measured, onnxruntime 1.31).
     options.enable_cpu_mem_arena = False
     return onnxruntime.InferenceSession(
         str(model_path), options, providers=["CPUExecutionProvider"]
@@ -154,7 +159,7 @@ def _session(model_path: Path) -> Any:
 
 
 def _give_back_memory() -> None:
-    """Return what is on glibc's free lists: after loading 226 -> 163 MB of RSS (measured)."""
+    """Return free memory of the heap to the system: after loading 226 -> 163 MB of RSS (measured)."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
         if trim is not None:

@@ -1,8 +1,8 @@
 """Embeddings of any server with OpenAI's `POST /embeddings`, over plain HTTP.
 
-Not through LiteLLM: its OpenAI SDK builds a pydantic list of 1,536 Python floats for each vector.
+LiteLLM is not used: its OpenAI SDK builds a pydantic list of 1,536 Python floats for each vector.
 CPU of one call with one text and 1,536 dimensions: 9.3 ms with floats, 3.3 ms with base64.
-And an API process that embeds queries need not import LiteLLM (seconds of CPU, 190 MB).
+Also, an API process that embeds queries does not import LiteLLM (seconds of CPU, 190 MB).
 
 The request asks for base64, a fifth of the size of JSON. If a server refuses that parameter, all
 later requests ask for floats; if it ignores it, the floats of its answer are read.
@@ -55,6 +55,10 @@ class OpenAIEmbedder(BatchedEmbedder):
             raise ModelRejected(f"{self.name}: the answer holds no vectors") from error
 
     async def _post(self, texts: Sequence[str], limit_s: float) -> Any:
+        """Send one batch; without base64 from now on if the server refuses that format.
+
+        Errors: ModelUnavailable, ModelRejected.
+        """
         response = await self._send(texts, limit_s)
         refused = response.status in _REFUSALS_OF_A_PARAMETER
         if refused and self._format == "base64" and _names_format(response.content):
@@ -82,6 +86,7 @@ def _names_format(content: bytes) -> bool:
 
 
 def _floats(embedding: str | Sequence[float]) -> Vector:
+    """The vector from base64 (little-endian 32-bit floats) or from a list of numbers."""
     if isinstance(embedding, str):
         return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
     return np.asarray(embedding, np.float32)

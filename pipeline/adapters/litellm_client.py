@@ -89,6 +89,7 @@ class LiteLLMClient:
         )
 
     async def _once(self, ask: Any, limit_s: float, arguments: Mapping[str, Any]) -> Any:
+        """One attempt within `limit_s` seconds. Errors: ModelUnavailable, ModelRejected."""
         try:
             async with asyncio.timeout(limit_s):
                 return await ask(**self._arguments, **arguments, timeout=limit_s)
@@ -130,6 +131,7 @@ def load() -> Any:
 
 @cache
 def _load() -> Any:
+    """Import litellm once, with its environment set, and make one mock call."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)  # noqa: TID251 (litellm's own, not ours)
     with _collector_paused():
@@ -138,7 +140,7 @@ def _load() -> Any:
         litellm.drop_params = True
         for name in _TALKATIVE:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        # The first call imports 470 more modules (0.37 s): one without a network does it in here.
+        # The first call imports 470 more modules (0.37 s): a call without a network does it here.
         importlib.import_module("openai.resources")
         turn = {"role": "user", "content": "-"}
         litellm.completion(model="openai/warm-up", messages=[turn], mock_response="-")

@@ -1,8 +1,7 @@
-"""The LLM port's part that is the same for every client: JSON, asked for as strictly as it can be.
+"""Base class of the LLM adapters: asks for JSON in the strictest format that the provider supports.
 
-A provider that refuses a response format (HTTP 400) is asked with the next plainer one, and that is
-remembered for the life of the process. A truncated answer is returned as it is: its JSON breaks
-off, which the parser says better.
+If a provider refuses a response format (HTTP 400 or 422), the next less strict one is tried and
+used from then on. A truncated answer is returned unchanged; the parser reports its broken JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pipeline.domain.errors import ModelRejected, paid
 from pipeline.domain.usage import Usage
 from pipeline.ports import ChatTurn, Completion
 
-# Several times the longest honest answer to a full batch, with the thoughts of a reasoning model.
+# Several times the longest expected answer to a full batch, reasoning tokens included.
 MAX_TOKENS = 16_384
 _ABOUT_FORMAT = re.compile(
     r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar", re.IGNORECASE
@@ -30,15 +29,15 @@ _REFUSALS_OF_A_PARAMETER = frozenset({400, 422})
 
 
 class FormatRefused(ModelRejected):
-    """The provider does not take this kind of `response_format`; a plainer one may do."""
+    """The provider does not support this kind of `response_format`; a less strict one may work."""
 
 
 class LimitRefused(ModelRejected):
-    """The provider does not take this `max_tokens`, alone or beside this prompt."""
+    """The provider refuses this `max_tokens`, alone or together with the length of the prompt."""
 
 
 def rejection(status: int, text: str) -> type[ModelRejected]:
-    """The error for a refusal of this status and text."""
+    """Class of the error for a refused request, from its HTTP status and text."""
     if status in _REFUSALS_OF_A_PARAMETER and _ABOUT_FORMAT.search(text):
         return FormatRefused
     if status in _REFUSALS_OF_A_PARAMETER and _ABOUT_LIMIT.search(text):
@@ -47,7 +46,7 @@ def rejection(status: int, text: str) -> type[ModelRejected]:
 
 
 class Format(IntEnum):
-    """How the answer's form is asked for, strictest first. The prompt asks for JSON in any case."""
+    """Ways to ask for JSON, strictest first. The prompt asks for JSON in any case."""
 
     JSON_SCHEMA = 0
     JSON_OBJECT = 1
@@ -56,7 +55,7 @@ class Format(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One chat completion. `cost_usd` is None where the price is not known."""
+    """One chat completion. `cost_usd`: None if the price is unknown."""
 
     text: str
     finish_reason: str | None = None
@@ -66,7 +65,7 @@ class Reply:
 
 
 class JsonLLM(ABC):
-    """The LLM port over one client of one model."""
+    """The LLM port over a client of one model. Subclasses implement `chat`, `table` and `close`."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -78,18 +77,18 @@ class JsonLLM(ABC):
 
     @abstractmethod
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
-        """One chat completion. `options` are those of OpenAI's API.
+        """One chat completion. `options`: further parameters of OpenAI's API.
 
         Errors: ModelUnavailable, ModelRejected, FormatRefused, LimitRefused.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Release connections; nothing where there are none."""
+        """Release connections, if any."""
 
     @abstractmethod
     async def table(self) -> Any:
-        """LiteLLM, whose table knows the models' limits."""
+        """The litellm module, for its table of models' limits and prices."""
 
     async def complete(
         self, turns: Sequence[ChatTurn], *, schema_name: str, schema: Mapping[str, object]
@@ -113,6 +112,10 @@ class JsonLLM(ABC):
     async def _ask(
         self, messages: list[dict[str, str]], name: str, schema: Mapping[str, object]
     ) -> Reply:
+        """One answer, in the strictest format that the provider does not refuse.
+
+        Errors: as `chat`; ModelRejected if every format is refused.
+        """
         if self._format is None:
             self._format = _strictest(await self.table(), self._model)
         for form in list(Format)[self._format :]:
@@ -125,7 +128,7 @@ class JsonLLM(ABC):
         raise ModelRejected(f"{self._model}: refuses every response format")
 
     async def _limited(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
-        """An answer of limited length; of any, from a server whose context cannot hold so much."""
+        """One answer with a limit on its length; without it if the provider refuses the limit."""
         limit = _longest(await self.table(), self._model)
         try:
             return await self.chat(messages, temperature=0, max_tokens=limit, **options)
@@ -134,17 +137,17 @@ class JsonLLM(ABC):
 
 
 def _longest(litellm: Any, model: str) -> int:
-    """MAX_TOKENS, or what the model is known to give at most."""
+    """The smaller of MAX_TOKENS and the model's own limit, if LiteLLM knows it."""
     costs = litellm.model_cost
     known = costs.get(model) or costs.get(model.partition("/")[2]) or {}
     return min(MAX_TOKENS, int(known.get("max_output_tokens") or MAX_TOKENS))
 
 
 def _strictest(litellm: Any, model: str) -> Format:
-    """The strictest format worth trying: a schema, unless the model is known not to take one.
+    """The first format to try: a JSON schema, unless LiteLLM knows that the model supports none.
 
-    LiteLLM answers False for every model it has not heard of, and most servers behind an
-    OpenAI-compatible base (vLLM, llama.cpp, LM Studio, Ollama) do take a schema: those are tried.
+    LiteLLM also answers False for unknown models, but most servers behind an OpenAI-compatible base
+    URL (vLLM, llama.cpp, LM Studio, Ollama) do support a schema.
     """
     known = model in litellm.model_cost or model.partition("/")[2] in litellm.model_cost
     if known and not litellm.supports_response_schema(model):
@@ -153,6 +156,7 @@ def _strictest(litellm: Any, model: str) -> Format:
 
 
 def _response_format(form: Format, name: str, schema: Mapping[str, object]) -> dict[str, Any]:
+    """The `response_format` parameter of OpenAI's API; no parameter for PLAIN."""
     match form:
         case Format.JSON_SCHEMA:
             described = {"name": name, "schema": dict(schema), "strict": True}

@@ -18,12 +18,14 @@ class LiteLLM(JsonLLM):
         self._client = LiteLLMClient(remote)
 
     async def table(self) -> Any:
+        """The litellm module, for its table of models' limits and prices."""
         return await self._client.litellm()
 
     async def close(self) -> None:
         """Nothing to release: LiteLLM keeps its connections until the process ends."""
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
+        """One chat completion through LiteLLM. Errors: as `JsonLLM.chat`."""
         return _reply(await self._client.call("acompletion", messages=messages, **options))
 
 

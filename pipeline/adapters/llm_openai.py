@@ -1,7 +1,7 @@
 """Chat completions of any server with OpenAI's API, over plain HTTP.
 
-Not through LiteLLM, whose call costs several ms of CPU: a quarter of a worker's CPU per event.
-A call whose refusal or answer this adapter does not understand is repeated through LiteLLM, which
+A call through LiteLLM costs several ms of CPU, a quarter of a worker's CPU per event. If this
+adapter does not understand a refusal or an answer, it repeats the call through LiteLLM, which
 handles the differences between servers. If that succeeds, all later calls go through LiteLLM.
 Prices are those of LiteLLM.
 """
@@ -24,7 +24,7 @@ from pipeline.domain.errors import ModelRejected
 
 log = structlog.get_logger(__name__)
 
-# Start of a reasoning model's thoughts in its answer, which LiteLLM removes.
+# Start of the reasoning part of an answer, which LiteLLM removes.
 THOUGHTS = "<think"
 _WRONG_KEY = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
@@ -39,19 +39,25 @@ class OpenAIChat(JsonLLM):
     def __init__(self, remote: RemoteModel) -> None:
         super().__init__(remote.name)
         self._remote = remote
-        # Without a key: the same text that LiteLLM sends.
+        # Without a key, send the same placeholder as LiteLLM.
         with_key = replace(remote, api_key=remote.api_key or "none")
         self._http = OpenAIHttp(with_key, "/chat/completions", connections=0)
         self._litellm = LiteLLM(remote)
         self._through_litellm = False
 
     async def table(self) -> Any:
+        """The litellm module, for its table of models' limits and prices."""
         return await self._litellm.table()
 
     async def close(self) -> None:
         await self._http.close()
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
+        """One chat completion over HTTP, or through LiteLLM after an answer that was not
+        understood.
+
+        Errors: as `JsonLLM.chat`.
+        """
         if self._through_litellm:
             return await self._litellm.chat(messages, **options)
         try:
@@ -63,6 +69,10 @@ class OpenAIChat(JsonLLM):
         return reply
 
     async def _chat(self, options: Mapping[str, Any]) -> Reply:
+        """One chat completion over HTTP, with retries.
+
+        Errors: as `chat`; NotUnderstoodError for an unknown refusal or answer.
+        """
         body = {"model": self._http.remote_model, **options}
 
         async def once(limit_s: float) -> bytes:
@@ -88,6 +98,7 @@ class OpenAIChat(JsonLLM):
             raise NotUnderstoodError from None
 
     async def _post(self, body: Mapping[str, Any], limit_s: float) -> bytes:
+        """One attempt; the body of a response with status 200. Errors: as `_chat`."""
         response = await self._http.post(body, limit_s=limit_s)
         if response.status == HTTPStatus.OK:
             return response.content

@@ -1,6 +1,6 @@
-"""Retries around one network call to a model provider, with the errors named by what helps.
+"""Retries around one call to a model provider, and the settings of such a call.
 
-Shared by the adapters that call providers: through LiteLLM, and over plain HTTP.
+Shared by all adapters that call providers, through LiteLLM or over plain HTTP.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ PASSING_STATUSES = frozenset({408, 409, 425})
 
 
 class Throttled(ModelUnavailable):
-    """429: tried again in the call only where the provider names a short wait."""
+    """HTTP 429. It is retried within the call only if the provider asks for a short wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Retries for what seconds can mend: connection errors, timeouts, 5xx, and 429 with a short
-    Retry-After.
+    """Retries for errors that pass within seconds: connection errors, timeouts, 5xx, and 429 with a
+    short Retry-After.
 
-    No retry begins, or runs, past `total_s`; the first attempt has the client's whole timeout.
+    No retry starts, or runs, after `total_s`; the first attempt has the client's whole timeout.
     `wait`: the wait after an attempt; a longer Retry-After replaces it.
     """
 
@@ -69,7 +69,7 @@ class RemoteModel:
 async def retried(
     once: Callable[[float], Awaitable[T]], policy: RetryPolicy, *, timeout_s: float, model: str
 ) -> T:
-    """Await `once(limit_s)` until it succeeds, or until the policy's tries or seconds are used up.
+    """Await `once(limit_s)` until it succeeds, or the policy's tries or seconds are used up.
 
     Errors: those of the last try.
     """
@@ -104,11 +104,12 @@ def _log_retry(model: str, state: RetryCallState) -> None:
         model=model,
         attempt=state.attempt_number,
         wait_s=round(state.upcoming_sleep, 3),
-        error=str(error),  # written by an adapter: a status and a class name, no content
+        error=str(error),  # an adapter's text: status and class name, no content
     )
 
 
 def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
+    """True if a retry within the call can succeed."""
     if not isinstance(error, ModelUnavailable):
         return False
     if error.retry_after_s is None:
@@ -117,7 +118,7 @@ def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
 
 
 class _WaitAsRequested(wait_base):
-    """The jittered wait, or the provider's Retry-After where that is longer."""
+    """The jittered wait, or the provider's Retry-After if that is longer."""
 
     def __init__(self, jittered: wait_base) -> None:
         self._jittered = jittered
@@ -129,7 +130,7 @@ class _WaitAsRequested(wait_base):
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from `Retry-After`: a number or an HTTP date. None where absent or unreadable."""
+    """Seconds from `Retry-After`, a number or an HTTP date; None if absent or unreadable."""
     value = headers.get("retry-after", "")
     try:
         seconds = float(value)

@@ -1,4 +1,4 @@
-"""A fake reranker for tests: how many of the question's words a text holds."""
+"""A fake reranker for tests: the share of the question's words that a text contains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WORD = re.compile(r"\w+")
 
 
 class OverlapReranker:
-    """Deterministic, without a model; knows words, not meanings."""
+    """The Reranker port without a model: deterministic; compares words, not meanings."""
 
     @property
     def name(self) -> str:

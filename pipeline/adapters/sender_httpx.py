@@ -1,6 +1,7 @@
-"""Webhooks over HTTP, to public addresses only: resolved once, checked, and that one connected to.
+"""Sender of webhooks over HTTP. By default it connects to public addresses only.
 
-A name that is resolved a second time, by the HTTP client, may by then lead into our own network.
+A name is resolved once, its addresses are checked, and the request goes to a checked address. If
+the HTTP client resolved the name again, the answer could be an address of our own network.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ import httpx
 from pipeline.domain.errors import Unanswered, Undeliverable
 from pipeline.webhooks.addresses import Address, is_public
 
-# As many as a courier has tries under way.
+# Maximum number of deliveries that a courier attempts at the same time.
 CONNECTIONS = 64
 
 
 class HttpSender:
-    """The WebhookSender port. `private` allows any address."""
+    """The WebhookSender port. `private`: private, loopback and link-local addresses are allowed
+    too.
+    """
 
     def __init__(self, *, timeout_s: float, private: bool) -> None:
         self._timeout_s = timeout_s
         self._private = private
         limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=0)
-        # No proxy and no credentials from the environment, no redirect: what was checked is asked.
+        # No proxy, no credentials from the environment and no redirects: only the checked address.
         self._http = httpx.AsyncClient(
             timeout=timeout_s, limits=limits, trust_env=False, follow_redirects=False
         )
@@ -47,6 +50,10 @@ class HttpSender:
             raise Undeliverable(f"Not reached: {type(error).__name__}.") from error
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send the request to a checked address of the host, and return the status.
+
+        The certificate is verified for the name in the URL, not for the address.
+        """
         target = httpx.URL(url)
         address = await self._checked(target)
         request = self._http.build_request(
@@ -54,21 +61,24 @@ class HttpSender:
             target.copy_with(host=str(address)),
             content=body,
             headers={**headers, "Host": urlsplit(url).netloc},
-            # The certificate has to be the name's, though we connect to an address.
             extensions={"sni_hostname": target.host},
         )
         response = await self._http.send(request, stream=True)
-        # What it says beside the status is of no interest, and may be without an end.
+        # The body is not read: it may be endless.
         await response.aclose()
         return response.status_code
 
     async def _checked(self, target: httpx.URL) -> Address:
-        """An address of the host. All of them have to be allowed: the name is not ours."""
+        """An address of the host.
+
+        Errors: Undeliverable if any of its addresses is private, because the receiver controls the
+        name.
+        """
         port = target.port or (443 if target.scheme == "https" else 80)
         found = await asyncio.get_running_loop().getaddrinfo(
             target.host, port, type=socket.SOCK_STREAM
         )
-        # An IPv6 link-local address comes with its zone.
+        # Remove the zone of an IPv6 link-local address.
         addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
         if not self._private and not all(map(is_public, addresses)):
             raise Undeliverable(

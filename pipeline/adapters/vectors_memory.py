@@ -1,4 +1,4 @@
-"""The VectorStore port in memory: for tests. It keeps the same promises as the real ones."""
+"""The VectorStore port in memory, for tests. It keeps all promises of the port."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from pipeline.domain.errors import CollectionMissing, InvalidInput
 from pipeline.domain.vectors import Vector
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
-# The port's operation `list` hides the type of that name inside the class.
+# Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
 Hits = list[list[VectorHit]]
 
 
 class InMemoryVectors:
+    """The VectorStore port in dictionaries; a search compares all matching records."""
+
     name = "memory"
 
     def __init__(self) -> None:
@@ -93,5 +95,6 @@ def _nearest(vector: Vector, records: Records) -> list[VectorHit]:
 
 
 def cosine(a: Vector, b: Vector) -> float:
+    """Cosine of the angle between two vectors; 0 if one of them is zero."""
     lengths = float(np.linalg.norm(a) * np.linalg.norm(b))
     return float(np.dot(a, b)) / lengths if lengths else 0.0

@@ -1,7 +1,8 @@
-"""Qdrant over its REST API, 1.16 or newer: earlier ones keep no metadata with a collection.
+"""The VectorStore port over Qdrant's REST API, 1.16 or newer; older servers store no metadata.
 
-Source: Qdrant's OpenAPI description, 1.16 to 1.19. Written to it and tested against a stand-in that
-checks requests by it; no server has been at hand.
+Written to Qdrant's OpenAPI description and tested against a fake server that validates requests
+with it, not against a real server.
+Source: Qdrant's OpenAPI description, 1.16 to 1.19.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavail
 from pipeline.domain.vectors import Vector, as_vector
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
-# The port's operation `list` hides the type of that name inside the class.
+# Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
 Hits = list[list[VectorHit]]
 
 TIMEOUT_S = 20.0
-# Ids that searches filter by. `is_tenant` lays the records of one value beside each other.
+# Payload keys with an index. `is_tenant` stores the records of one value next to each other.
 INDEXED: Mapping[str, object] = {
     "user_id": {"type": "keyword", "is_tenant": True},
     "lane_id": {"type": "keyword"},
@@ -47,6 +48,7 @@ class Qdrant:
         timeout_s: float = TIMEOUT_S,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
+        """`api_key`: key of the server, or None. `transport`: replaces the network in tests."""
         self._http = httpx.AsyncClient(
             base_url=url,
             timeout=timeout_s,
@@ -129,11 +131,13 @@ class Qdrant:
             await self.delete_col(name)
 
     async def _create(self, name: str, dimensions: int, embedder: str) -> None:
+        """Create the collection and the indexes of its payload."""
         made = {
             "vectors": {"size": dimensions, "distance": "Cosine"},
             "metadata": {"embedder": embedder},
         }
-        await self._request("PUT", _of(name), made, fine=httpx.codes.CONFLICT)  # made meanwhile
+        # 409: another process has just created it.
+        await self._request("PUT", _of(name), made, fine=httpx.codes.CONFLICT)
         for field, schema in INDEXED.items():
             index = {"field_name": field, "field_schema": schema}
             await self._request("PUT", f"{_of(name)}/index?wait=true", index)
@@ -141,7 +145,10 @@ class Qdrant:
     async def _request(
         self, method: str, path: str, body: object = None, *, fine: int | None = None
     ) -> Any:
-        """The answer's `result`; a status of `fine` is no error."""
+        """Send a request and return the response's `result`. The status `fine` is not an error.
+
+        Errors: CollectionMissing for 404, StoreUnavailable.
+        """
         content = None if body is None else orjson.dumps(body, default=dict)
         json = {"content-type": "application/json"}
         try:
@@ -154,7 +161,7 @@ class Qdrant:
             raise StoreUnavailable(f"Qdrant answered {response.status_code}.")
         try:
             return orjson.loads(response.content).get("result")
-        except (orjson.JSONDecodeError, AttributeError) as error:  # a proxy's page, with status 200
+        except (orjson.JSONDecodeError, AttributeError) as error:  # such as a proxy's page
             raise StoreUnavailable("Qdrant's answer is not a JSON object.") from error
 
 
@@ -163,7 +170,7 @@ def _of(name: str) -> str:
 
 
 def _filter(equal: Mapping[str, str | int]) -> dict[str, Any]:
-    """Qdrant's filter: every condition must hold; none for no conditions."""
+    """Qdrant's filter: all conditions must match; without conditions no filter."""
     must = [{"key": key, "match": {"value": value}} for key, value in sorted(equal.items())]
     return {"filter": {"must": must}} if must else {}
 

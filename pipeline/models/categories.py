@@ -1,6 +1,6 @@
-"""What memories can be about: the built-in categories, and those a project or a call names itself.
+"""Categories of memories: the built-in ones, and those that a project or a call defines.
 
-Names and their order are those of the Mem0 Platform, so that its users' filters keep their sense.
+Names and order are those of the Mem0 Platform, so existing filters keep their meaning.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ BUILT_IN: Mapping[str, str] = {
 
 
 def offered(instructions: Instructions) -> Mapping[str, str]:
-    """The categories to choose from, by name, each with what it is for."""
+    """The categories that the model may choose from: name and meaning."""
     return BUILT_IN if instructions.categories is None else instructions.categories
 
 
 def chosen(names: Iterable[str], instructions: Instructions) -> tuple[str, ...]:
-    """Those of the names that were offered, each once and as it was written there."""
+    """The offered categories among `names`, without duplicates, spelled as offered.
+
+    Case is ignored; names that were not offered are dropped.
+    """
     written = {name.casefold(): name for name in offered(instructions)}
     found = (written.get(name.strip().casefold()) for name in names)
     return tuple(dict.fromkeys(name for name in found if name is not None))

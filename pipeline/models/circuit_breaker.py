@@ -24,7 +24,10 @@ _project: ContextVar[ProjectId | None] = ContextVar("_project", default=None)
 
 @contextmanager
 def on_behalf_of(project_id: ProjectId) -> Iterator[None]:
-    """Attribute the calls in the block to a project: its failures alone do not stop the others."""
+    """Attribute the calls in the block to a project.
+
+    If only one project's calls fail, the circuit opens for that project alone.
+    """
     token = _project.set(project_id)
     try:
         yield

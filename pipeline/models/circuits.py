@@ -23,12 +23,12 @@ FAILURES = 3
 # Maximum delay before the next probe, also if the provider asks for more.
 LONGEST_S = 3_600.0
 PROBE_EVERY = timedelta(seconds=2)
-# Seconds a process remembers that a provider has no failures: a search reads no row for it. The
-# failures of another process are seen this much later.
+# Seconds that a process caches "no failures", so that a search reads no row. Failures in another
+# process are seen with this delay.
 CLOSED_FOR_S = 1.0
 
 
-# Read before every call: built once, and executed without SQLAlchemy, which would cost 1 ms of CPU.
+# Runs before every call: compiled once and executed without SQLAlchemy, which saves 1 ms of CPU.
 _FAILURES_OF = select(cooldowns.c.failures, cooldowns.c.project_id).where(
     cooldowns.c.provider == bindparam("provider")
 )

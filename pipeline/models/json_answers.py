@@ -1,4 +1,7 @@
-"""A model's text -> one validated JSON object, or MalformedAnswer in words the model can act on."""
+"""Parser of a model's answer: finds one JSON object in the text and validates it.
+
+Errors are MalformedAnswer, in words that the model can use to repair its answer.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,10 @@ SHOWN_ERRORS = 5
 
 
 def parsed(text: str, shape: type[Shape]) -> Shape:
+    """The JSON object in the text, validated as `shape`.
+
+    Errors: MalformedAnswer with the first SHOWN_ERRORS faults; input values are not quoted.
+    """
     try:
         return shape.model_validate(json_object(text))
     except ValidationError as error:
@@ -28,7 +35,10 @@ def parsed(text: str, shape: type[Shape]) -> Shape:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The one JSON object in the text, whatever stands around it (prose, a code fence)."""
+    """The only JSON object in the text; prose or a code fence around it is ignored.
+
+    Errors: MalformedAnswer if there is none, more than one, or if it is broken.
+    """
     start = _OBJECT.search(text)
     if start is None:
         raise MalformedAnswer("there is no JSON object in it")
@@ -54,14 +64,19 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 
 def check_number(where: str, number: int, count: int, of: str) -> None:
+    """Check that a number of the answer refers to one of `count` items, numbered from 1.
+
+    `where` names the place in the answer and `of` the items, for the message.
+    Errors: MalformedAnswer.
+    """
     if not 1 <= number <= count:
         raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
 
 
 def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The object a caller's shape asks for: its properties, and no others.
+    """The properties that a caller's schema lists, from the answer; other properties are dropped.
 
-    Errors: MalformedAnswer where one is missing.
+    Errors: MalformedAnswer if a property is missing.
     """
     value = json_object(text)
     names = shape["properties"]
@@ -72,7 +87,7 @@ def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nullable(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The shape with null allowed for each scalar: the answer where nothing is known."""
+    """The schema with null allowed for every scalar: the answer for an unknown value."""
     match shape["type"]:
         case "object":
             parts = {name: nullable(part) for name, part in shape["properties"].items()}
@@ -86,7 +101,7 @@ def nullable(shape: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def storable(value: Any) -> Any:
-    """Without what PostgreSQL refuses: NUL, and half an emoji."""
+    """A copy without characters that PostgreSQL rejects: NUL and unpaired surrogates."""
     match value:
         case str():
             return value.replace("\x00", "").encode(errors="ignore").decode()
@@ -100,15 +115,17 @@ def storable(value: Any) -> Any:
 
 @cache
 def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
-    """The JSON schema of an answer in the subset that strict structured output takes.
+    """JSON schema of an answer, in the subset that strict structured output supports.
 
-    Every property required, none besides, no defaults and no length limits: those are checked here.
+    Every property is required and no others are allowed. Defaults and length limits are left out:
+    the parser checks them.
     Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
     """
     return _strict(shape.model_json_schema())
 
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
+    """The schema, recursively, with only the keywords that strict structured output supports."""
     kept: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
     for key in _MAPS:
         if key in schema:

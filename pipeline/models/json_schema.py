@@ -1,4 +1,4 @@
-"""A caller's JSON schema, reduced to what any language model can be asked to fill."""
+"""Reduction of a caller's JSON schema to a form that any language model can fill."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ WANTED = "schema must be a JSON schema of type object, with properties."
 
 
 def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema as plain objects, lists and scalars; every property required, none besides.
+    """The schema as nested objects, arrays and scalars; every property required, no others allowed.
 
-    References are put in, of alternatives the first that is not null is taken, and of the rest only
-    descriptions and lists of allowed words stay. Errors: InvalidInput for what is no such schema.
+    References are resolved. Of alternatives, the first that is not null is taken. Apart from types,
+    only descriptions and enums of strings are kept.
+
+    Errors: InvalidInput if the schema is not an object with properties, nests deeper than DEEPEST
+    levels, has more than MOST_FIELDS properties, or has a reference to a missing part.
     """
     found = _Reader(schema).part(schema, depth=0)
     if found["type"] != "object" or not found["properties"]:
@@ -25,11 +28,14 @@ def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader:
+    """Recursive reader of one schema; `root` resolves its references."""
+
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._fields = 0
 
     def part(self, schema: Any, *, depth: int) -> dict[str, Any]:
+        """The reduced form of a subschema. Errors: InvalidInput."""
         if not isinstance(schema, Mapping):
             raise InvalidInput(WANTED)
         if depth > DEEPEST:
@@ -52,6 +58,7 @@ class _Reader:
                 return {"type": kind} | ({"enum": words} if listed and words else {})
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """An object with its properties, all of them required."""
         properties = schema.get("properties", {})
         if not isinstance(properties, Mapping):
             raise InvalidInput(WANTED)
@@ -67,7 +74,10 @@ class _Reader:
         }
 
     def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What a reference points at, or the first alternative that is not null."""
+        """Target of a reference, or the first alternative that is not null.
+
+        Follows at most DEEPEST references in a row, so a cycle ends.
+        """
         for _ in range(DEEPEST):
             found = self._pointed(schema)
             if found is None:
@@ -76,6 +86,7 @@ class _Reader:
         return schema
 
     def _pointed(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Target of the schema's `$ref` or first alternative, one step; None if it has neither."""
         if isinstance(reference := schema.get("$ref"), str):
             return self._at(reference)
         others = (one for key in ("anyOf", "oneOf", "allOf") for one in _list(schema.get(key)))
@@ -96,6 +107,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
+    """The first supported type that the schema names; without one, object or string."""
     given = [schema.get("type"), *_list(schema.get("type"))]
     for kind in given:
         if isinstance(kind, str) and kind in (*SCALARS, "array", "object"):

@@ -1,4 +1,4 @@
-"""Which models a batch is worked with: the configured ones, unless its replay asks for others."""
+"""Choice of the models for a batch: the configured ones, unless its replay names others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from pipeline.vector_index.index import VectorIndex
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
+    """The models of a batch, and the index that searches with this embedder."""
+
     model: MemoryModel
     embedder: Embedder
     index: VectorIndex
@@ -23,7 +25,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Builds models by name. Errors: InvalidInput for a name that cannot be had here."""
+    """Factory of models by name. Errors: InvalidInput for a name that is not available."""
 
     model: Callable[[str], MemoryModel]
     embedder: Callable[[str], Embedder]
@@ -32,7 +34,9 @@ class Workshop:
     def of(
         cls, model: Callable[[str], MemoryModel], embedder: Callable[[str], Embedder]
     ) -> Workshop:
-        """Each model is built when it is first asked for, and kept as long as the process."""
+        """A factory that builds each model at its first use and keeps it for the life of the
+        process.
+        """
         return cls(cache(model), cache(embedder))
 
 
@@ -48,7 +52,13 @@ ONLY_CONFIGURED = Workshop(_none, _no_embedder)
 
 
 def choose(batch: Batch, configured: Chosen, workshop: Workshop, ledger: ModelStores) -> Chosen:
-    """Errors: InvalidInput, as Workshop."""
+    """The models for a batch.
+
+    With another embedder, search uses the vectors that this embedder made. `recorded` in the
+    batch's override wins over `llm`.
+
+    Errors: InvalidInput if the override names a model that is not available.
+    """
     asked, chosen = batch.override, configured
     if asked.embedder and asked.embedder != chosen.embedder.name:
         embedder = workshop.embedder(asked.embedder)

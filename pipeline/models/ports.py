@@ -1,4 +1,4 @@
-"""The stores of the ledger that models uses."""
+"""The stores of the ledger that this feature uses."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from pipeline.models.recordings import Recordings
 
 
 class ModelStores(Protocol):
-    @property
-    def memories(self) -> Memories: ...
+    """Stores that a recorded model reads."""
 
     @property
-    def recordings(self) -> Recordings: ...
+    def memories(self) -> Memories:
+        """Memories of the scope that the batch is replayed into."""
+        ...
+
+    @property
+    def recordings(self) -> Recordings:
+        """Saved answers of earlier batches."""
+        ...

@@ -1,10 +1,10 @@
-"""The four questions of the pipeline, put to any LLM in our words, and the answers read back.
+"""The MemoryModel port on top of any LLM: renders prompts and parses answers.
 
-A question has three parts: its prompt, `parse_…` (the model's text -> values, or MalformedAnswer in
-words the model can act on), and its answer model. A bad answer is shown to the model once more with
-the error; after that it is a MalformedAnswer.
+Each question has three parts: its prompt, its answer model, and `parse_…`, which turns the model's
+text into values. A malformed answer is sent back once with the error; if the second answer is
+malformed too, the call fails with MalformedAnswer.
 
-Nothing a user or a model wrote is quoted in an error: messages name places and numbers only.
+Errors never quote what a user or a model wrote; they name positions and numbers only.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from pipeline.ports import LLM, ChatTurn, Completion, ExtractionRequest
 
 T = TypeVar("T")
 
-# How much of a bad answer is shown again: enough to see the fault, whatever ran away.
+# Maximum length of a malformed answer in the repair prompt.
 REPAIR_CHARS = 4_000
 
 
 class PromptedModel:
-    """A MemoryModel made of prompts and an LLM: one call a question, two if the first is unusable.
+    """The MemoryModel port over an LLM: one call for each question, two if the answer is malformed.
 
-    No call is made where no question is left: nothing said, no facts, nothing to compare with.
+    No call is made if there is nothing to ask: no messages, no facts, or nothing to compare with.
     """
 
     def __init__(self, llm: LLM) -> None:
@@ -114,6 +114,12 @@ class PromptedModel:
         parse: Callable[[str], T],
         parse_repaired: Callable[[str], T] | None = None,
     ) -> Answer[T]:
+        """Ask the LLM, parse its answer, and ask for a repair once if the answer is malformed.
+
+        `shape`: pydantic model or JSON schema of the answer. `parse_repaired`: parser of the second
+        answer, default `parse`. Usage covers both calls, in errors too.
+        Errors: MalformedAnswer, and those of the LLM.
+        """
         system, user = prompt.split(prompts.DIVIDER, 1)
         first = await self._complete(system, user, shape)
         try:
@@ -130,6 +136,7 @@ class PromptedModel:
     async def _complete(
         self, system: str, user: str, shape: type[BaseModel] | Mapping[str, Any]
     ) -> Completion:
+        """One call of the LLM with the schema that belongs to `shape`."""
         turns = (ChatTurn("system", system), ChatTurn("user", user))
         if isinstance(shape, Mapping):
             return await self._llm.complete(turns, schema_name="object", schema=shape)

@@ -1,7 +1,7 @@
-"""A model that repeats what another one answered: replays a batch without asking anybody.
+"""A model that returns recorded answers: replays a batch without calling a provider.
 
-Facts, reasons and relations come back to the letter. Ids do not: the copy of a memory has an id of
-its own, so a recorded target is looked up by the words it had when it was decided on.
+Facts, reasons and relations are returned unchanged. Ids are not: a copied memory has a new id, so
+the target of a recorded decision is found by the memory's text at the time of that decision.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ COST = Usage(model=NAME)
 
 
 class RecordedModel:
-    """The MemoryModel port, for one batch that repeats `batch.override.recorded`.
+    """The MemoryModel port for one batch, with the answers of the batch `override.recorded`.
 
-    Errors: MalformedAnswer where nothing is recorded: the question was never answered.
+    Errors: MalformedAnswer if no answer is recorded.
     """
 
     def __init__(self, batch: Batch, ledger: ModelStores) -> None:
@@ -61,7 +61,7 @@ class RecordedModel:
             tuple(
                 replace(decision, fact=place, memory_id=target(decision.memory_id))
                 for place, fact in enumerate(facts)
-                # Whoever said it first was asked about; what repeats it was not.
+                # Equal facts share the decision on the first of them.
                 for decision in [decisions[said.index(fact.text)]]
             ),
             COST,
@@ -85,13 +85,14 @@ class RecordedModel:
         """No connections."""
 
     async def _recorded(self) -> Batch:
-        """The batch as it was, with what its stages put out then."""
+        """The batch with the stage outputs that were recorded for the original batch."""
         there = self._batch.override.recorded
         outputs = await self._ledger.recordings.outputs(there) if there else {}
         return replace(self._batch, outputs=outputs)
 
 
 def _saved(recorded: Batch, kind: type[V]) -> V:
+    """The recorded output of one stage. Errors: MalformedAnswer if there is none."""
     saved = read_if_any(recorded, kind)
     if saved is None:
         raise MalformedAnswer(f"No {kind.__name__.lower()} facts are recorded for this batch.")

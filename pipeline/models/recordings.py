@@ -1,6 +1,7 @@
-"""What models answered once, and what their answers mean in a copy of the scope they were given in.
+"""Recorded answers of models, and how they apply to a copy of the scope.
 
-A saved answer names memories and relations by the ids they had there; their words are the same.
+A recorded answer refers to memories and relations by their ids in the original scope; the copies
+have other ids and the same text.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from pipeline.ledger.tables import entities, relations, stage_runs
 
 
 class Recordings:
+    """Store of recorded answers. It only reads."""
+
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def outputs(self, batch_id: UUID) -> Mapping[str, Any]:
-        """What the batch's stages put out, by stage, as far as it is still kept."""
+        """Outputs of the batch's stages, by stage. Those past their retention time are missing."""
         query = select(stage_runs.c.stage, stage_runs.c.output).where(
             stage_runs.c.batch_id == batch_id, stage_runs.c.output.is_not(None)
         )
@@ -29,7 +32,10 @@ class Recordings:
             return {row.stage: row.output for row in await connection.execute(query)}
 
     async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> list[UUID]:
-        """Current relations of the scope with the content of these, which are the live scope's."""
+        """Current relations of `scope` that equal the relations `ids` of another scope.
+
+        Equal: the same relation name between entities of the same names.
+        """
         if not ids:
             return []
         theirs, ours = relations.alias("theirs"), relations.alias("ours")

@@ -1,8 +1,8 @@
-"""The VectorStore port on pgvector, in the ledger's own PostgreSQL: no server beside it.
+"""The VectorStore port on pgvector, in the ledger's own PostgreSQL: no further server.
 
-A collection is a table in a schema of its own. What passes a filter is compared record by record
-while it is few, found through B-trees on the ids; beyond that the HNSW graph is walked on until
-enough of what it meets passes.
+A collection is a table in the schema memlane_vectors. If few records pass the filter, they are
+found through B-trees and compared one by one; otherwise the HNSW graph is scanned until enough
+records pass.
 """
 
 from __future__ import annotations
@@ -26,30 +26,31 @@ from pipeline.ledger.failures import LEDGER_FAILURES
 from pipeline.ledger.statements import Direct
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
-# The port's operation `list` hides the type of that name inside the class.
+# Inside the class the method `list` hides the built-in type.
 Records = list[VectorRecord]
 Names = list[str]
 Hits = list[list[VectorHit]]
 
-# Payload keys with a column of their own; what else a filter names is looked up in the payload.
+# Payload keys with a column; conditions on other keys are evaluated on the payload.
 COLUMNS = ("project_id", "lane_id", "user_id", "agent_id", "app_id", "run_id")
-# Records compared one by one before the graph is asked: 10,000 cost 4 ms more than a walk does.
+# Maximum number of records that are compared one by one; beyond it the graph is scanned. Comparing
+# 10,000 takes 4 ms longer than a scan.
 # Source: tests/bench/search_latency.py.
 MOST_EXACT = 10_000
 ALL = 2**62
-# How many records a walk through the graph may look at for a filter that lets little through.
+# Maximum number of records that a scan of the graph visits if few of them pass the filter.
 MOST_WALKED = 100_000
-# The breadth of a walk: pgvector's default, and the most it takes.
+# Range of hnsw.ef_search: pgvector's default and its maximum.
 NARROWEST, BROADEST = 40, 1_000
-# What the graph holds at most; longer vectors are always compared one by one.
+# Maximum dimensions of the HNSW index; longer vectors are always compared one by one.
 MOST_DIMENSIONS = 4_000
-# Any constant will do, as long as nothing else in the database uses it.
+# Key of the advisory lock: any constant that nothing else in the database uses.
 SET_UP_LOCK = 0x70677663
 MISSING = ("42P01", "3F000")  # no such table, no such schema
 
 
 class Pgvector:
-    """On the engine of the ledger, whose pool it shares."""
+    """The VectorStore port on the ledger's engine, whose connection pool it shares."""
 
     name = "pgvector"
 
@@ -59,7 +60,7 @@ class Pgvector:
         self._direct = Direct(engine)
 
     async def close(self) -> None:
-        """Nothing: the engine is the ledger's."""
+        """Nothing to release: the engine belongs to the ledger."""
 
     async def ping(self) -> None:
         async with self._alone() as connection:
@@ -67,7 +68,7 @@ class Pgvector:
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
         async with self._together() as connection:
-            # CREATE … IF NOT EXISTS fails where two do it at once.
+            # CREATE … IF NOT EXISTS fails if two sessions run it at the same time.
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
             await _each(connection, statement("set_up"))
             asked = {"name": name, "dimensions": dimensions, "embedder": embedder}
@@ -91,7 +92,7 @@ class Pgvector:
                 "embedding": record.vector.tolist(),
                 "payload": orjson.dumps(dict(record.payload)).decode(),
             }
-            # One order for everybody: two writers of the same rows never wait for each other.
+            # Lock order: records by id, so that two writers of the same rows never deadlock.
             for record in sorted(records, key=lambda record: record.id)
         ]
         async with self._together() as connection:
@@ -115,7 +116,7 @@ class Pgvector:
     async def _compared(
         self, parts: Mapping[str, str], asked: Mapping[str, Any], most: int
     ) -> list[VectorHit] | None:
-        """The nearest of all that pass; None where more than so many do."""
+        """The nearest of all records that pass the filter; None if more than `most` pass."""
         rows = await self._rows(statement("exact", **parts), {**asked, "most": most})
         if rows[0].count > most:
             return None
@@ -129,7 +130,7 @@ class Pgvector:
         limit: int,
         dimensions: int,
     ) -> Hits:
-        """The nearest that a walk through the graph meets."""
+        """The nearest records that an iterative scan of the HNSW graph finds, for each query."""
         near = statement("near", **parts, dimensions=str(dimensions))
         breadth = str(min(max(limit, NARROWEST), BROADEST))
         walk = {"breadth": breadth, "most": str(MOST_WALKED)}
@@ -160,7 +161,7 @@ class Pgvector:
                     text("SELECT name FROM memlane_vectors.collections")
                 )
                 return list(names)
-        except CollectionMissing:  # there has never been one
+        except CollectionMissing:  # no collection was ever created
             return []
 
     async def delete_col(self, name: str) -> None:
@@ -196,20 +197,20 @@ class Pgvector:
         return [VectorRecord(row.id, as_vector(row.vector), row.payload) for row in rows]
 
     async def _rows(self, query: TextClause, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Of what every search asks."""
+        """Rows of a query that every search runs: executed without SQLAlchemy's overhead."""
         with _our_errors():
             return await self._direct.rows(query, values)
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[AsyncConnection]:
-        """Statements that are each a transaction of their own."""
+        """A connection in autocommit mode: each statement is its own transaction."""
         with _our_errors():
             async with self._single.connect() as connection:
                 yield connection
 
     @asynccontextmanager
     async def _together(self) -> AsyncIterator[AsyncConnection]:
-        """Statements that are one transaction."""
+        """A connection with one transaction for all statements."""
         with _our_errors():
             async with self._engine.begin() as connection:
                 yield connection
@@ -217,19 +218,21 @@ class Pgvector:
 
 @cache
 def statement(name: str, **parts: str) -> TextClause:
-    """`statement("put", table=…)` is put.sql with its `{table}` filled in."""
+    """The SQL of a file with its `{placeholders}` filled: `statement("put", table=…)` reads
+    put.sql.
+    """
     words = resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
     return text(words.format(**parts))
 
 
 async def _each(connection: AsyncConnection, statements: TextClause) -> None:
-    """PostgreSQL prepares one statement at a time."""
+    """Run statements one at a time: PostgreSQL prepares only single statements."""
     for one in statements.text.split(";\n"):
         await connection.execute(text(one))
 
 
 def _digest(name: str) -> str:
-    """A collection's name may be longer than the 63 bytes of a table's, and hold anything."""
+    """Name of the collection's table, because a collection's name may be longer than 63 bytes."""
     return "c_" + hashlib.blake2b(name.encode(), digest_size=12).hexdigest()
 
 
@@ -238,7 +241,10 @@ def _table(name: str) -> str:
 
 
 def _filter(equal: Mapping[str, str | int]) -> tuple[str, dict[str, Any]]:
-    """A condition and its values: columns where there are, containment for the rest."""
+    """A WHERE condition and its parameters.
+
+    Keys with a column are compared with it, all others with the payload.
+    """
     values: dict[str, Any] = {
         key: value for key, value in equal.items() if key in COLUMNS and isinstance(value, str)
     }
@@ -255,6 +261,7 @@ def _state(error: DBAPIError) -> str | None:
 
 @contextmanager
 def _our_errors() -> Iterator[None]:
+    """Translate errors of the database into CollectionMissing and StoreUnavailable."""
     try:
         yield
     except DBAPIError as error:

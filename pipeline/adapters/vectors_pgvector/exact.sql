@@ -1,6 +1,6 @@
--- The nearest of those that pass, compared one by one, each with how many pass; where these are more
--- than `most`, which are counted no further, only that. One statement, for a search asks it each
--- time. No row has an id where none pass or too many do.
+-- The nearest of all records that pass the filter, each with the number of records that pass.
+-- If more than `most` pass, or none, the only row has the number and NULL for the id. The count
+-- stops at `most` + 1. One statement, because every search runs it.
 SELECT passing.count, near.id, near.similarity
 FROM (
     SELECT count(*) FROM (SELECT FROM {table} WHERE {passes} LIMIT CAST(:most AS bigint) + 1) AS counted

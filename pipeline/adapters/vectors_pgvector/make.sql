@@ -1,5 +1,5 @@
--- A collection. What searches filter by has a column and an index; an id that few records have
--- takes no room for the others.
+-- Table of a collection. Each key that searches filter by has a generated column and an index;
+-- the indexes of optional ids are partial, to save space.
 CREATE TABLE IF NOT EXISTS {table} (
     id uuid PRIMARY KEY,
     embedding vector({dimensions}) NOT NULL,

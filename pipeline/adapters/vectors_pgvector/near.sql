@@ -1,4 +1,4 @@
--- The graph proposes in half precision, the full vectors decide on the order.
+-- The graph selects candidates in half precision; the full vectors determine their order.
 SELECT id, 1 - (embedding <=> CAST(CAST(:vector AS real[]) AS vector)) AS similarity
 FROM (
     SELECT id, embedding

@@ -1,4 +1,4 @@
--- Apart from the ledger's tables, so that its migrations never see them.
+-- A separate schema, so that the ledger's migrations never see these tables.
 CREATE EXTENSION IF NOT EXISTS vector;
 CREATE SCHEMA IF NOT EXISTS memlane_vectors;
 CREATE TABLE IF NOT EXISTS memlane_vectors.collections (

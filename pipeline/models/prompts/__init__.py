@@ -1,10 +1,10 @@
-"""The words shown to language models: one Markdown file a prompt, for anyone to review and diff.
+"""Prompts of language models: one Markdown file for each prompt, so that changes can be reviewed.
 
-A file holds the standing instructions, a line `---`, and what changes from call to call. `$name`
-marks a place to fill (`$$` is a dollar sign), so JSON braces stand as they are.
+A file has two parts, divided by a line `---`: instructions that do not change, and the part that
+changes with each call. `$name` is a placeholder and `$$` a dollar sign; braces need no escape.
 
-What users and models wrote is put in as a JSON string: one line, in quotes, that nothing inside can
-leave. Only the project's own wishes stand unquoted.
+Text from users and models is inserted as a JSON string: one quoted line, so that it cannot end
+the string. Only the project's own instructions are inserted without quotes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models.categories import BUILT_IN, offered
 
-# An earlier turn only explains pronouns: its start is enough, and prompt tokens are paid for.
+# Maximum length of an earlier turn. It only explains pronouns, and prompt tokens cost money.
 CONTEXT_CHARS = 280
 NOTHING = "(none)"
 DIVIDER = "\n---\n"
 
 
 def render(name: str, **values: str) -> str:
-    """The prompt `name` with every place filled.
+    """The prompt `name` with all placeholders replaced. A `$` in a value is plain text.
 
-    Values are put in as they are: a `$` in them is text, never a place.
-
-    Errors: ValueError where a value is missing or the prompt has no place for it.
+    Errors: ValueError if a value is missing or the prompt has no placeholder for it.
     """
     template = _template(name)
     places = frozenset(template.get_identifiers())
@@ -47,7 +45,7 @@ def render(name: str, **values: str) -> str:
 
 @cache
 def version(name: str) -> str:
-    """Twelve hex digits that change whenever the prompt's text does."""
+    """Version of a prompt: 12 hex digits of the SHA-256 of its text."""
     return hashlib.sha256(_template(name).template.encode()).hexdigest()[:12]
 
 
@@ -58,18 +56,20 @@ def _template(name: str) -> Template:
 
 
 def quoted(text: str) -> str:
+    """The text as a JSON string: one line, in quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def numbered(texts: Iterable[str]) -> str:
-    """`1: "…"`, one a line: models name small numbers faithfully and UUIDs not."""
+    """One line for each text: `1: "…"`. Models repeat small numbers reliably, but not UUIDs."""
     return _lines(f"{n}: {quoted(text)}" for n, text in enumerate(texts, start=1))
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:
-    """`1 user "Anna": "…"`, one a line, with the time (UTC) above those said in the same minute.
+    """One line for each message, `1 user "Anna": "…"`, under a line with the time (UTC) of its
+    minute.
 
-    A tool's answer has no number, so no fact can name it, and is cut to CONTEXT_CHARS.
+    Messages of tools have no number, so no fact can refer to them; they are cut to CONTEXT_CHARS.
     """
     lines: list[str] = []
     number = 0
@@ -85,12 +85,12 @@ def transcript(messages: Sequence[SourcedMessage]) -> str:
 
 
 def is_numbered(message: Message) -> bool:
-    """Whether a fact can be read from the message; a tool's answer is only context."""
+    """True if facts can be extracted from the message. A tool's message is only context."""
     return message.role is not Role.TOOL
 
 
 def earlier_turns(turns: Sequence[Message]) -> str:
-    """`user "Anna": "…"`, one a line, each cut to CONTEXT_CHARS."""
+    """One line for each turn, without numbers: `user "Anna": "…"`, cut to CONTEXT_CHARS."""
     return _lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
 
 
@@ -100,7 +100,7 @@ def form(shape: Mapping[str, Any]) -> str:
 
 
 def edges(relations: Sequence[StoredRelation]) -> str:
-    """`1: "Anna" lives_in "Rome"`, one a line."""
+    """One line for each relation: `1: "Anna" lives_in "Rome"`."""
     return _lines(
         f"{n}: {quoted(edge.source)} {edge.relation} {quoted(edge.destination)}"
         for n, edge in enumerate(relations, start=1)
@@ -108,7 +108,7 @@ def edges(relations: Sequence[StoredRelation]) -> str:
 
 
 def wishes(instructions: Instructions) -> str:
-    """What the project or the call asks of its memory, in its own words."""
+    """Instructions of the project or the call, each with a label; `(none)` without any."""
     parts = (
         ("Keep: ", instructions.includes),
         ("Leave out: ", instructions.excludes),
@@ -119,7 +119,7 @@ def wishes(instructions: Instructions) -> str:
 
 
 def categories(instructions: Instructions) -> str:
-    """The names to choose from; with what each is for where it is not built in and says so."""
+    """The categories to choose from. Those of a project are listed with their meanings."""
     found = offered(instructions)
     if found is BUILT_IN:
         return ", ".join(found)

@@ -1,1 +1,1 @@
-"""The questions a language model is asked: each answer's model and parser."""
+"""Questions for a language model: the schema and the parser of each answer."""

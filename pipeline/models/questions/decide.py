@@ -1,4 +1,4 @@
-"""Consolidation: the model's answer as decisions."""
+"""Consolidation: parser that turns the model's answer into decisions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipeline.text.marks import bounded
 
 
 def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
-    """The decisions where no memory is similar: every text is added, equal ones once."""
+    """Decisions without a model call, where no memory is similar: ADD, and NOOP for duplicates."""
     seen: set[str] = set()
     decisions = []
     for at, fact in enumerate(facts):
@@ -33,7 +33,7 @@ def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
 
 
 def same_text(text: str) -> str:
-    """What two texts have in common that differ only in case, spacing, or the final full stop."""
+    """A key that is equal for texts that differ only in case, spacing or the final full stop."""
     folded = unicodedata.normalize("NFKC", bounded(text)).casefold()
     return " ".join(folded.split()).rstrip(".!。 ")
 
@@ -41,14 +41,16 @@ def same_text(text: str) -> str:
 def parse_decisions(
     text: str, facts: Sequence[Fact], neighbours: Sequence[Neighbour], *, mend: bool = False
 ) -> tuple[Decision, ...]:
-    """One decision a fact, in the facts' order.
+    """Exactly one decision for each fact, in the order of the facts.
 
-    `mend` is for the repaired answer, when there is no further call: a decision that still does not
-    fit the offered memories is weakened instead of all being lost, and its reason says so.
+    `mend` is for the repaired answer, after which there is no further call. A decision on a memory
+    that was not offered is weakened, and its reason says so; the other decisions stay:
 
-    - UPDATE of a memory that was not offered becomes ADD of its text;
-    - DELETE of or NOOP on a memory that was not offered becomes NOOP without a target;
-    - of several changes to one memory the last holds, the earlier become NOOP on it.
+    - UPDATE of such a memory becomes ADD of its text;
+    - DELETE or NOOP of such a memory becomes NOOP without a target;
+    - if several decisions change one memory, the last counts and the others become NOOP on it.
+
+    Errors: MalformedAnswer.
     """
     rows = _one_a_fact(parsed(text, DecisionsAnswer).decisions, len(facts))
     if mend:
@@ -58,6 +60,8 @@ def parse_decisions(
 
 
 class DecisionRow(BaseModel):
+    """One decision of the answer. `fact` and `target` are numbers of the prompt, from 1."""
+
     fact: int
     action: Outcome
     target: int | None = None
@@ -66,15 +70,21 @@ class DecisionRow(BaseModel):
 
     @property
     def changes(self) -> int | None:
-        """The number of the memory this decision alters, where it alters one."""
+        """Number of the memory that this decision updates or deletes, or None."""
         return self.target if self.action in (Outcome.UPDATE, Outcome.DELETE) else None
 
 
 class DecisionsAnswer(BaseModel):
+    """The answer to the question "decide"."""
+
     decisions: list[DecisionRow]
 
 
 def _one_a_fact(rows: Sequence[DecisionRow], count: int) -> list[DecisionRow]:
+    """The rows in the order of the facts.
+
+    Errors: MalformedAnswer unless each fact has exactly one decision.
+    """
     numbers = sorted(row.fact for row in rows)
     if numbers != list(range(1, count + 1)):
         given = ", ".join(map(str, numbers[: count + SHOWN_ERRORS])) or "none"
@@ -85,6 +95,7 @@ def _one_a_fact(rows: Sequence[DecisionRow], count: int) -> list[DecisionRow]:
 
 
 def _check_targets(rows: Sequence[DecisionRow], offered: int) -> None:
+    """Check every target. Errors: MalformedAnswer; also if two decisions change the same memory."""
     for row in rows:
         _check_target(row, offered)
     changes = Counter(row.changes for row in rows if row.changes is not None)
@@ -107,6 +118,7 @@ def _check_target(row: DecisionRow, offered: int) -> None:
 
 
 def _mended(row: DecisionRow, offered: int) -> DecisionRow:
+    """The row, weakened to ADD or NOOP if its target was not offered."""
     named = row.target is not None and 1 <= row.target <= offered
     untargeted = row.target is None and row.action is Outcome.NOOP
     if named or untargeted or row.action is Outcome.ADD:
@@ -116,6 +128,7 @@ def _mended(row: DecisionRow, offered: int) -> DecisionRow:
 
 
 def _changed_once(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+    """The rows, with all but the last change of each memory weakened to NOOP."""
     last = {row.changes: row.fact for row in rows}
     return [
         row

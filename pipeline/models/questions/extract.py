@@ -1,4 +1,4 @@
-"""Extraction: the model's answer as facts."""
+"""Extraction: parser that turns the model's answer into facts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from pipeline.models.questions.rows import Text
 def parse_facts(
     text: str, messages: Sequence[SourcedMessage], instructions: Instructions
 ) -> tuple[Fact, ...]:
-    """The facts of an extraction answer; none is a valid answer: nothing was worth keeping.
+    """The facts of the answer, ordered by event and message. None is a valid answer.
 
-    A fact that several events state is a fact of each of them, for each has a receipt of its own.
-    Categories that were not offered are left out.
+    A fact that several events state is returned once for each of them, because each event has its
+    own receipt. Categories that were not offered are dropped.
+
+    Errors: MalformedAnswer.
     """
     rows = parsed(text, FactsAnswer).facts
     for at, row in enumerate(rows):
@@ -40,19 +42,24 @@ def parse_facts(
 
 
 def _first_of_each_event(stated: Sequence[SourcedMessage]) -> list[SourcedMessage]:
+    """The first message of each event among `stated`."""
     return list({said.source.event: said for said in reversed(stated)}.values())
 
 
 def _names(value: object) -> list[str]:
-    """A fact is not lost for a category that is none."""
+    """The strings of a list; anything else is dropped, so a bad category does not lose the fact."""
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
 class FactRow(BaseModel):
+    """One fact of the answer. `messages` are numbers from the prompt, starting at 1."""
+
     messages: Annotated[list[int], MinLen(1)]
     text: Text
     categories: Annotated[list[str], BeforeValidator(_names)] = []
 
 
 class FactsAnswer(BaseModel):
+    """The answer to the question "extract"."""
+
     facts: list[FactRow]

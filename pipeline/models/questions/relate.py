@@ -1,4 +1,4 @@
-"""The graph: the model's answer as entities and relations."""
+"""The graph: parser that turns the model's answer into entities and relations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from pipeline.models.questions.rows import Text
 
 
 def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation]) -> GraphChanges:
-    """The new edges, each once, and the ids of the current relations that ended."""
+    """The new relations without duplicates, and the ids of the current relations that ended.
+
+    Errors: MalformedAnswer.
+    """
     answer = parsed(text, RelationsAnswer)
     for at, row in enumerate(answer.relations):
         check_number(f"relations.{at}.fact", row.fact, fact_count, "facts")
@@ -29,6 +32,7 @@ def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation
 
 
 def _snake(text: str) -> str:
+    """The text in snake_case. Errors: ValueError if it has no letter or digit."""
     name = re.sub(r"\W+", "_", text.casefold()).strip("_")
     if not name:
         raise ValueError("a name needs at least one letter")
@@ -39,6 +43,8 @@ Snake = Annotated[str, AfterValidator(_snake)]
 
 
 class RelationRow(BaseModel):
+    """One relation of the answer. `fact` is a number from the prompt, starting at 1."""
+
     fact: int
     source: Text
     source_kind: Snake
@@ -48,6 +54,8 @@ class RelationRow(BaseModel):
 
 
 class RelationsAnswer(BaseModel):
+    """The answer to the question "relate". `ended`: numbers of current relations."""
+
     relations: list[RelationRow]
     ended: list[int]
 

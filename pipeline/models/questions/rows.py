@@ -1,4 +1,4 @@
-"""Text in a model's answer."""
+"""Type of text fields in a model's answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pydantic import AfterValidator
 
 
 def _clean(text: str) -> str:
-    """Without what PostgreSQL refuses (NUL, half an emoji), and never empty."""
+    """The text without NUL and unpaired surrogates, which PostgreSQL rejects.
+
+    Errors: ValueError if nothing is left.
+    """
     cleaned = text.replace("\x00", "").encode(errors="ignore").decode().strip()
     if not cleaned:
         raise ValueError("must not be empty")
