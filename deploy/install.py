@@ -1,6 +1,6 @@
-"""python deploy/install.py LOCK: pip with one line of progress, and one hint where it fails.
+"""python deploy/install.py LOCK: run pip with one line of progress, and a hint if it fails.
 
-Run by the environment's own Python; standard library only.
+The environment's own Python runs it; it uses only the standard library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BROKEN_HINT = "If the environment is broken: `make clean`, then the same again."
 
 
 def main() -> int:
-    """Install the lock file; pip's exit code."""
+    """Install the lock file. Returns pip's exit code."""
     lock, log = Path(sys.argv[1]), Path(sys.prefix) / "install.log"
     pinned = len(re.findall(r"^\S+==", lock.read_text(), re.MULTILINE))
     print(f"Installing {lock} into {sys.prefix} ...", flush=True)
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def watch(pip: subprocess.Popen[bytes], log: Path, pinned: int) -> None:
-    """Show how far pip is, until it ends: in place on a terminal, else now and then a line."""
+    """Show pip's progress until it ends: in place on a terminal, else a line every LINE_S seconds."""
     terminal, shown = sys.stdout.isatty(), time.monotonic()
     while not ended(pip):
         if terminal or time.monotonic() - shown >= LINE_S:
@@ -58,7 +58,7 @@ def ended(pip: subprocess.Popen[bytes]) -> bool:
 
 
 def progress(text: str, pinned: int) -> str:
-    """The progress of pip, by its output."""
+    """One line of progress, from pip's output."""
     wanted = pinned - len(re.findall(r"^Ignoring ", text, re.MULTILINE))
     if "\nInstalling collected packages" in text:
         return f"  unpacking {wanted} packages ..."

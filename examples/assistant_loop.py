@@ -1,8 +1,8 @@
-"""A chat loop with memory: search, answer, add, and never wait for the memory to be stored.
+"""A chat loop with memory: search, answer and add, without waiting until the memory is stored.
 
     python assistant_loop.py --user maya
 
-Type a line, or /memories, or /quit. Replace `answer` with a call of your language model.
+Type a line, /memories or /quit. Replace `answer` with a call of your language model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ PROMPT = """You are a helpful assistant. You know this about the user:
 
 
 def answer(prompt: str, line: str) -> str:
-    """Stands in for a language model: it repeats what the prompt says about the user."""
+    """A placeholder for a language model: repeats what the prompt says about the user."""
     known = [row.removeprefix("- ") for row in prompt.splitlines() if row.startswith("- ")]
     return f"I remember: {'; '.join(known)}." if known else f"You said: {line}"
 
 
 def turn(memory: Memlane, user_id: str, line: str) -> tuple[str, str]:
-    """One turn of the chat; the answer, and the id of the event that stores the turn."""
+    """One turn of the chat. Returns the answer, and the id of the event that stores the turn."""
     memories = memory.search(line, user_id=user_id)
     prompt = PROMPT.format(memories="\n".join(f"- {text}" for text in memories) or "nothing yet")
     reply = answer(prompt, line)
@@ -34,6 +34,7 @@ def turn(memory: Memlane, user_id: str, line: str) -> tuple[str, str]:
 
 
 def chat(memory: Memlane, user_id: str, lines: Iterable[str]) -> None:
+    """Answer each line, and list the memories for /memories, until /quit."""
     event_id = None
     for line in (text.strip() for text in lines):
         match line:

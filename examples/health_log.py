@@ -1,4 +1,4 @@
-"""A health log: dated entries, the current state, how it came about, and erasure on request.
+"""A health log: dated entries, the current state and its history, and erasure on request.
 
 python health_log.py
 """
@@ -17,10 +17,10 @@ ENTRIES = (
 
 
 def write_log(memory: Memlane, user_id: str) -> None:
-    """Add each entry with the time it is about, and print what it changed.
+    """Add each entry with its date, and print what it changed.
 
-    Each is awaited before the next: entries that wait together share a batch, in which a later
-    fact replaces an earlier one before that is stored.
+    Waits for each event before the next add: events that wait together share a batch, in which a
+    later fact replaces an earlier one before that one is stored.
     """
     for time, text in ENTRIES:
         for fact in memory.remember(text, user_id=user_id, timestamp=time):
@@ -29,7 +29,7 @@ def write_log(memory: Memlane, user_id: str) -> None:
 
 
 def show_state(memory: Memlane, user_id: str) -> None:
-    """The current memories, and every earlier state of those that changed."""
+    """Print the current memories, and all earlier states of those that changed."""
     for row in memory.memories(user_id=user_id):
         print(row["memory"])
         changes = memory.history(row["id"])
@@ -38,6 +38,7 @@ def show_state(memory: Memlane, user_id: str) -> None:
 
 
 def main(memory: Memlane) -> None:
+    """Write the log, show its state, and erase the patient."""
     user_id = f"patient-{uuid.uuid4().hex[:6]}"  # of this run only, so it can be run again
     write_log(memory, user_id)
     print("\nThe state now:")

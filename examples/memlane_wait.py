@@ -16,16 +16,16 @@ from typing import Any
 
 import httpx
 
-# The longest time the API holds one request for an event to end, in seconds.
+# Maximum number of seconds that one request may wait for the end of an event.
 LONGEST_WAIT_S = 60
 
 
 class EventFailed(Exception):
-    """The event ended as FAILED; the message holds its code and reason."""
+    """The event ended as FAILED; the message has its code and the reason."""
 
 
 class Memlane:
-    """The few calls most agents need. `ids` are user_id, agent_id, app_id and run_id."""
+    """The calls that most agents need. `ids`: user_id, agent_id, app_id and run_id."""
 
     def __init__(self, url: str, key: str) -> None:
         headers = {"Authorization": f"Token {key}"}
@@ -35,18 +35,19 @@ class Memlane:
         )
 
     def add(self, messages: list[dict[str, str]], **ids: Any) -> str:
-        """Post a turn; the event's id, at once. The turn is stored durably when this returns.
+        """Post a turn and return the event's id at once. The turn is stored durably when this
+        returns.
 
-        The Idempotency-Key makes it safe to send the same request again after a lost answer.
+        Because of the Idempotency-Key, the same request can be sent again after a lost response.
         """
         key = {"Idempotency-Key": str(uuid.uuid4())}
         body = {"messages": messages, **ids}
         return str(self._call("POST", "/v3/memories/add/", json=body, headers=key)["event_id"])
 
     def wait(self, event_id: str, *, within_s: float = 120) -> dict[str, Any]:
-        """The event with its receipt, once it has ended.
+        """Wait for the end of the event and return it with its receipt.
 
-        Errors: EventFailed; TimeoutError while it still runs.
+        Errors: EventFailed; TimeoutError if it still runs after `within_s` seconds.
         """
         deadline = time.monotonic() + within_s
         while True:
@@ -61,30 +62,30 @@ class Memlane:
                 raise TimeoutError(f"{event_id} is {event['status']} after {within_s:g} s")
 
     def remember(self, text: str, **ids: Any) -> list[dict[str, Any]]:
-        """Add one message of the user and wait; the receipt, one entry per fact."""
+        """Add one message of the user and wait. Returns the receipt, one entry for each fact."""
         event_id = self.add([{"role": "user", "content": text}], **ids)
         return list(self.wait(event_id)["results"])
 
     def search(self, query: str, *, top_k: int = 5, **ids: str) -> list[str]:
-        """The memories that match best."""
+        """Texts of the memories that match best."""
         body = {"query": query, "filters": ids, "top_k": top_k}
         answer = self._call("POST", "/v3/memories/search/", json=body)
         return [hit["memory"] for hit in answer["results"]]
 
     def memories(self, **ids: str) -> list[dict[str, Any]]:
-        """All memories of these ids, newest first (the first page)."""
+        """Memories of these ids, newest first (the first page)."""
         return list(self._call("POST", "/v3/memories/", json={"filters": ids})["results"])
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Every state that a memory had, oldest first."""
+        """All states of a memory, oldest first."""
         return list(self._call("GET", f"/v1/memories/{memory_id}/history/"))
 
     def undo(self, event_id: str) -> None:
-        """Take back what an event did."""
+        """Undo the changes of an event."""
         self._call("POST", f"/v1/event/{event_id}/undo/")
 
     def erase(self, user_id: str) -> None:
-        """Erase everything about a user, for good."""
+        """Erase everything about a user; this cannot be undone."""
         self._call("POST", "/v1/erasures/", json={"user_id": user_id})
 
     def _call(self, method: str, path: str, **options: Any) -> Any:
@@ -95,7 +96,7 @@ class Memlane:
 
 
 def parser(about: str) -> argparse.ArgumentParser:
-    """A command line with the options that name the API."""
+    """A command line parser with the options for the API's URL and key."""
     options = argparse.ArgumentParser(description=about)
     options.add_argument("--url", default="http://127.0.0.1:8000")
     options.add_argument("--key-file", type=Path, default=Path(".memlane/api_key"))

@@ -1,4 +1,4 @@
-"""A support agent: memories per customer, a run per ticket, and a mistake that is undone.
+"""A support agent: memories for each customer, a run for each ticket, and an undo of a mistake.
 
 python support_agent.py
 """
@@ -13,7 +13,7 @@ AGENT = "support"
 
 
 def handle_ticket(memory: Memlane, customer: str, ticket: str, *lines: str) -> str:
-    """Store a ticket's conversation as one event; the event's id once it has been processed."""
+    """Store a ticket's conversation as one event, and return its id once it has been processed."""
     messages = [{"role": "user", "content": line} for line in lines]
     event_id = memory.add(messages, user_id=customer, agent_id=AGENT, run_id=ticket)
     event = memory.wait(event_id)
@@ -24,7 +24,7 @@ def handle_ticket(memory: Memlane, customer: str, ticket: str, *lines: str) -> s
 
 
 def briefing(memory: Memlane, customer: str, question: str) -> list[str]:
-    """Facts from all tickets of the customer that concern the question."""
+    """Facts about the question, from all tickets of the customer."""
     texts = memory.search(question, user_id=customer)
     print(f"About {customer}: {'; '.join(texts) or 'nothing known'}")
     return texts

@@ -23,8 +23,8 @@ log = structlog.get_logger()
 # Maximum number of hints in memory; further ones are dropped, and the sweeper finds their lanes.
 MOST_WAITING = 10_000
 MARK = "memlane:epoch"
-# Saves a quarter of a hint's cost: the queue is not declared each time (workers do it at start), and
-# the arguments are not described for monitors, because there are none.
+# Saves a quarter of a hint's cost: the queue is not declared each time (workers do it at start),
+# and the arguments are not described for monitors, because there are none.
 BARE: Mapping[str, Any] = {"declare": (), "argsrepr": "", "kwargsrepr": ""}
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 2.0
 Hint = tuple[Wake, str]

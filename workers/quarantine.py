@@ -18,7 +18,7 @@ FIRST_PROOF_S, LONGEST_PROOF_S = 1.0, 16.0
 
 
 def proof_s(crashes: int) -> float:
-    """Seconds that a process must have run before it tries a suspect with this number of crashes."""
+    """Seconds that a process must have run before it tries a suspect that crashed this often."""
     doubled: float = FIRST_PROOF_S * 2 ** min(crashes, 16)
     return min(doubled, LONGEST_PROOF_S)
 

@@ -55,7 +55,7 @@ class Suspicion:
         self._starving = 0
 
     def after(self, look: Look) -> str | None:
-        """Reason to end the process after this observation: `loop_silent`, `nothing_taken` or None."""
+        """Reason to end the process: `loop_silent`, `nothing_taken`, or None to continue."""
         self._silent = 0 if look.turned else self._silent + 1
         self._starving = self._starving + 1 if look.starves else 0
         if self._silent >= self._looks:
@@ -119,7 +119,7 @@ class Watchdog:
         stuck_s: float,
         end: Callable[[int], object] = os._exit,
     ) -> None:
-        """`backlog`: number of waiting hints; None if unknown. `end`: ends the process with a code."""
+        """`backlog`: number of waiting hints, None if unknown. `end`: ends the process."""
         self._runtime = runtime
         self._backlog = backlog
         self._most = most

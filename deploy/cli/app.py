@@ -34,11 +34,12 @@ app.add_typer(replays.app, name="replay", rich_help_panel=API)
 
 def main() -> None:
     """Run the command line; the process ends with its exit code."""
-    os.umask(0o077)  # everything below the data directory is its owner's alone
+    os.umask(0o077)  # only the owner may read the data directory
     sys.exit(exit_code(lambda: app(standalone_mode=True) or 0))
 
 
 def print_version(wanted: bool) -> None:
+    """Callback of `--version`: print the version and exit."""
     if wanted:
         print(f"memlane {__version__}")
         raise typer.Exit
@@ -59,7 +60,7 @@ def root(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Memory for AI agents: start it, look into it, repair it."""
+    """Memory for AI agents: start it, inspect it, repair it."""
     context.obj = Options(url, key_file)
 
 
@@ -82,7 +83,7 @@ def down() -> None:
 
 @app.command(rich_help_panel=STACK)
 def status() -> None:
-    """Print a table of the processes. Exit code 3 where nothing runs."""
+    """Print a table of the processes. Exit code 3 if nothing runs."""
     raise typer.Exit(control.status(local()[1]))
 
 
@@ -92,7 +93,7 @@ def logs(
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Last lines of each.")] = 40,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until Ctrl-C.")] = False,
 ) -> None:
-    """Print the end of all logs, or of those named."""
+    """Print the end of all logs, or of the named ones."""
     raise typer.Exit(control.logs(local()[1], names or [], lines=lines, follow=follow))
 
 
@@ -100,7 +101,7 @@ def logs(
 def demo(
     kill: Annotated[bool, typer.Option(help="Kill a worker in the third act.")] = True,
 ) -> None:
-    """Start everything and show a conversation that becomes memory."""
+    """Start everything, and show how a conversation becomes memory."""
     configured, layout = local()
     if code := control.up(configured, layout, brief=True):
         raise typer.Exit(code)
@@ -115,7 +116,7 @@ def check() -> None:
 
 @app.command(rich_help_panel=STACK)
 def reindex() -> None:
-    """Build the vector index the settings ask for, or repair the one that is served."""
+    """Build the configured vector index, or repair the one in use."""
     configured, layout = local()
     raise typer.Exit(rebuild.reindex(configured, layout))
 

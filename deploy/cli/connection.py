@@ -1,4 +1,4 @@
-"""The API over HTTP, as the commands call it."""
+"""HTTP client of the API, for the commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMEOUT_S = 90.0
 
 
 class Connection:
-    """Calls with one API key. Errors of each: StackError with the API's own explanation."""
+    """Calls with one API key. All methods raise StackError with the API's error message."""
 
     def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self._url = url.rstrip("/")
@@ -33,16 +33,17 @@ class Connection:
         self._http.close()
 
     def get(self, path: str, **params: str | int | float | None) -> dict[str, Any]:
-        """Parameters that are None are left out."""
+        """Send a GET request and return the JSON object. Parameters that are None are left out."""
         given = {name: value for name, value in params.items() if value is not None}
         return self._request("GET", path, params=given)
 
     def post(self, path: str, **body: object) -> dict[str, Any]:
-        """Fields that are None are left out."""
+        """Send a POST request and return the JSON object. Fields that are None are left out."""
         given = {name: value for name, value in body.items() if value is not None}
         return self._request("POST", path, json=given)
 
     def delete(self, path: str, **params: str | bool) -> dict[str, Any]:
+        """Send a DELETE request and return the JSON object."""
         return self._request("DELETE", path, params=params)
 
     def _request(
@@ -53,6 +54,10 @@ class Connection:
         params: Mapping[str, str | int | float | bool] | None = None,
         json: object = None,
     ) -> dict[str, Any]:
+        """Send a request and return the JSON object.
+
+        Errors: StackError if no server answers, or for an error response.
+        """
         try:
             response = self._http.request(method, path, params=params, json=json)
         except (httpx.TransportError, httpx.InvalidURL) as error:
@@ -66,7 +71,7 @@ class Connection:
 
 
 def explanation(response: httpx.Response) -> str:
-    """The API's message, or the status where another server answered."""
+    """The API's error message with the status; the status's name if another server answered."""
     try:
         message = response.json()["error"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The options that stand before a command, and how each command shows its result."""
+"""Options of the `memlane` command itself, and output of results."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the API's answer as 
 
 @dataclass(frozen=True)
 class Options:
-    """Which API, with which key; both default to the local stack's."""
+    """URL of the API and file of the key; both default to those of the local stack."""
 
     url: str | None = None
     key_file: Path | None = None
 
     def connect(self) -> Connection:
-        """Errors: StackError where the key cannot be read."""
+        """A connection to the API. Errors: StackError if the key cannot be read."""
         configured, layout = local()
         url = self.url or f"http://127.0.0.1:{configured.port}"
         path = (self.key_file or layout.api_key).expanduser()
@@ -47,16 +47,16 @@ class Options:
 
 
 def options(context: typer.Context) -> Options:
-    """The options of this call, as the root command stored them."""
+    """The options of this call, which the root command stored."""
     stored = context.obj
     assert isinstance(stored, Options)
     return stored
 
 
 def local() -> tuple[Settings, Layout]:
-    """The settings of the environment and the data directory they name.
+    """The settings from the environment, and the layout of their data directory.
 
-    Errors: InvalidInput for a misspelt setting; pydantic's ValidationError for a bad value.
+    Errors: InvalidInput for an unknown setting; pydantic's ValidationError for an invalid value.
     """
     configured = settings.load()
     return configured, Layout(configured.data_dir.expanduser().resolve())
@@ -74,7 +74,7 @@ def print_json(answer: Mapping[str, Any]) -> None:
 
 
 def print_table(rows: Sequence[Mapping[str, str]], *, empty: str) -> None:
-    """One column per key of the first row; `empty` where there is no row."""
+    """Print a table with one column for each key of the first row, or `empty` without rows."""
     if not rows:
         print(empty)
         return
@@ -87,5 +87,5 @@ def print_table(rows: Sequence[Mapping[str, str]], *, empty: str) -> None:
 
 
 def when(time: str | None) -> str:
-    """A time of the API as a person reads it, in local time."""
+    """A time from the API in local time, for people."""
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M") if time else ""

@@ -1,4 +1,4 @@
-"""memlane doctor: one line per check, and what to do where one fails."""
+"""memlane doctor: checks of this machine, its settings, servers and models, one line for each."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL t
 
 
 class Verdict(StrEnum):
+    """Result of a check. Only FAIL changes the exit code."""
+
     OK = "ok"
     WARN = "warn"
     FAIL = "FAIL"
@@ -44,7 +46,7 @@ COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; `advice` says what to do where the verdict is not OK."""
+    """The result of one check. `advice`: what to do if the verdict is not OK."""
 
     check: str
     verdict: Verdict
@@ -53,7 +55,7 @@ class Finding:
 
 
 def examine(configured: Settings, layout: Layout) -> list[Finding]:
-    """All checks of this machine, its settings, and the servers and models they name."""
+    """Run all checks of this machine, its settings, and the configured servers and models."""
     running = is_running(layout)
     reports = asyncio.run(_probe(configured))  # noqa: TID251  a process of its own, no worker
     return [
@@ -73,18 +75,22 @@ async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
 
 
 def check_python() -> Finding:
+    """The Python version. It is always OK: an older Python cannot install the package."""
     return Finding("python", Verdict.OK, f"{platform.python_version()} ({PYTHON} or newer needed)")
 
 
 def check_settings() -> Finding:
-    """The names that are set; a misspelt one stops every command before it begins."""
+    """The settings that are set. An unknown one stops every command at its start."""
     names = settings_of.given_names()
     text = f"{len(names)} set: {', '.join(names)}" if names else "none set: all defaults"
     return Finding("settings", Verdict.OK, text)
 
 
 def check_data_dir(root: Path) -> Finding:
-    """Whether the data directory, or the first parent that exists, can be written to."""
+    """Check that the data directory is writable and has 1 GiB of free space.
+
+    If it does not exist, its first existing parent is checked.
+    """
     place = next(path for path in (root, *root.parents) if path.exists())
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
         advice = "set MEMLANE_DATA_DIR to a directory you may write to"
@@ -97,7 +103,7 @@ def check_data_dir(root: Path) -> Finding:
 
 
 def check_stack(layout: Layout, *, running: bool) -> Finding:
-    """The phase of the local stack's supervisor."""
+    """State of the local stack, as its supervisor reports it."""
     state = journal.read(layout)
     if not running or state is None:
         return Finding("stack", Verdict.OK, f"not running; `{command_line('up')}` starts it")
@@ -113,6 +119,7 @@ def check_stack(layout: Layout, *, running: bool) -> Finding:
 
 
 def check_port(port: int, *, running: bool) -> Finding:
+    """Check that the API's port is free, or used by this stack."""
     if running:
         return Finding("port", Verdict.OK, f"{port}, used by this stack")
     if reason := ports.problem(port):
@@ -128,7 +135,7 @@ def _servers(
     *,
     running: bool,
 ) -> list[Finding]:
-    """Servers that a setting names, then those the local stack runs itself."""
+    """Findings about the configured servers, and the servers that the local stack runs itself."""
     advice = "check that it runs, and the host, port, user and password in this setting"
     names = {"postgres": "database", "redis": "broker", "chroma": "vectors"}
     findings = []
@@ -151,7 +158,7 @@ def _servers(
 
 
 def _own(kind: str, check: str, layout: Layout, *, running: bool) -> Finding:
-    """A server of the local stack: it answers, or its binary is here to be started."""
+    """A server of the local stack: it listens, or its binary is installed."""
     if running:
         port = ports.read(layout.ports).get(kind)
         if port is not None and ports.problem(port) is not None:
@@ -188,6 +195,7 @@ def _models(configured: Settings, reports: Mapping[str, journal.Report]) -> list
 
 
 def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in: str) -> Finding:
+    """A built-in model, or the report about a remote one."""
     if model.model == built_in:
         return Finding(
             name, Verdict.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
@@ -211,7 +219,7 @@ def _reported(check: str, report: journal.Report, good: str, advice: str) -> Fin
 
 
 def show(findings: list[Finding]) -> int:
-    """Print a line per check; exit code 1 where one failed."""
+    """Print a line for each check. Returns exit code 1 if one failed."""
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     for finding in findings:
         verdict = Text(finding.verdict, style=COLOURS[finding.verdict])

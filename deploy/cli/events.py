@@ -109,7 +109,7 @@ def retry_events(
 
 
 def print_event(event: dict[str, Any]) -> None:
-    """The receipt as a person reads it."""
+    """Print an event with its receipt."""
     console = screen()
     status = Text.assemble(event["id"], "  ", (event["status"], COLOURS[event["status"]]))
     console.print(status)
@@ -128,6 +128,7 @@ def print_event(event: dict[str, Any]) -> None:
 
 
 def _about(event: dict[str, Any]) -> dict[str, str]:
+    """The lines between an event's status and its receipt; empty ones are left out."""
     usage = event["usage"]
     tokens = usage["prompt_tokens"] + usage["completion_tokens"]
     waiting = event["waiting"] or {}

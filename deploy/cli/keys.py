@@ -22,7 +22,7 @@ def list_keys(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the keys of a project, newest first. The keys themselves are not stored."""
+    """List the keys of a project, newest first. Only their hashes are stored."""
     with options(context).connect() as api:
         answer = api.get("/v1/keys/", project_id=project)
     if as_json:
@@ -47,7 +47,7 @@ def create_key(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a key and print it. It is shown this once: only its hash is stored."""
+    """Create a key and print it. It cannot be shown again: only its hash is stored."""
     with options(context).connect() as api:
         answer = api.post(
             "/v1/keys/",
@@ -87,7 +87,7 @@ def recover_key(
     name: Annotated[str, typer.Argument(help="What to call the new key.")] = "recovered",
     as_json: AsJson = False,
 ) -> None:
-    """Create an admin key in the database itself, where no admin key is left at hand.
+    """Create an admin key directly in the database, if all admin keys are lost.
 
     It needs MEMLANE_DATABASE_URL, or the running local stack. Revoke the lost key afterwards.
     """

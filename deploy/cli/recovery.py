@@ -1,4 +1,4 @@
-"""A new admin key, made in the database itself: for an operator who has lost the last one."""
+"""Recovery of a lost admin key, directly in the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ NO_DATABASE = "Set MEMLANE_DATABASE_URL, or start the local stack whose key was 
 
 
 async def recover(configured: Settings, layout: Layout, name: str) -> str:
-    """A new admin key of the operator's first project. Errors: StackError without a database."""
+    """Create an admin key of the operator's first project and return it.
+
+    Errors: StackError without a database, or if there is no such project.
+    """
     engine = connect(database_url(configured, layout), pool_size=1, name="memlane recovery")
     try:
         keys = ApiKeys(engine)
@@ -31,7 +34,10 @@ async def recover(configured: Settings, layout: Layout, name: str) -> str:
 
 
 def database_url(configured: Settings, layout: Layout) -> str:
-    """The database of the settings, else the running local stack's own."""
+    """URL of the configured database, else of the running local stack's own.
+
+    Errors: StackError if there is neither.
+    """
     if configured.database_url is not None:
         return configured.database_url.get_secret_value()
     port = ports.read(layout.ports).get(Postgres.name)

@@ -1,4 +1,4 @@
-"""memlane replay: process a scope's whole log again in a shadow, compare, and switch to it."""
+"""memlane replay: process all events of a scope again in a shadow, compare, and switch to it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def show_replay(
     replay_id: ReplayId,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far a replay is: RUNNING, READY or SWITCHED."""
+    """Show the progress of a replay: RUNNING, READY or SWITCHED."""
     with options(context).connect() as api:
         replay = api.get(f"/v1/replays/{replay_id}/")
     _show([replay], replay, as_json=as_json)
@@ -106,7 +106,7 @@ def switch_replay(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replace what the scope remembers with the replay. The old memories stay in the history."""
+    """Replace the memories of the scope with those of the replay; the old ones stay in the history."""
     with options(context).connect() as api:
         replay = api.post(f"/v1/replays/{replay_id}/switch/", force=force)
     _show([replay], replay, as_json=as_json)
@@ -118,7 +118,7 @@ def discard_replay(
     replay_id: ReplayId,
     as_json: AsJson = False,
 ) -> None:
-    """Drop a replay and everything it produced. Nothing else changes."""
+    """Delete a replay and its memories. Nothing else changes."""
     with options(context).connect() as api:
         answer = api.delete(f"/v1/replays/{replay_id}/")
     if as_json:
@@ -135,6 +135,7 @@ def _show(replays: list[dict[str, Any]], answer: dict[str, Any], *, as_json: boo
 
 
 def _row(replay: dict[str, Any]) -> dict[str, str]:
+    """A replay as a row of the table."""
     names = ("user_id", "agent_id", "app_id", "run_id")
     scope = {name.removesuffix("_id"): replay[name] for name in names if replay[name]}
     ended = replay["succeeded"] + replay["failed"]

@@ -1,15 +1,15 @@
-"""The first five minutes with Memlane: `python -m deploy.demo`, or `make demo`.
+"""A demonstration of Memlane in five minutes: `python -m deploy.demo`, or `make demo`.
 
-It talks to the API as any chat backend would, over HTTP with the project's key; only the last act
-reaches behind it, to kill a worker.
+It calls the API as any chat backend does, over HTTP with the project's key. Only the last act also
+kills a worker process.
 
-    sessions   three chats of one user over three months: posted, watched stage by stage, receipts
+    sessions   three chats of one user over three months: posted, followed, with receipts
     asking     two searches, and the history of a memory that changed
-    crash      a burst of turns, kill -9 of the worker in the middle of it, and their receipts
+    crash      a burst of turns, kill -9 of the worker during it, and their receipts
 
-Where things are:
+Modules:
 
-    conversation.json   everything that is said | story: it as values
-    client    the HTTP calls | answers: what comes back
-    screens   values -> what a terminal shows, pure | tally: counting receipts
+    conversation.json   all texts | story: its parsed values
+    client    the HTTP calls | answers: the responses
+    screens   values -> output for a terminal, pure | tally: counts of receipts
 """

@@ -1,4 +1,4 @@
-"""python -m deploy.demo [--no-kill]: the first five minutes, against a stack that is up."""
+"""python -m deploy.demo [--no-kill]: the first five minutes with a running stack."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Play the demo as the command line says; the exit code."""
+    """Play the demo. Returns the exit code."""
     return run(kill=not parser().parse_args().no_kill)
 
 
 def run(*, kill: bool) -> int:
-    """Play the demo. Exit code 0, or 1 with a sentence on stderr that says what went wrong."""
+    """Play the demo. Returns 0, or 1 after printing the reason of the failure to stderr."""
     console = screen()
     try:
         play(settings_of.load(), console, kill=kill)
@@ -72,13 +72,13 @@ def run(*, kill: bool) -> int:
 
 
 def screen() -> Console:
-    """The terminal as it is; in a pipe or a log, a line is as long as the tables like it."""
+    """The terminal; in a pipe or a log, wide enough for the tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=PIPE_COLUMNS)
 
 
 def play(settings: Settings, console: Console, *, kill: bool) -> None:
-    """All acts, with ids of this run only. Errors: DemoError."""
+    """Play all acts, with ids of this run only. Errors: DemoError."""
     layout = Layout(settings.data_dir)
     told = story.load()
     run = uuid.uuid4().hex[:6]
@@ -106,7 +106,7 @@ def play(settings: Settings, console: Console, *, kill: bool) -> None:
 
 
 def key(layout: Layout) -> str:
-    """The first project's key. Errors: DemoError where no stack has made one."""
+    """API key of the first project. Errors: DemoError if no stack has created one."""
     try:
         return layout.api_key.read_text().strip()
     except FileNotFoundError:
@@ -117,8 +117,9 @@ def key(layout: Layout) -> str:
 
 
 def refuse_poor_mix(events: Sequence[Event], model: str) -> None:
-    """Rules give the same answers each time; a language model may see things its own way.
+    """Check that the receipts show all expected outcomes, if the built-in rules wrote them.
 
+    A language model may decide differently, so it is not checked.
     Errors: DemoError.
     """
     if model != tally.RULES:
@@ -130,7 +131,7 @@ def refuse_poor_mix(events: Sequence[Event], model: str) -> None:
 
 
 def farewell(url: str, layout: Layout, user_id: str, question: str, console: Console) -> None:
-    """Commands to try next."""
+    """Print commands to try next."""
     body = f'{{"query": "{question}", "filters": {{"user_id": "{user_id}"}}}}'
     console.print("\nYour turn", style="bold magenta")
     command = (

@@ -1,4 +1,4 @@
-"""The API's responses, as far as the demo shows them. Other keys are ignored."""
+"""The API's responses, with the keys that the demo shows. Other keys are ignored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 
 class Accepted(BaseModel):
-    """The answer to an add; `ms` is what the caller waited for it."""
+    """The response to an add. `ms`: how long the caller waited for it."""
 
     event_id: str
     status: str
@@ -39,13 +39,13 @@ class Waiting(BaseModel):
 
 
 class Batch(BaseModel):
-    """The batch an event was worked in."""
+    """The batch in which an event was processed."""
 
     id: str
 
 
 class Usage(BaseModel):
-    """The event's own share of what its batches cost; `batch` is the newest of them."""
+    """The event's own share of the cost of its batches. `batch`: the newest of them."""
 
     models: list[str]
     calls: int
@@ -72,7 +72,7 @@ class Event(BaseModel):
 
     @property
     def ended(self) -> bool:
-        """Tell if the event has ended."""
+        """True if the event has ended."""
         return self.status in ("SUCCEEDED", "FAILED")
 
 
@@ -107,7 +107,7 @@ class Found(BaseModel):
 
 
 class Change(BaseModel):
-    """One state a memory had, and why it came to be."""
+    """One earlier or current state of a memory, and the reason of the change."""
 
     event: str
     old_memory: str | None

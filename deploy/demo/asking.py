@@ -1,4 +1,4 @@
-"""Act 2: what was remembered, asked for; and how it came to be."""
+"""Act 2: searches, and the history of a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API as the demo uses it: seven calls, each answer parsed at once."""
+"""HTTP client of the demo: seven calls with parsed responses."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from deploy.demo.answers import Accepted, Change, Event, Events, Found, Memories
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import command_line
 
-# The largest page the API gives; the demo's own events and memories fit on one.
+# Maximum page size of the API; the demo's events and memories fit on one page.
 PAGE_SIZE = 200
 TIMEOUT_S = 30.0
 CHANGES = TypeAdapter(list[Change])
 
 
 class Client:
-    """Errors of every call: DemoError when the API is out of reach or refuses."""
+    """Client with one API key. All calls raise DemoError if the API does not answer or refuses."""
 
     def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
         self.url = url
-        # Straight to this machine: no proxy that the environment names.
+        # Without the proxy of the environment: the API is on this machine.
         self._http = httpx.Client(
             base_url=url,
             headers={"Authorization": f"Token {key}"},
@@ -41,7 +41,7 @@ class Client:
         self._http.close()
 
     def ping(self) -> None:
-        """Return when the API answers and knows the key."""
+        """Check that the API answers and accepts the key."""
         self._ask("GET", "/v1/ping/")
 
     def add(
@@ -51,7 +51,7 @@ class Client:
         timestamp: datetime | None = None,
         **ids: str,
     ) -> Accepted:
-        """Post one turn; `timestamp` is when it was said, `ids` whose it is."""
+        """Post one turn. `timestamp`: when it was said. `ids`: ids that it belongs to."""
         body: dict[str, Any] = {"messages": messages, **ids}
         if timestamp:
             body["timestamp"] = timestamp.isoformat()
@@ -92,7 +92,7 @@ class Client:
         json: object = None,
         params: Mapping[str, str | int] | None = None,
     ) -> bytes:
-        """The body of a 2xx response. Errors: DemoError with the next step."""
+        """The body of a 2xx response. Errors: DemoError that says what to do."""
         try:
             answer = self._http.request(method, path, json=json, params=params)
         except httpx.TransportError as error:

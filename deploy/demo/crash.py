@@ -1,4 +1,4 @@
-"""Act 3: kill -9 of the worker in the middle of its work, and the recovery."""
+"""Act 3: kill -9 of the worker during its work, and the recovery."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAVE_S = 1.0
 
 @dataclass
 class Aftermath:
-    """Tells what happens after the kill, each thing once, with the seconds since."""
+    """Prints what happens after the kill, each line once, with the seconds since the kill."""
 
     killed: Identity
     console: Console
@@ -49,7 +49,7 @@ class Aftermath:
         self.console.print(screens.moment(self.seconds(), what))
 
     def count(self, ended: int, of: int) -> None:
-        """Tell how many events have ended: wave by wave, not one by one."""
+        """Print the number of ended events, if it has grown by a wave."""
         all_over, quiet_s = ended == of, self.seconds() - self.ended_told_s
         if ended > self.ended and (all_over or quiet_s > WAVE_S):
             self.ended, self.ended_told_s = ended, self.seconds()
@@ -61,9 +61,10 @@ class Aftermath:
 
 
 def worker(layout: Layout, url: str) -> Identity | None:
-    """The worker to kill: the process in its pid file, if the stack at `url` started that very one.
+    """The worker to kill, if the stack at `url` started the process in its pid file.
 
-    The supervisor's notes hold its start time as well: a stranger with a reused pid is not it.
+    The start time in the supervisor's state must match too, so that a later process with the same
+    pid is never killed.
     """
     state = journal.read(layout)
     note = state.processes.get(WORKER) if state and state.url == url else None
@@ -88,9 +89,9 @@ def survive(
     client: Client,
     console: Console,
 ) -> None:
-    """Post a burst, kill the worker while it works, and show that each event still ends, once.
+    """Post a burst, kill the worker during it, and show that each event ends exactly once.
 
-    Errors: DemoError when an event is lost, fails, or leaves its memory twice.
+    Errors: DemoError if an event is lost, fails, or stores its memory twice.
     """
     victim = worker(layout, client.url)
     if victim is None:
@@ -114,7 +115,10 @@ def survive(
 
 
 def _burst(story: Story, run_id: str, client: Client) -> list[float]:
-    """Post each person's first sentence, then each one's second, ...; milliseconds of each post."""
+    """Post each person's first sentence, then each one's second, and so on.
+
+    Returns the milliseconds of each post.
+    """
     rounds = max(len(person.says) for person in story.burst)
     turns = [
         (person.speaker, person.says[at])
@@ -133,7 +137,7 @@ def _burst(story: Story, run_id: str, client: Client) -> list[float]:
 
 
 def _await_work(run_id: str, client: Client) -> None:
-    """Return as soon as an event runs, or has ended already."""
+    """Wait until an event runs or has ended."""
 
     def begun() -> bool:
         return any(event.status != "PENDING" for event in client.events(run_id))
@@ -181,7 +185,7 @@ def _look_at_worker(aftermath: Aftermath, layout: Layout) -> None:
 def _prove(
     events: Sequence[Event], count: int, run_id: str, *, client: Client, console: Console
 ) -> None:
-    """Count what is stored against what the receipts say."""
+    """Compare the stored memories with the receipts."""
     stored = client.memories(run_id=run_id)
     due, doubles = tally.due(events), tally.doubles(stored)
     if len(events) != count or stored.count != due or doubles:

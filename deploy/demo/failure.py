@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class DemoError(Exception):
-    """The demo cannot go on; the message is all the reader sees."""
+    """The demo cannot continue; the reader sees only its message."""

@@ -1,4 +1,4 @@
-"""Values to what a terminal shows. Pure: each function returns something rich can print."""
+"""Output for the terminal. Pure functions: each returns something that rich can print."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pipeline.domain.events import StageName
 COLOURS = {"ADD": "green", "UPDATE": "yellow", "DELETE": "red", "NOOP": "cyan"}
 STATUS_COLOURS = {"SUCCEEDED": "green", "FAILED": "bold red", "RUNNING": "yellow"}
 RELATIONS_SHOWN = 4
-# Settling is bookkeeping: nothing is shown of it.
+# The last step, settling, is not shown.
 STAGES = tuple(stage.value for stage in StageName)
 
 
 def heading(number: int, title: str, about: str) -> RenderableType:
-    """An act's title, and what there is to see in it."""
+    """Title of an act, and what it shows."""
     return Group("", Text(f"{number}  {title}", style="bold magenta"), Text(about, style="dim"), "")
 
 
@@ -34,7 +34,7 @@ def session(number: int, told: Session) -> RenderableType:
 
 
 def accepted(number: int, said_by: str, words: str, answer: Accepted) -> RenderableType:
-    """A turn, and what the API answered to it at once."""
+    """A turn, and the API's immediate response."""
     grid = _plain()
     grid.add_row(str(number), Text.assemble((f"{said_by}: ", "blue"), words))
     grid.add_row("", _at_once(answer))
@@ -50,7 +50,7 @@ def _at_once(answer: Accepted) -> Text:
 
 
 def progress(events: Sequence[Event]) -> RenderableType:
-    """One line an event: milliseconds of each finished stage, where it is now, how it ended."""
+    """One line for each event: milliseconds of finished stages, the current stage, the status."""
     table = _headed()
     table.add_column("turn")
     for name in STAGES:
@@ -86,7 +86,7 @@ def _ms(value: float | None) -> str:
 
 
 def receipts(events: Sequence[Event]) -> RenderableType:
-    """The receipt of each turn: outcome, memory, its text before, and the reason of a change."""
+    """The receipt of each turn: outcome, memory, its earlier text, and the reason of a change."""
     table = _headed()
     table.add_column("turn")
     table.add_column("outcome")
@@ -105,7 +105,7 @@ def _memory(line: Line) -> Text:
     text = Text(line.memory or "-", style="strike" if line.event == "DELETE" else "")
     if line.old_memory and line.old_memory != line.memory:
         text.append(f"\nbefore: {line.old_memory}", style="dim")
-    if line.reason and line.event != "ADD":  # that of an ADD says no more than ADD
+    if line.reason and line.event != "ADD":  # the reason of an ADD adds nothing
         text.append(f"\nreason: {line.reason}", style="dim")
     return text
 
@@ -127,7 +127,7 @@ def _price(spent: Cost) -> str:
 
 
 def mix(events: Sequence[Event]) -> Text:
-    """All outcomes, counted."""
+    """Number of each outcome."""
     counted = outcomes(events)
     parts = [(f"{counted[name]} {name}", COLOURS[name]) for name in OUTCOMES if counted[name]]
     empty = sum(not event.results for event in events)
@@ -144,7 +144,7 @@ def found(query: str, answer: Found) -> RenderableType:
 
 
 def graph(edges: Sequence[Relation]) -> RenderableType:
-    """The first relations around what was found."""
+    """The first relations around the results."""
     rows = _plain()
     for edge in edges[:RELATIONS_SHOWN]:
         arrow = (f" --{edge.relationship}--> ", "cyan")
@@ -157,7 +157,7 @@ def _since(moment: datetime | None) -> Text:
 
 
 def history(changes: Sequence[Change]) -> RenderableType:
-    """Every state a memory had, oldest first."""
+    """All states of a memory, oldest first."""
     rows = _plain()
     for change in changes:
         outcome = Text(change.event, style=COLOURS.get(change.event, ""))
@@ -168,12 +168,12 @@ def history(changes: Sequence[Change]) -> RenderableType:
 
 
 def moment(seconds: float, what: str) -> Text:
-    """A line of the crash's story."""
+    """A line about the crash, with its time."""
     return Text.assemble((f"  {seconds:6.2f} s  ", "bold"), what)
 
 
 def explained(pairs: Sequence[tuple[str, str]]) -> RenderableType:
-    """A word and the line that explains it."""
+    """Words, each with a line that explains it."""
     rows = _plain()
     for word, line in pairs:
         rows.add_row(Text(word, style="bold"), Text(line))

@@ -1,4 +1,4 @@
-"""Act 1: three chats, posted, watched stage by stage, and their receipts."""
+"""Act 1: three chats are posted and followed stage by stage, with their receipts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from deploy.demo.story import Session, Story
 from deploy.stack.layout import command_line
 from deploy.stack.waiting import wait_until
 
-# Rules take a second. A slow model behind a slow line may take its time.
+# The built-in rules take a second; a slow remote model needs longer.
 ENDED_WITHIN_S = 180.0
 FRAMES_PER_S = 12
 
 
 def tell(story: Story, user_id: str, *, client: Client, console: Console) -> list[Event]:
-    """Post all sessions, one after the other, and show each receipt. Returns all events, ended.
+    """Post all sessions one after the other, and show each receipt. Returns the ended events.
 
-    Errors: DemoError when an event fails or does not end.
+    Errors: DemoError if an event fails or does not end.
     """
     events = []
     for number, session in enumerate(story.sessions, start=1):
@@ -52,7 +52,7 @@ def _post(
 
 
 def _watch(ids: Sequence[str], *, client: Client, console: Console) -> list[Event]:
-    """The events as they go through the stages: live at a terminal, else once they have ended."""
+    """Show the events' progress: live on a terminal, else once they have ended."""
     if not console.is_terminal:
         events = follow(ids, client.event, lambda _: None)
         console.print(screens.progress(events))
@@ -67,9 +67,10 @@ def follow(
     show: Callable[[Sequence[Event]], None],
     within_s: float = ENDED_WITHIN_S,
 ) -> list[Event]:
-    """Look at the events until all have ended, and show each look; in the order of `ids`.
+    """Poll the events until all have ended, and show each state. Returns them in the order of
+    `ids`.
 
-    Errors: DemoError when one failed, or has not ended in time.
+    Errors: DemoError if one failed, or has not ended in time.
     """
     seen = {event_id: look(event_id) for event_id in ids}
 
@@ -85,7 +86,7 @@ def follow(
 
 
 def refuse_failures(events: Sequence[Event], within_s: float) -> None:
-    """Errors: DemoError that names the first event which did not end well."""
+    """Check that all events succeeded. Errors: DemoError that names the first one that did not."""
     for event in events:
         if event.status == "FAILED":
             raise DemoError(f"Event {event.id} FAILED with {event.code}: {event.error}")

@@ -1,4 +1,4 @@
-"""The demo's conversation: conversation.json as values."""
+"""The demo's conversation, parsed from conversation.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Turn(_Value):
 
 
 class Session(_Value):
-    """One chat. `at` is when it took place, months before it is posted."""
+    """One chat. `at`: its time, months before it is posted."""
 
     title: str
     at: AwareDatetime
@@ -28,12 +28,12 @@ class Session(_Value):
 
     @property
     def day(self) -> str:
-        """The date of a session."""
+        """The session's date."""
         return said(self.at)
 
 
 class Person(_Value):
-    """A user of the burst; each has a scope."""
+    """A user of the burst. Each person has a scope."""
 
     speaker: str
     says: tuple[str, ...] = Field(min_length=1)
@@ -49,11 +49,11 @@ class Story(_Value):
 
 
 def load() -> Story:
-    """The story that ships with the demo."""
+    """The story that is packaged with the demo."""
     text = resources.files(__package__).joinpath("conversation.json").read_text("utf-8")
     return Story.model_validate_json(text)
 
 
 def said(moment: datetime) -> str:
-    """A date as people say it: 2 March 2026."""
+    """A date for people: 2 March 2026."""
     return f"{moment.day} {moment:%B %Y}"

@@ -1,4 +1,4 @@
-"""Counting receipts: outcomes, cost, batches, what changed."""
+"""Counts of receipts: outcomes, cost, batches, changed memories."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from deploy.demo.answers import Event, Memories
 
 OUTCOMES = ("ADD", "UPDATE", "DELETE", "NOOP")
-# What the three sessions bring about where local/rules answers; a DELETE comes on top.
+# Outcomes of the three sessions with local/rules, in addition to a DELETE.
 EXPECTED = frozenset({"ADD", "UPDATE", "NOOP"})
 RULES = "local/rules"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of some events. `usd` None: the price is unknown, or no model was called."""
+    """The cost of events. `usd`: None if the price is unknown, or if no model was called."""
 
     models: tuple[str, ...]
     calls: int
@@ -32,23 +32,23 @@ def outcomes(events: Iterable[Event]) -> Counter[str]:
 
 
 def unexplained(events: Iterable[Event]) -> int:
-    """Receipt lines without a reason."""
+    """Number of receipt lines without a reason."""
     return sum(not line.reason for event in events for line in event.results)
 
 
 def missing(events: Sequence[Event]) -> list[str]:
-    """Expected outcomes that no receipt shows."""
+    """Expected outcomes that are not in any receipt."""
     return sorted(EXPECTED - outcomes(events).keys())
 
 
 def changed(events: Iterable[Event]) -> str | None:
-    """The id of the first memory that an update changed."""
+    """Id of the first memory that an UPDATE changed, or None."""
     updated = (line.id for event in events for line in event.results if line.event == "UPDATE")
     return next((found for found in updated if found), None)
 
 
 def cost(events: Sequence[Event]) -> Cost:
-    """The cost of the events: each receipt has its own share."""
+    """The cost of the events, as the sum of their own shares."""
     spent = [event.usage for event in events]
     priced = [usage.cost_usd for usage in spent if usage.cost_usd is not None]
     return Cost(
@@ -62,12 +62,12 @@ def cost(events: Sequence[Event]) -> Cost:
 
 
 def due(events: Iterable[Event]) -> int:
-    """Number of memories that must exist, by the receipts."""
+    """Number of memories that should exist according to the receipts."""
     counted = outcomes(events)
     return counted["ADD"] - counted["DELETE"]
 
 
 def doubles(stored: Memories) -> int:
-    """Memories whose text their owner has stored already."""
+    """Number of memories whose text is stored more than once for the same owner."""
     kept = [(one.user_id, one.memory) for one in stored.results]
     return len(kept) - len(set(kept))

@@ -10,6 +10,7 @@ REFERENCE = Path("docs/reference")
 
 
 def main() -> None:
+    """Write all generated pages into docs/reference."""
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(page(), encoding="utf-8")
 

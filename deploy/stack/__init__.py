@@ -2,7 +2,7 @@
 
     python -m deploy.stack up | down | status | logs | run | reindex
 
-    up ──► supervisor (detached; its lock file makes a second one impossible)
+    up ──► supervisor (detached; its lock file prevents a second one)
              ├── postgres ─┐ at once, in parallel
              ├── redis     │
              ├── chroma    │
@@ -11,26 +11,25 @@
              ├── worker-1 … N    ├ after migrate
              └── sweeper        ─┘
 
-Stopped in three ranks: api, workers and sweeper; then chroma, redis, postgres one by one. What dies
-is restarted. A server whose MEMLANE_…_URL is given is not started. Who dies with whom: every child
-asks the kernel to be signalled when the supervisor is gone (launch.py), so a killed supervisor
-leaves no orphans.
+`down` stops api, workers and sweeper first, then chroma, redis and postgres one by one. A process
+that dies is restarted. A server whose MEMLANE_…_URL is set is not started. The kernel signals every
+child when the supervisor ends (launch.py), so a killed supervisor leaves no orphans.
 
 In the data directory:
 
     api_key  postgres_password  redis_password      secrets, mode 600
-    postgres/  redis/  chroma/                      what the servers keep
-    logs/NAME.log                                   one file a process
-    run/NAME.pid  run/NAME.ready                    one pid a file, and nothing else in it
-    run/state.json  run/ports.json  run/lock        the supervisor's own notes
+    postgres/  redis/  chroma/                      data of the servers
+    logs/NAME.log                                   one file for each process
+    run/NAME.pid  run/NAME.ready                    one pid in each file, and nothing else
+    run/state.json  run/ports.json  run/lock        the supervisor's own state
     run/metrics/                                    counters of all processes, for /metrics
 
-Where things are:
+Modules:
 
-    control      up, down, status, logs: what a person types | rebuild: reindex
-    supervisor   the order of things | child: one process kept alive | journal: state.json
-    programs     which processes there are, as data
-    servers      Postgres, Redis, Chroma; each also usable alone, in tests: start, stop, kill, url
-    fingerprint  with which settings it was started | check: do servers and models answer?
-    identity     is this pid still who it was? | ports | layout | launch: the last step before exec
+    control      the commands up, down, status and logs | rebuild: the command reindex
+    supervisor   order of start and stop | child: one supervised process | journal: state.json
+    programs     the processes, as data
+    servers      Postgres, Redis, Chroma; tests also use them alone: start, stop, kill, url
+    fingerprint  hashes of the settings at start | check: do servers and models answer?
+    identity     pids that may have been reused | ports | layout | launch: setup before exec
 """

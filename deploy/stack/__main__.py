@@ -43,14 +43,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Do what the command line says; the exit code."""
+    """Run the command line and return the exit code."""
     arguments = parser().parse_args()
-    os.umask(0o077)  # everything below the data directory is its owner's alone
+    os.umask(0o077)  # only the owner may read the data directory
     return exit_code(lambda: dispatch(arguments))
 
 
 def dispatch(arguments: argparse.Namespace) -> int:
-    """Load the settings, which refuses misspelt ones, and call what was asked for."""
+    """Load the settings, which fails for unknown ones, and run the command."""
     settings = settings_of.load()
     layout = Layout(settings.data_dir.expanduser().resolve())
     match arguments.command:

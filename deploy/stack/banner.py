@@ -1,4 +1,4 @@
-"""The message of `up` once everything runs: URL, key, and first commands."""
+"""Message of `up` once everything runs: URL, key and first commands."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MINILM = "local/minilm: MiniLM in process, 384 dimensions"
 
 
 def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
-    """The text for a healthy stack. `show_key`: the key itself, not for output that is kept."""
+    """The message for a healthy stack. `show_key`: print the key; not for output that is stored."""
     warnings = "".join(f"\nWarning: {text}\n" for text in state.warnings)
     return warnings + BANNER.format(
         url=state.url,
@@ -64,4 +64,4 @@ def short(layout: Layout, state: State) -> str:
 def _key(layout: Layout) -> str:
     if layout.api_key.exists():
         return layout.api_key.read_text().strip()
-    return "YOUR_KEY"  # the database was set up from another data directory, which holds the key
+    return "YOUR_KEY"  # another data directory has the key, and created this database

@@ -1,7 +1,7 @@
-"""python -m deploy.stack.check REPORT: do the servers and models of the settings answer?
+"""python -m deploy.stack.check REPORT: check that the configured servers and models answer.
 
-Run beside the start of the stack's own servers, and only where a setting names something else than
-these. What cannot work is refused by the setting's name; what may come back is a warning.
+It runs while the stack's own servers start, and only if a setting names another server or model. A
+setting that cannot work is an error; a failure that may pass is a warning.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MEANWHILE = "Until it answers, adds are accepted and wait."
 
 
 async def check(configured: Settings) -> Report:
-    """All checks at once, each within seconds."""
+    """Run all checks at the same time; each takes a few seconds at most."""
     reports = await asyncio.gather(*(probe(configured) for probe in CHECKS.values()))
     return Report(
         refused=[line for report in reports for line in report.refused],
@@ -94,7 +94,7 @@ async def _server(name: str, url: Any, answer: Callable[[str], Awaitable[None]])
 
 
 def _place(url: str) -> str:
-    """Host and port, for the message: the rest of a URL may be secret."""
+    """Host and port of a URL, for messages: the rest may be secret."""
     with contextlib.suppress(ValueError, SQLAlchemyError):
         parts = make_url(url) if "://" in url else None
         if parts is not None and parts.host:
@@ -130,7 +130,7 @@ async def _http(url: str) -> None:
 
 
 async def _model(setting: str, model: ModelSettings) -> Report:
-    """Provider, address and key of a language model. No call is paid for."""
+    """Check provider, address and key of a language model, without a paid call."""
     if model.model.startswith("local/") or model.model == NO_MODEL:
         return Report()
     if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
@@ -150,7 +150,7 @@ async def _model(setting: str, model: ModelSettings) -> Report:
 
 
 async def _unreachable(url: str) -> str | None:
-    """The reason no server answers there; None if one answers, with any status."""
+    """Reason why no server answers at the URL; None if one answers with any status."""
     try:
         await _http(url)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -159,7 +159,7 @@ async def _unreachable(url: str) -> str | None:
 
 
 async def check_embedder(configured: Settings) -> Report:
-    """Embed one text. An embedder that does not answer is a warning: adds wait until it does."""
+    """Embed one text. A failure is only a warning: adds wait until the embedder answers."""
     model = configured.embedder
     if model.model.startswith("local/"):
         return Report()
@@ -183,7 +183,7 @@ async def check_embedder(configured: Settings) -> Report:
     return Report()
 
 
-# Each finds nothing wrong where its setting is not given.
+# Each check passes if its setting is not set.
 CHECKS: Mapping[str, Callable[[Settings], Awaitable[Report]]] = {
     "database": check_database,
     "broker": check_broker,

@@ -1,4 +1,4 @@
-"""One process kept alive: started, watched until it answers, restarted when it dies."""
+"""One supervised process: started, probed until it answers, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ log = logging.getLogger(__name__)
 
 
 class Backoff:
-    """Seconds to wait before a restart: doubling, and from the start again after a steady life."""
+    """Exponential backoff before a restart; it starts over after a stable run."""
 
     def __init__(self) -> None:
         self._next_s = FIRST_DELAY_S
 
     def after(self, alive_s: float) -> float:
-        """The delay for a process that lived `alive_s` seconds."""
+        """Seconds to wait after a run of `alive_s` seconds."""
         if alive_s >= STEADY_S:
             self._next_s = FIRST_DELAY_S
         delay_s = self._next_s
@@ -43,7 +43,7 @@ class Backoff:
 
 
 class Child:
-    """A program under supervision, from `run` until `stop`.
+    """A supervised program, from `start` to `stop`.
 
     `healthy` is set while it answers. `give_up` is called for an error that a restart does not fix;
     a child that was healthy once is always restarted.
@@ -72,7 +72,7 @@ class Child:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to keep it alive."""
+        """Start the program, and restart it whenever it ends."""
         self._task = asyncio.create_task(self._keep_alive(), name=self.name)
         self._task.add_done_callback(self._unsupervised)
 
@@ -83,7 +83,9 @@ class Child:
             self._give_up(StackError(f"supervisor: {error!r}"))
 
     async def stop(self) -> None:
-        """End it: its stop signal, `grace_s`, then by force. Returns when it is gone."""
+        """Stop the program: its stop signal, then SIGKILL after `grace_s`. Returns when it has
+        ended.
+        """
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -148,9 +150,9 @@ class Child:
 
 
 async def spawn(command: Command, layout: Layout, name: str) -> Process:
-    """Start a child that writes to its own log and ends with us.
+    """Start a child that writes to its own log and ends with this process.
 
-    On the loop's own thread, which lives as long as the supervisor: see Command.launch.
+    Call it in the event loop's thread, which lives as long as the supervisor: see Command.launch.
     """
     with layout.log_file(name).open("ab") as output:
         return await asyncio.create_subprocess_exec(
@@ -160,13 +162,13 @@ async def spawn(command: Command, layout: Layout, name: str) -> Process:
             stdin=DEVNULL,
             stdout=output,
             stderr=output,
-            # Ctrl-C at the terminal is for the supervisor alone: it knows the order.
+            # Ctrl-C at the terminal must reach only the supervisor, which stops in order.
             start_new_session=True,
         )
 
 
 async def end(process: Process, signum: signal.Signals, grace_s: float = GRACE_S) -> None:
-    """Signal our child, and kill it after the grace."""
+    """Signal a child, and kill it if it still runs after `grace_s` seconds."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signum)
     try:
@@ -179,7 +181,7 @@ async def end(process: Process, signum: signal.Signals, grace_s: float = GRACE_S
 
 
 async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
-    """Return when one of them has; the others are cancelled."""
+    """Return when the first of the coroutines returns; cancel the others."""
     tasks = [asyncio.create_task(wait) for wait in waits]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -188,7 +190,7 @@ async def first_of(*waits: Coroutine[Any, Any, object]) -> None:
 
 
 async def wait_set(event: asyncio.Event, timeout_s: float) -> bool:
-    """Wait for the event, at most so long; True when it came."""
+    """Wait for the event, at most `timeout_s` seconds; True if it was set."""
     # Not wait_for: before Python 3.12 it may swallow a cancellation that comes with the event.
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
@@ -197,7 +199,7 @@ async def wait_set(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 def how(process: Process) -> str:
-    """The exit of a child, for the log."""
+    """How a child ended, for the log."""
     code = process.returncode
     if code is not None and code < 0:
         return f"signal={signal.Signals(-code).name}"

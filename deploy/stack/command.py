@@ -1,4 +1,4 @@
-"""A command to run, as a value, and the function that starts it."""
+"""A command to run, as a value, and a function that runs it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LAUNCHER = Path(__file__).with_name("launch.py")
 
 @dataclass(frozen=True)
 class Command:
-    """A program, its surroundings, and the signal that ends it in good order.
+    """A program, its environment, and the signal that stops it in good order.
 
-    `argv[0]` is an absolute path. No secret belongs in `argv`, which any user can read in `ps`.
-    `user`: see launch.py.
+    `argv[0]` is an absolute path. `argv` must not contain secrets, because any user can read it in
+    `ps`. `user`: see launch.py.
     """
 
     argv: tuple[str, ...]
@@ -30,10 +30,11 @@ class Command:
     user: str = "self"
 
     def launch(self, *, tied: bool) -> list[str]:
-        """The argument list to spawn. `tied`: it gets `stop_signal` when the calling thread ends.
+        """The argument list to spawn. `tied`: the program gets `stop_signal` when the calling
+        thread ends.
 
-        The thread, not the process: that is how the kernel counts. So only a thread that lives as
-        long as the child should should ask for it.
+        The kernel watches the thread, not the process, so the calling thread must live as long as
+        the child.
         """
         parent = os.getpid() if tied else 0
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
@@ -49,7 +50,7 @@ def inherited_environment() -> dict[str, str]:
 def run_to_end(
     command: Command, *, text: str = "", output: IO[str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short program with `text` as its input; its end is tied to ours."""
+    """Run a short program with `text` as its input; it ends when this process ends."""
     return subprocess.run(
         command.launch(tied=True),
         input=text,

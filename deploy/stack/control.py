@@ -1,4 +1,4 @@
-"""up, down, status, logs, run: the commands and their messages."""
+"""The commands up, down, status, logs and run, and their messages."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from deploy.stack.waiting import wait_until
 from pipeline.settings import Settings
 
 DOWN_WITHIN_S = 60.0
-# The supervisor keeps the deadline itself; past it, it still has to stop what it started.
+# After its own deadline the supervisor still needs time to stop what it started.
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
 
 def up(
     settings: Settings, layout: Layout, programs: Path | None = None, *, brief: bool = False
 ) -> int:
-    """Start the stack and return once everything is healthy; 1 and the reason when it fails.
-    One that runs with other settings is restarted.
+    """Start the stack and wait until everything is healthy. Returns 1 after printing the reason if
+    it fails. A stack that runs with other settings is restarted.
 
-    `brief`: announce it in one line, not with a key and a first curl, and restart nothing.
+    `brief`: print one line, without a key and a first curl, and restart nothing.
 
-    Errors: StackError for changed settings that cannot work; nothing is stopped then.
+    Errors: StackError for changed settings that cannot work; the running stack is not stopped then.
     """
     layout.create()
     state = _settled(layout) if is_running(layout) else None
@@ -86,7 +86,7 @@ def _require_usable(settings: Settings, layout: Layout, changed: list[str]) -> N
     if command is None:
         return
     layout.check_report.unlink(missing_ok=True)
-    # A check that fails by itself proves nothing about the settings.
+    # If the check itself crashes, it says nothing about the settings.
     if run_to_end(command).returncode == 0:
         report = Report.model_validate_json(layout.check_report.read_text())
         if report.refused:
@@ -95,7 +95,7 @@ def _require_usable(settings: Settings, layout: Layout, changed: list[str]) -> N
 
 
 def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
-    """Start the supervisor in a session of its own: no terminal's end reaches it."""
+    """Start the supervisor in its own session, so that it survives the end of the terminal."""
     chosen = ["--programs", str(programs.resolve())] if programs else []
     with layout.log_file("supervisor").open("ab") as log:
         return subprocess.Popen(
@@ -110,7 +110,7 @@ def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
 
 
 def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None, brief: bool) -> int:
-    """Wait for a supervisor: the one we started, or (None) one that already runs."""
+    """Wait for a supervisor: `supervisor`, which we started, or (None) one that already runs."""
     wait_until(
         lambda: bool(_healthy(layout, supervisor)) or not _alive(layout, supervisor), UP_WITHIN_S
     )
@@ -123,7 +123,7 @@ def _await_healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None, b
 
 
 def _alive(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> bool:
-    # ALREADY_RUNNING: another `up` was quicker, and its stack is as good as ours.
+    # ALREADY_RUNNING: another `up` was faster; its stack serves as well.
     code = ALREADY_RUNNING if supervisor is None else supervisor.poll()
     return is_running(layout) if code == ALREADY_RUNNING else code is None
 
@@ -132,28 +132,28 @@ def _healthy(layout: Layout, supervisor: subprocess.Popen[bytes] | None) -> Stat
     state = _current(layout)
     if state is None or state.phase is not Phase.HEALTHY:
         return None
-    # While ours lives, another's health is not enough: once that one ends, ours would take over.
+    # While our supervisor runs, the state of another one does not count: ours may take over.
     if supervisor is not None and supervisor.poll() is None and note_pid(state) != supervisor.pid:
         return None
     return state
 
 
 def _current(layout: Layout) -> State | None:
-    """The notes of the supervisor that runs now; None when they are an earlier one's."""
+    """State of the supervisor that runs now; None if the file is an earlier one's."""
     state = read(layout)
     who = state.supervisor.identity() if state else None
     return state if who is not None and alive(who) else None
 
 
 def note_pid(state: State | None) -> int | None:
-    """The supervisor's pid in these notes."""
+    """The supervisor's pid in this state."""
     return state.supervisor.pid if state else None
 
 
 def explain(layout: Layout, state: State | None) -> str:
-    """The reason the stack did not start, and the end of the log with details.
+    """The reason why the stack did not start, and the end of the log with details.
 
-    `state`: the notes of the failed supervisor; None if it wrote none.
+    `state`: state of the failed supervisor; None if it wrote none.
     """
     if state is None or not state.failure:
         reason, process = "the supervisor ended early", "supervisor"
@@ -190,7 +190,7 @@ def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ..
 def supervise_quietly(
     settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]
 ) -> int:
-    """The detached process behind `up`, which does the talking."""
+    """The detached process behind `up`, which prints nothing."""
     try:
         state = supervise(settings, layout, programs)
     except AlreadyRunning:
@@ -199,7 +199,7 @@ def supervise_quietly(
 
 
 def down(layout: Layout) -> int:
-    """Stop the stack and everything it left behind. Nothing running is fine too."""
+    """Stop the stack and all its processes. Returns 0 also if nothing runs."""
     state = read(layout)
     if not is_running(layout):
         found = end_leftovers(state)
@@ -210,7 +210,7 @@ def down(layout: Layout) -> int:
     state = _settled(layout)
     who = state.supervisor.identity() if state else None
     if state is None or who is None:
-        if not is_running(layout):  # it ended by itself while we looked
+        if not is_running(layout):  # it has just ended by itself
             return down(layout)
         raise StackError(f"a supervisor holds {layout.lock}, but does not say who it is")
     send(who, signal.SIGTERM)
@@ -228,13 +228,13 @@ def down(layout: Layout) -> int:
 
 
 def _settled(layout: Layout) -> State | None:
-    """The running supervisor's notes, which it writes a moment after it has the lock."""
+    """State of the running supervisor, which writes it shortly after it has the lock."""
     wait_until(lambda: bool(_current(layout)) or not is_running(layout), DOWN_WITHIN_S)
     return _current(layout)
 
 
 def reset(layout: Layout, *, sure: bool) -> int:
-    """Stop the stack and delete all it keeps: memories, keys, logs. Asks first, unless `sure`."""
+    """Stop the stack and delete all its data: memories, keys, logs. Asks first, unless `sure`."""
     kept = layout.kept()
     if not kept:
         print(f"There is nothing in {layout.root}.")
@@ -251,7 +251,7 @@ def reset(layout: Layout, *, sure: bool) -> int:
 
 
 def status(layout: Layout) -> int:
-    """Print one line a process; 0 when a supervisor runs, else 3."""
+    """Print one line for each process. Returns 0 if a supervisor runs, else 3."""
     state = read(layout)
     running = is_running(layout)
     if state is None or not (running or state.survivors()):
@@ -276,14 +276,14 @@ def _line(name: str, note: ProcessNote) -> str:
 
 
 def logs(layout: Layout, names: list[str], *, lines: int, follow: bool) -> int:
-    """Print the end of the logs, of all processes or those named; `follow` until Ctrl-C."""
+    """Print the end of all logs, or of the named ones; with `follow` until Ctrl-C."""
     files = sorted(layout.logs.glob("*.log")) if not names else [*map(layout.log_file, names)]
     missing = [file.stem for file in files if not file.exists()]
     if missing or not files:
         print(f"No log of {', '.join(missing) or 'anything'} in {layout.logs}.", file=sys.stderr)
         return 1
     try:
-        # tail exists wherever make does, and knows how to follow a file that grows.
+        # tail is on every system that has make, and follows growing files.
         arguments = ["-v", "-n", str(lines), *(["-F"] if follow else [])]
         return subprocess.run(["tail", *arguments, *map(str, files)], check=False).returncode
     except KeyboardInterrupt:

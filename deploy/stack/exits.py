@@ -30,7 +30,7 @@ def exit_code(action: Callable[[], int]) -> int:
 
 
 def bad_values(error: ValidationError) -> str:
-    """One line per variable, without its value, which may be a secret."""
+    """One line for each invalid variable, without its value, which may be secret."""
     lines = []
     for problem in error.errors():
         name = settings.PREFIX + "__".join(map(str, problem["loc"]))

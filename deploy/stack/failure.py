@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StackError(Exception):
-    """The stack cannot start. `process` names whose log tells more, where there is one."""
+    """The stack cannot start. `process`: the process whose log has details, if any."""
 
     def __init__(self, message: str, *, process: str | None = None) -> None:
         super().__init__(message)

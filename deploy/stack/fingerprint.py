@@ -1,4 +1,4 @@
-"""The settings a stack was started with, as hashes: enough to name what changed, no more."""
+"""Hashes of the settings that a stack was started with, to find out which ones changed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DIGEST_BYTES = 16
 
 
 def fingerprint(settings: Settings, salt: str) -> dict[str, str]:
-    """A keyed hash of each setting by its environment name."""
+    """A keyed hash of each setting, by environment name."""
     return {name: _digest(value, salt) for name, value in _values(settings)}
 
 
 def changes(settings: Settings, salt: str, noted: Mapping[str, str]) -> list[str]:
-    """The names of the settings that differ from `noted`; none where nothing was noted."""
+    """Names of the settings that differ from the hashes in `noted`; none if `noted` is empty."""
     if not noted:
         return []
     current = fingerprint(settings, salt)
@@ -28,7 +28,7 @@ def changes(settings: Settings, salt: str, noted: Mapping[str, str]) -> list[str
 
 
 def _values(settings: Settings) -> Iterator[tuple[str, object]]:
-    # The data directory is which stack it is, and the supervisor gets it as an absolute path.
+    # The data directory identifies the stack; the supervisor gets it as an absolute path.
     for name, value in settings.model_dump(exclude={"data_dir"}).items():
         parts = value if isinstance(value, dict) else {"": value}
         for part, inner in parts.items():
@@ -37,7 +37,7 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def _provider_keys(settings: Settings) -> Iterator[tuple[str, object]]:
-    """The keys that LiteLLM takes from the environment, such as OPENAI_API_KEY."""
+    """Keys that LiteLLM reads from the environment, such as OPENAI_API_KEY."""
     models = (settings.llm, settings.embedder, settings.reranker)
     names = {f"{one.model.partition('/')[0].upper()}_API_KEY" for one in models}
     env = inherited_environment()

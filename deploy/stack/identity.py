@@ -1,7 +1,7 @@
-"""Is this pid still the process it was? Pids are reused; a pid with its start time is not.
+"""Identity of processes: pids are reused, but a pid with its start time is unique.
 
-Every signal the stack sends to a process that is not its own child goes through `send`, so a stale
-note about a dead process can never end a stranger.
+Every signal to a process that is not our own child goes through `send`, so an outdated pid file can
+never end an unrelated process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from deploy.stack.waiting import wait_until
 
 @dataclass(frozen=True)
 class Identity:
-    """One process, for all time: `started` tells apart the users of one pid."""
+    """One process. `started` distinguishes it from later processes with the same pid."""
 
     pid: int
     started: str
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None when there is none, or only its unreaped rest."""
+    """The process with this pid; None if there is none, or only a zombie."""
     started = _started_linux(pid) if sys.platform == "linux" else _started_ps(pid)
     return Identity(pid, started) if started else None
 
@@ -36,13 +36,13 @@ def _started_linux(pid: int) -> str | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The command name may hold spaces and brackets: fields are counted from the last bracket.
+    # The command name may contain spaces and brackets: count fields from the last bracket.
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else f"{_boot_id()}:{fields[19]}"
 
 
 def _boot_id() -> str:
-    # Start times count from boot: after a reboot, the same pid and tick is another process.
+    # Start times count from boot, so the boot's id is part of the identity.
     return Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
 
 
@@ -55,16 +55,16 @@ def _started_ps(pid: int) -> str | None:
 
 
 def alive(who: Identity) -> bool:
-    """True while that very process runs."""
+    """True if this very process runs."""
     return identify(who.pid) == who
 
 
 def send(who: Identity, signum: signal.Signals) -> bool:
-    """Signal that very process; False when it is gone. Never reaches a later user of its pid."""
+    """Signal this very process, never a later one with its pid. False if it has ended."""
     try:
         if not hasattr(os, "pidfd_open"):
             return _send_plain(who, signum)
-        # The handle pins the process before its identity is checked: no gap to slip through.
+        # Open the handle before the identity is checked, so that the pid cannot change in between.
         handle = os.pidfd_open(who.pid)
         try:
             if not alive(who):
@@ -85,14 +85,14 @@ def _send_plain(who: Identity, signum: signal.Signals) -> bool:
 
 
 def wait_gone(who: Iterable[Identity], timeout_s: float) -> list[Identity]:
-    """Wait until all of them ended; those still alive after `timeout_s` seconds."""
+    """Wait until all have ended. Returns those that still run after `timeout_s` seconds."""
     left = list(who)
     wait_until(lambda: not any(map(alive, left)), timeout_s)
     return [one for one in left if alive(one)]
 
 
 def working_in(folder: Path, program: str) -> list[Identity]:
-    """The processes of this program whose working directory is `folder`. Linux; elsewhere none."""
+    """Processes of this program whose working directory is `folder`. On Linux only; elsewhere none."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -106,7 +106,7 @@ def working_in(folder: Path, program: str) -> list[Identity]:
 
 
 def rss_mb(pid: int) -> float | None:
-    """Resident memory in MB (2**20 bytes), of this process alone."""
+    """Resident memory of one process in MB (2**20 bytes), without its children."""
     answer = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The supervisor's notes on itself, for `up`, `down`, `status` and the next supervisor to read."""
+"""State of the supervisor on disk, for `up`, `down`, `status` and the next supervisor."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 class ProcessState(StrEnum):
     """The state of one process."""
 
-    WAITING = "waiting"  # for what must be there first
+    WAITING = "waiting"  # for processes that must start before it
     STARTING = "starting"
-    HEALTHY = "healthy"  # has answered since it was last started
+    HEALTHY = "healthy"  # it has answered since its last start
     RESTARTING = "restarting"
     STOPPED = "stopped"
 
@@ -32,7 +32,7 @@ class Phase(StrEnum):
     """The phase of the whole stack."""
 
     STARTING = "starting"
-    HEALTHY = "healthy"  # everything was healthy at once
+    HEALTHY = "healthy"  # all processes were healthy at the same time
     STOPPING = "stopping"
     FAILED = "failed"
 
@@ -51,14 +51,16 @@ class ProcessNote(BaseModel):
 
 
 class Report(BaseModel):
-    """Of a check: a sentence for each setting that does not work (`refused`) or may not yet."""
+    """Result of a check: a sentence for each setting that cannot work (`refused`) or may not yet
+    work (`warnings`).
+    """
 
     refused: list[str] = []
     warnings: list[str] = []
 
 
 class State(BaseModel):
-    """The state of the stack when it was written. Its pids may be of other processes now."""
+    """State of the stack at the time of writing. Its pids may belong to other processes now."""
 
     supervisor: ProcessNote
     phase: Phase = Phase.STARTING
@@ -71,17 +73,17 @@ class State(BaseModel):
     foreground: bool = False  # started by `run`: its own supervisor restarts it, not `up`
     salt: str = ""
     settings: dict[str, str] = {}  # a hash of each, see fingerprint.py
-    log_sizes: dict[str, int] = {}  # as this supervisor began: what is behind is of this start
+    log_sizes: dict[str, int] = {}  # at the supervisor's start: later lines belong to this start
     processes: dict[str, ProcessNote] = {}
 
     def survivors(self) -> dict[str, Identity]:
-        """The children that are still the processes they were."""
+        """Children that still run."""
         found = {name: note.identity() for name, note in self.processes.items()}
         return {name: who for name, who in found.items() if who is not None and alive(who)}
 
 
 def read(layout: Layout) -> State | None:
-    """The last supervisor's notes; None when there never was one, or they cannot be read."""
+    """State of the last supervisor; None if there was none, or if the file is unreadable."""
     try:
         return State.model_validate_json(layout.state.read_text())
     except (FileNotFoundError, ValidationError):
@@ -89,10 +91,10 @@ def read(layout: Layout) -> State | None:
 
 
 class Journal:
-    """Writes every change to disk: pid files as soon as there is a pid, state.json whole."""
+    """Writes every change to disk: pid files at once, and state.json as a whole."""
 
     def __init__(self, layout: Layout, settings: Settings, *, foreground: bool = False) -> None:
-        """Note this process as the supervisor."""
+        """Record this process as the supervisor."""
         self._layout = layout
         salt = secrets.token_hex(16)
         self.state = State(
@@ -123,7 +125,7 @@ class Journal:
         self.write()
 
     def process(self, name: str, state: ProcessState) -> None:
-        """Note a new state; unless it is a running one, the pid is forgotten."""
+        """Record a new state of a process. In a state without a process, the pid is removed."""
         note = self.state.processes.setdefault(name, ProcessNote())
         note.state = state
         if state in (ProcessState.RESTARTING, ProcessState.STOPPED):
@@ -134,7 +136,7 @@ class Journal:
         self.write()
 
     def started(self, name: str, pid: int) -> None:
-        """Note that `name` runs as `pid` from now on."""
+        """Record that `name` runs as `pid`."""
         self._write_pid(name, pid)
         old = self.state.processes.get(name, ProcessNote())
         note = note_of(pid)
@@ -143,18 +145,18 @@ class Journal:
         self.write()
 
     def forget(self, name: str) -> None:
-        """Drop a process that has done its work."""
+        """Remove a process that has done its work."""
         self.state.processes.pop(name, None)
         self._layout.pid_file(name).unlink(missing_ok=True)
         self.write()
 
     def close(self) -> None:
-        """The supervisor ends: no pid file may say otherwise."""
+        """Remove the pid files, because the supervisor ends."""
         self._layout.pid_file("supervisor").unlink(missing_ok=True)
         self.write()
 
     def write(self) -> None:
-        """Write `state.json` in one step."""
+        """Replace `state.json` in one step."""
         self._put(self._layout.state, self.state.model_dump_json(indent=1))
 
     def _write_pid(self, name: str, pid: int) -> None:
@@ -164,11 +166,11 @@ class Journal:
         try:
             write_private(path, text)
         except OSError as error:
-            # A full disk must not keep the supervisor from restarting what dies of it.
+            # A full disk must not stop the supervisor from restarting processes.
             log.error("note_not_written path=%s error=%s", path.name, error)
 
 
 def note_of(pid: int) -> ProcessNote:
-    """A fresh note on a running process."""
+    """A new entry for a running process."""
     who = identify(pid)
     return ProcessNote(state=ProcessState.STARTING, pid=pid, started=who.started if who else "")

@@ -1,8 +1,8 @@
-"""The last step before a child becomes itself: tie it to its parent, choose its user, exec.
+"""Setup of a child before exec: signal at its parent's end, user, limits.
 
-A program of its own rather than a `preexec_fn`: that one runs Python between fork and exec, which
-may deadlock in a process with threads. exec keeps the pid, so the child's pid is the server's pid.
-Standard library only, run with `-I -S`: 10 ms (measured).
+It is a program and not a `preexec_fn`, which runs Python between fork and exec and may deadlock in
+a process with threads. exec keeps the pid, so the child's pid is the server's pid. It uses only the
+standard library and runs with `-I -S`: 10 ms (measured).
 
     launch.py PARENT SIGNAL NICE USER PROGRAM [ARGUMENT …]
 
@@ -23,11 +23,11 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 CLONE_NEWUSER = 0x10000000  # <linux/sched.h>
 NAMESPACE_ID = 1000
-MAX_FILES = 65_536  # Chroma holds four files a collection; the usual soft limit is 1,024
+MAX_FILES = 65_536  # Chroma opens four files for each collection; the usual limit is 1,024
 
 
 def become(user: str) -> None:
-    """Replace this process by the command."""
+    """Change the user of this process, or enter a user namespace."""
     if user == "namespace":
         _enter_namespace()
     elif user != "self":
@@ -48,19 +48,19 @@ def _enter_namespace() -> None:
 
 
 def tie(parent: int, signum: int) -> None:
-    """Have the kernel send `signum` to this process when `parent` ends. Linux; elsewhere nothing.
+    """Make the kernel send `signum` to this process when `parent` ends. On Linux only.
 
-    After `become`, because a change of user clears the request.
+    Call it after `become`, because a change of user cancels it.
     """
     if not parent or sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signum, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the request
+    if os.getppid() != parent:  # it has already ended
         sys.exit(f"parent {parent} is gone")
 
 
 def inherit() -> None:
-    """Undo what Python changed, and lift the limit on open files."""
+    """Restore the signal handling that Python changed, and raise the limit on open files."""
     os.umask(0o077)
     for name in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(name, signal.SIG_DFL)
@@ -71,7 +71,7 @@ def inherit() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Set up the process and become its program."""
+    """Set up the process and exec its program."""
     parent, signum, nice, user, *program = arguments
     try:
         os.nice(int(nice))

@@ -1,4 +1,4 @@
-"""Files of one stack: the names inside its data directory."""
+"""Paths of the files of one stack, all below its data directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
 def command_line(command: str, option: str = "") -> str:
-    """A command as a person types it here: `make up` in a checkout, `memlane up` elsewhere."""
+    """A command for messages: `make up` in a checkout, `memlane up` elsewhere."""
     if (PROJECT_ROOT / "Makefile").exists():
         return f"make {command}" + (f" ARGS={option}" if option else "")
     return f"memlane {command} {option}".rstrip()
@@ -26,7 +26,7 @@ def command_line(command: str, option: str = "") -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths of one data directory. Two stacks share nothing when their roots differ."""
+    """Paths in one data directory. Stacks with different roots share nothing."""
 
     root: Path
 
@@ -83,9 +83,9 @@ class Layout:
         return self.logs / f"{name}.log"
 
     def create(self) -> None:
-        """Make the directories, for their owner only. An existing root keeps its mode.
+        """Create the directories, readable only by their owner. An existing root keeps its mode.
 
-        Errors: StackError where the data directory cannot be written to.
+        Errors: StackError if the data directory is not writable.
         """
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,16 +100,16 @@ class Layout:
             ) from None
 
     def clear_metrics(self) -> None:
-        """Forget the counts of processes that are gone: a counter starts at 0 with its stack."""
+        """Delete the metrics of earlier processes: counters start at 0 with the stack."""
         shutil.rmtree(self.metrics, ignore_errors=True)
         self.metrics.mkdir(mode=0o700)
 
     def kept(self) -> list[Path]:
-        """Files that a stack has written into the data directory."""
+        """Files that a stack wrote into the data directory."""
         return [path for name in KEPT if (path := self.root / name).exists()]
 
     def delete(self) -> None:
-        """Delete what a stack has written; other files in the data directory stay."""
+        """Delete the files that a stack wrote; other files in the data directory stay."""
         for path in self.kept():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -117,17 +117,17 @@ class Layout:
                 path.unlink()
 
     def secret(self, name: str) -> str:
-        """The random password kept in file `name`, made at the first call."""
+        """The random password in file `name`, created at the first call."""
         path = self.root / name
         if not path.exists():
             write_private(path, secrets.token_hex(24))
         return path.read_text().strip()
 
     def rotate_logs(self, most_bytes: int = LOG_MOST_BYTES) -> None:
-        """Move each log over the limit to NAME.log.1, and go on with an empty file.
+        """Move each log over the limit to NAME.log.1, and continue with an empty file.
 
-        Copied and truncated in place: every writer has its log open for appending. What is written
-        between the two is lost, which is the price of not passing each line through a pipe.
+        The log is copied and truncated in place, because its writer has it open for appending.
+        Lines written between the two steps are lost; the alternative is a pipe for each line.
         """
         for path in self.logs.glob("*.log"):
             if path.stat().st_size > most_bytes:
@@ -135,21 +135,21 @@ class Layout:
                 os.truncate(path, 0)
 
     def log_sizes(self) -> dict[str, int]:
-        """The size of each log in bytes, by process."""
+        """Size of each log in bytes, by process."""
         return {path.stem: path.stat().st_size for path in self.logs.glob("*.log")}
 
     def log_tail(self, name: str, lines: int = 20, *, after: int = 0) -> list[str]:
-        """The last lines of a process's log, of those behind its first `after` bytes."""
+        """The last lines of a process's log that were written after its first `after` bytes."""
         path = self.log_file(name)
         if not path.exists():
             return []
         written = path.read_bytes()
-        new = written[after:] if after <= len(written) else written  # shorter: it was rotated
+        new = written[after:] if after <= len(written) else written  # if shorter, it was rotated
         return new.decode(errors="replace").splitlines()[-lines:]
 
 
 def write_private(path: Path, text: str) -> None:
-    """Put `text` at `path`, mode 600, whole or not at all: readers never see half a file."""
+    """Write `text` to `path` atomically, with mode 600."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

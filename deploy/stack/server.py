@@ -1,6 +1,6 @@
-"""The base of Postgres, Redis and Chroma: prepare, command, ready; and a start without supervisor.
+"""Base class of Postgres, Redis and Chroma: preparation, command and check of a local server.
 
-The supervisor uses the first three. Tests use the rest:
+The supervisor uses `prepare`, `command` and `ready`. Tests use the rest:
 
     with Postgres(tmp_path) as postgres:
         connect(postgres.url)
@@ -32,7 +32,7 @@ SERVER_VARIABLES = ("PATH", "HOME", "USER", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_L
 
 
 class Server(abc.ABC):
-    """One server with its data under `root/<name>`, on a port of 127.0.0.1 only."""
+    """A server with its data in `root/<name>`, on a port of 127.0.0.1 only."""
 
     name: ClassVar[str]
 
@@ -45,11 +45,11 @@ class Server(abc.ABC):
     @property
     @abc.abstractmethod
     def url(self) -> str:
-        """The URL for clients, password included."""
+        """URL for clients, with the password."""
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Make the data directory fit to start on, after a crash too. Blocks. Safe to repeat."""
+        """Make the data directory ready for a start, also after a crash. Blocks. Idempotent."""
 
     @abc.abstractmethod
     def command(self) -> Command:
@@ -57,23 +57,23 @@ class Server(abc.ABC):
 
     @abc.abstractmethod
     def ready(self) -> bool:
-        """True when it answers its protocol now. Blocks for about a second at most."""
+        """True if the server answers its protocol. Blocks for about a second at most."""
 
-    def end_rest(self) -> None:  # noqa: B027  nothing to do for most
-        """End what may outlive the server's own process. Blocks. Safe to repeat."""
+    def end_rest(self) -> None:  # noqa: B027  most servers have nothing to end
+        """End processes that may outlive the server's own process. Blocks. Idempotent."""
 
     @property
     def pid(self) -> int:
-        """The server's own pid, fit for kill -9."""
+        """Pid of the server's own process, for kill -9."""
         if self._process is None:
             raise StackError(f"{self.name} was not started", process=self.name)
         return self._process.pid
 
     def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Start it and wait until it answers. It ends with this process, however that ends.
+        """Start the server and wait until it answers. It ends with this process.
 
-        Started from another thread than the main one it is not tied to us: the tie would end it
-        with that thread.
+        If called from a thread other than the main one, it is not tied to this process, because it
+        would end with that thread.
         """
         self.prepare()
         command = self.command()
@@ -98,7 +98,7 @@ class Server(abc.ABC):
             raise StackError(f"{self.name} did not start:\n{tail}", process=self.name)
 
     def stop(self) -> None:
-        """Stop it in good order, by force after 30 s. Stopped already: nothing happens."""
+        """Stop the server, with SIGKILL after 30 s. Does nothing if it does not run."""
         if self._process is None:
             return
         self._process.send_signal(self.command().stop_signal)
@@ -109,7 +109,7 @@ class Server(abc.ABC):
         self.end_rest()
 
     def kill(self) -> None:
-        """End it as a fault test does: SIGKILL. `start` brings it back, same port, same data."""
+        """Kill the server, as a fault test does. `start` restarts it with the same port and data."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -134,7 +134,7 @@ def exchange(port: int, request: bytes, *, enough: int) -> bytes:
         with socket.create_connection((ports.HOST, port), timeout=PROBE_TIMEOUT_S) as connection:
             connection.settimeout(PROBE_TIMEOUT_S)
             connection.sendall(request)
-            # All that is there: to close with bytes unread is a reset, which servers log.
+            # Read everything: closing with unread bytes is a reset, which servers log.
             while len(answer) < enough and (more := connection.recv(4096)):
                 answer += more
     except OSError:
@@ -143,14 +143,14 @@ def exchange(port: int, request: bytes, *, enough: int) -> bytes:
 
 
 def http_ok(port: int, path: str) -> bool:
-    """True when `GET path` on 127.0.0.1 answers 200."""
+    """True if `GET path` on 127.0.0.1 returns status 200."""
     request = f"GET {path} HTTP/1.1\r\nHost: {ports.HOST}:{port}\r\nConnection: close\r\n\r\n"
     answer = exchange(port, request.encode(), enough=len(b"HTTP/1.1 200"))
     return answer.startswith(b"HTTP/") and answer[8:12] == b" 200"
 
 
 def own_environment() -> Mapping[str, str]:
-    """The few variables a server needs: none of our secrets, nothing that changes its behaviour."""
+    """The few variables that a server needs: no secrets, and nothing that changes its behaviour."""
     inherited = inherited_environment()
     return {name: inherited[name] for name in SERVER_VARIABLES if name in inherited} | {
         "LC_ALL": "C"

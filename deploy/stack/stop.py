@@ -1,4 +1,4 @@
-"""python -m deploy.stack.stop: `make down` for a broken environment; standard library only."""
+"""python -m deploy.stack.stop: `make down` for a broken environment. Standard library only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DOWN_WITHIN_S = 60.0
 
 
 def main() -> int:
-    """Stop the supervisor that the notes name; it stops the rest."""
+    """Stop the supervisor that state.json names; it stops all other processes."""
     root = Path(os.environ.get("MEMLANE_DATA_DIR") or ".memlane").expanduser()  # noqa: TID251
     try:
         note = json.loads((root / "run" / "state.json").read_text())["supervisor"]

@@ -1,4 +1,4 @@
-"""The order of things: leftovers, servers, migrate, edges, healthy; and back down again."""
+"""The supervisor: starts leftovers' cleanup, servers, migration and edges in order; stops them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class AlreadyRunning(StackError):
-    """Another supervisor holds this data directory."""
+    """Another supervisor has the lock of this data directory."""
 
 
 def supervise(
@@ -44,7 +44,7 @@ def supervise(
     on_healthy: Callable[[State], None] = lambda _: None,
     foreground: bool = False,
 ) -> State:
-    """Run the stack until SIGTERM or SIGINT, or until it proves unable to start; how it ended.
+    """Run the stack until SIGTERM or SIGINT, or until it cannot start. Returns how it ended.
 
     Errors: AlreadyRunning.
     """
@@ -66,10 +66,10 @@ def supervise(
 
 @contextlib.contextmanager
 def _only_one(layout: Layout) -> Iterator[None]:
-    """Hold the data directory. The kernel lets go of the lock when we end, however we end."""
+    """Lock the data directory for this block; the kernel releases the lock with the process."""
     layout.create()
     with layout.lock.open("a") as file:
-        # `up` and `status` hold it for a moment, to look.
+        # `up` and `status` take the lock for a moment, to check it.
         if not wait_until(lambda: _lock(file, fcntl.LOCK_EX), LOCK_WITHIN_S):
             raise AlreadyRunning(f"a supervisor already runs {layout.root}")
         yield
@@ -84,7 +84,7 @@ def _lock(file: IO[str], kind: int) -> bool:
 
 
 def is_running(layout: Layout) -> bool:
-    """True while a supervisor holds this data directory."""
+    """True if a supervisor has the lock of this data directory."""
     try:
         with layout.lock.open("r") as file:
             return not _lock(file, fcntl.LOCK_SH)
@@ -93,9 +93,9 @@ def is_running(layout: Layout) -> bool:
 
 
 def end_leftovers(state: State | None) -> dict[str, Identity]:
-    """End the processes that an earlier supervisor noted and left running, and no others.
+    """End the processes that an earlier supervisor recorded and left running.
 
-    They received a signal when it ended; some still finish their work. Returns those that ran.
+    They got a signal when it ended; some may still finish their work. Returns those that ran.
     """
     found = state.survivors() if state else {}
     for name, who in found.items():
@@ -128,7 +128,10 @@ class Supervisor:
         return Child(program, layout=self._layout, journal=self._journal, give_up=self._give_up)
 
     async def run(self) -> None:
-        """Start everything, keep it alive, stop everything. Raises the StackError that ended it."""
+        """Start everything, restart what dies, and stop everything at the end.
+
+        Errors: the StackError that ended the stack.
+        """
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stop.set)
@@ -146,7 +149,7 @@ class Supervisor:
     def _rotate_logs(self) -> None:
         try:
             self._layout.rotate_logs()
-        except OSError as error:  # a full disk must not end the supervisor
+        except OSError as error:  # a full disk must not stop the supervisor
             log.error("logs_not_rotated error=%s", error)
 
     def _give_up(self, error: StackError) -> None:
@@ -167,7 +170,7 @@ class Supervisor:
             self._give_up(error)
 
     def _unhealthy(self) -> list[str]:
-        """Unhealthy processes that others wait for, most basic first."""
+        """Unhealthy processes that others wait for; servers first."""
         servers = [name for name, child in self._servers.items() if not child.healthy.is_set()]
         if not self._migrated:
             return servers or ["migrate"]
@@ -199,12 +202,12 @@ class Supervisor:
         self._on_healthy(self._journal.state)
 
     async def _check(self) -> None:
-        """Fail the start at once for a setting that cannot work."""
+        """Check the settings. Errors: StackError, at once, for one that cannot work."""
         if self._plan.check is None:
             return
         self._layout.check_report.unlink(missing_ok=True)
         code = await self._once("check", self._plan.check)
-        if code != 0:  # a check that fails by itself proves nothing about the settings
+        if code != 0:  # the check itself crashed, which says nothing about the settings
             log.error("check_failed exit=%d", code)
             return
         report = Report.model_validate_json(self._layout.check_report.read_text())
@@ -213,7 +216,10 @@ class Supervisor:
             self._give_up(StackError("\n".join(report.refused)))
 
     async def _migrate(self) -> None:
-        """Make tables, project and key; until the deadline where the database is not our own."""
+        """Migrate the database and create the first key.
+
+        An external database is retried until the deadline.
+        """
         backoff, tries = Backoff(), 0
         while (code := await self._once("migrate", self._plan.migrate)) != 0:
             tries += 1
@@ -225,7 +231,7 @@ class Supervisor:
         self._migrated = True
 
     async def _once(self, name: str, command: Command) -> int:
-        """Run a program to its end; the exit code."""
+        """Run a program to its end. Returns its exit code."""
         process = await spawn(command, self._layout, name)
         self._journal.started(name, process.pid)
         try:
@@ -240,7 +246,7 @@ class Supervisor:
         return [*self._servers.values(), *self._edges]
 
     async def _stop_all(self) -> None:
-        """First those that write, all at once; then the servers they wrote to."""
+        """Stop api, workers and sweeper at the same time, then the servers that they write to."""
         self._journal.phase(Phase.STOPPING)
         await asyncio.gather(*(edge.stop() for edge in self._edges))
         for name in STOP_ORDER:

@@ -1,4 +1,4 @@
-"""Waiting for what another process does, which no event of ours announces."""
+"""Polling for changes in other processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ POLL_S = 0.02
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Look until the condition holds, at most so long; whether it does."""
+    """Poll until the condition holds, at most `timeout_s` seconds. Returns its last value."""
     deadline = time.monotonic() + timeout_s
     while not (holds := condition()) and time.monotonic() < deadline:
-        time.sleep(POLL_S)  # noqa: TID251  the one place that polls
+        time.sleep(POLL_S)  # noqa: TID251  the only place that polls
     return holds

@@ -115,7 +115,7 @@ class _Encoder:
         return [self._tokenizer.encode(text[:MAX_CHARS]).ids for text in texts]
 
     def run(self, batch: Sequence[Tokens]) -> list[Vector]:
-        """One vector of length 1 for each text of the batch, which is padded to its longest text."""
+        """One vector of length 1 for each text; the batch is padded to its longest text."""
         shape = (len(batch), max(map(len, batch)))
         ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for row, tokens in enumerate(batch):
@@ -159,7 +159,7 @@ def _session(model_path: Path) -> Any:
 
 
 def _give_back_memory() -> None:
-    """Return free memory of the heap to the system: after loading 226 -> 163 MB of RSS (measured)."""
+    """Return the heap's free memory to the system: after loading 226 -> 163 MB of RSS (measured)."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
         if trim is not None:

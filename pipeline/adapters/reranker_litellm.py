@@ -43,7 +43,7 @@ class LiteLLMReranker:
         return shares(self._scores(response, len(documents)))
 
     def _scores(self, response: Any, count: int) -> list[float]:
-        """The scores in the order of the texts. Errors: MalformedAnswer unless each text has one."""
+        """The scores in the order of the texts. Errors: MalformedAnswer unless each has one."""
         try:
             rows = [(row["index"], float(row["relevance_score"])) for row in response.results or ()]
         except (KeyError, TypeError, ValueError):

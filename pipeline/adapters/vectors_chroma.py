@@ -53,7 +53,7 @@ class Chroma:
 
     @cached_property
     def _http(self) -> aiohttp.ClientSession:
-        """HTTP session, created at the first request because it belongs to the running event loop."""
+        """HTTP session, created at the first request: it belongs to the running event loop."""
         # More connections are not faster: Chroma is limited by its CPU.
         connector = aiohttp.TCPConnector(limit=CONNECTIONS)
         return aiohttp.ClientSession(connector=connector, timeout=self._timeout, headers=JSON)
