@@ -12,9 +12,9 @@ from api.http import server as http_server
 from pipeline import settings, telemetry
 from pipeline.settings import Settings
 
-# Connections that wait to be taken, as many as uvicorn lets wait.
+# Length of the socket's accept queue, uvicorn's default.
 BACKLOG = 2048
-# Files open beside clients' connections: stores, logs, libraries.
+# Open files other than connections of clients: stores, logs, libraries.
 OTHER_FILES = 512
 
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def allow_files(count: int) -> None:
-    """Raise this process's soft limit of open files towards `count`; each connection is one."""
+    """Raise the soft limit of open files to `count` or the hard limit; each connection needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and wanted > soft:
@@ -49,8 +49,10 @@ def allow_files(count: int) -> None:
 
 
 def listen(configured: Settings) -> socket.socket:
-    """The socket of the API's port. If several processes listen on it, the kernel distributes
-    the connections. Errors: OSError if another program has the port.
+    """The socket of the API's port.
+
+    If several API processes listen on the port, the kernel distributes connections among them.
+    Errors: OSError if another program uses the port.
     """
     return socket.create_server(
         (configured.host, configured.port),

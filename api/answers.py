@@ -1,7 +1,7 @@
-"""The answers of all routes as JSON Schema, for the OpenAPI description.
+"""JSON Schemas of all responses, for the OpenAPI description.
 
-They only document: no answer is validated while it is sent. The integration tests validate every
-answer they get. An object may hold more fields than are named here.
+They are documentation only: responses are not validated when they are sent, but the integration
+tests validate every response. An object may have more fields than its schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def one_of(*words: str) -> Schema:
 
 
 def many(row: Schema) -> Schema:
-    """An array of rows."""
+    """An array of `row`."""
     return {"type": "array", "items": row}
 
 
@@ -48,7 +48,7 @@ def fields(**properties: Schema) -> Schema:
 
 
 def some(always: Schema, **properties: Schema) -> Schema:
-    """An object with all fields of `always`, and perhaps these."""
+    """An object with all fields of `always`; the others are optional."""
     return dict(always) | {"properties": always["properties"] | properties}
 
 
@@ -109,7 +109,7 @@ COUNTERS = (
 
 COMPONENTS: Mapping[str, Schema] = {
     "Memory": fields(**STATED),
-    # `fields` of a request leaves out the others.
+    # With `fields` in the request, all other fields are left out.
     "MemoryRow": some(fields(id=ID), **STATED),
     "MemoryOfOwner": fields(**STATED, input=many(ref("Message")), is_updated=FLAG),
     "Turn": fields(**TURN),
@@ -236,7 +236,7 @@ REPLAYS = "/v1/replays/{replay_id}/"
 MEMORIES = many(ref("MemoryRow"))
 SEARCH_ROWS = either(many(ref("Hit")), ref("SearchAnswer"))
 
-# By method and path, the schema of the 2xx answer.
+# Schema of the 2xx response, by method and path.
 ANSWERS: Mapping[str, Schema] = {
     "POST /v3/memories/add/": either(ref("Stored"), ref("Queued")),
     "POST /v1/memories/": either(
@@ -323,7 +323,7 @@ ANSWERS: Mapping[str, Schema] = {
     "GET /healthz": fields(status=TEXT),
     "GET /readyz": fields(status=TEXT, ledger=TEXT, vectors=TEXT, model=TEXT),
 }
-# 202: still at work when the wait was over.
+# Operations that answer 202 if the result is not ready in time.
 LATER = ("POST /v1/exports/get/", "POST /v1/summary/")
-# Answers that are no JSON.
+# Media types of responses that are not JSON.
 TEXTS = {f"GET {EVENT}stream/": "text/event-stream", "GET /metrics": "text/plain"}

@@ -1,4 +1,4 @@
-"""The FastAPI object: middleware, routes, and what lives as long as the process."""
+"""The FastAPI app: middleware, routes, and the services of the process."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ Speaks the Mem0 Platform's REST API: `MemoryClient(host="http://…")` works unc
 
 
 def limits(settings: Settings) -> Limits:
-    """Limits of backpressure from the settings."""
+    """Backpressure limits from the settings."""
     return Limits(settings.max_scope_events, settings.max_project_events, settings.max_lag_s)
 
 
 class Memlane(FastAPI):
-    """An app whose answers carry their headers even where the last resort made them."""
+    """FastAPI app that adds security headers and CORS to every response, error pages included."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Put the response headers and CORS around everything else, error pages included."""
+        """The middleware, with response headers and CORS around everything else."""
         app = super().build_middleware_stack()
         origins = self._settings.origins
         return AnswerHeaders(cross_origin(app, origins) if origins else app)

@@ -1,4 +1,4 @@
-"""Backpressure: adds are admitted by the load, which is read from the ledger every second."""
+"""Backpressure: adds are accepted or refused by the load, which is read every second."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ LOOK_EVERY_S = 1.0
 
 
 class HintPublisher(Protocol):
-    """Publishes hints in the background; see workers.dispatch."""
+    """Publisher of hints in the background; see workers.dispatch."""
 
-    def kick_among(self, wake: Wake, busy_lanes: int) -> None: ...
+    def kick_among(self, wake: Wake, busy_lanes: int) -> None:
+        """Publish the hint into the queue for projects with this number of busy lanes."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Publish the waiting hints, then stop."""
+        ...
 
 
 class FairDispatcher:
@@ -43,12 +47,12 @@ class FairDispatcher:
         self._publisher.kick_among(wake, self._gate.woken(project_id))
 
     def close(self) -> None:
-        """Publish the hints that wait, within two seconds."""
+        """Publish the waiting hints, for at most two seconds."""
         self._publisher.close()
 
 
 class Gate:
-    """Admits adds by a load that is at most a second old; costs an add a dictionary look-up."""
+    """Accepts or refuses adds by a load that is at most one second old, without a query."""
 
     def __init__(self, view: LoadView, limits: Limits) -> None:
         self._view = view
@@ -67,7 +71,7 @@ class Gate:
             self._looking.cancel()
 
     def admit(self, scope: Scope) -> None:
-        """Errors: Overloaded."""
+        """Check the limits for one add. Errors: Overloaded."""
         try:
             admit(scope, self._load, self._limits)
         except Overloaded as error:
@@ -77,7 +81,7 @@ class Gate:
     def woken(self, project_id: ProjectId) -> int:
         """Count a woken lane. Returns the number of busy lanes of its project, this one included.
 
-        Lanes woken since the last reading count too.
+        Lanes that woke up since the last reading of the load are counted too.
         """
         self._lanes[project_id] += 1
         return self._lanes[project_id]

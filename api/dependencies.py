@@ -35,7 +35,7 @@ from pipeline.tenants.api_keys import Grant
 from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
 
 PING_S = 2.0
-# A group of adds is written or given up within 12 s.
+# Longer than the 12 s in which a group of adds is written or fails.
 STUCK_S = 20.0
 TOKEN = APIKeyHeader(
     name="Authorization",
@@ -61,7 +61,7 @@ class Api:
     turnstile: Turnstile = field(default_factory=Turnstile)
 
     async def health(self) -> dict[str, str]:
-        """The state of each store and the model: ok, or the name of the error."""
+        """State of each store and the model: `ok`, or the name of the error."""
         pings = {
             "ledger": self._check_ledger,
             "vectors": self.stores.vectors.ping,
@@ -70,20 +70,23 @@ class Api:
         return {name: await _state(ping) for name, ping in pings.items()}
 
     async def _check_ledger(self) -> None:
-        """Ping it. Errors: as `Ledger.ping`; StoreUnavailable if adds wait although it answers."""
+        """Ping the ledger. Errors: as `Ledger.ping`; StoreUnavailable if adds are not written."""
         await self.stores.ledger.ping()
         if self.stores.ledger.inbox.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 
     async def _check_model(self) -> None:
-        """Read the circuit breaker: a probe would cost a call. Errors: ModelUnavailable."""
+        """Check the model's circuit breaker, because a call would cost money.
+
+        Errors: ModelUnavailable.
+        """
         if await self.stores.ledger.circuits.is_down(self.settings.llm.model):
             raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
 
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """A grant and the project named in path, query or body, or else the key's own."""
+    """A grant, and the project named in path, query or body, or else the key's own project."""
 
     grant: Grant
     project: Project
@@ -127,7 +130,7 @@ async def granted(
 
 
 async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
-    """The key's project. GET requires a key that reads, any other method one that writes."""
+    """The key's project. GET requires a key with read scope, other methods one with write scope."""
     grant.require(Access.READ if request.method == "GET" else Access.WRITE)
     return await _own(request, grant)
 
@@ -149,8 +152,9 @@ async def administration(
     api: Annotated[Api, Depends(api_of)],
     grant: Annotated[Grant, Depends(granted)],
 ) -> Administration:
-    """The named project. GET requires any key; changes require an admin key, which reaches every
-    project of its organization.
+    """The named project. GET requires any key, other methods an admin key.
+
+    An admin key has access to all projects of its organization.
     """
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await Named.by(request), grant.project

@@ -1,4 +1,4 @@
-"""The OpenAPI description: what FastAPI reads from the routes, with our own answers and errors."""
+"""The OpenAPI description: FastAPI's, with our own responses and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ERRORS = {
     "503": "The server is busy or its ledger out of reach; see Retry-After.",
 }
 RETRIED = ("429", "503")
-# Paths of which one part conflicts with a state.
+# Ends of paths that can answer 409.
 CONFLICTS = (
     "/add/", "/v1/memories/", "/cancel/", "/replay/", "/undo/", "/switch/", "/diff/",
     "/exports/get/", "/summary/", "/projects/{project_id}/", "/members/", "/v1/batch/",
@@ -43,7 +43,7 @@ OPEN = ("/healthz", "/readyz", "/metrics")
 
 
 def describe(app: FastAPI, server_url: str) -> dict[str, Any]:
-    """The description, made once."""
+    """The OpenAPI description, built once."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title,
@@ -67,7 +67,7 @@ def describe(app: FastAPI, server_url: str) -> dict[str, Any]:
 
 
 def _answer(operation: str, responses: dict[str, Any]) -> None:
-    """Put the schema of the answer where FastAPI knows only that it is an object."""
+    """Replace FastAPI's schema of the response, which is only an object, with ours."""
     [success] = [responses[status] for status in responses if status.startswith("2")]
     if media_type := TEXTS.get(operation):
         success["content"] = {media_type: {"schema": {"type": "string"}}}

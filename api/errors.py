@@ -1,7 +1,7 @@
-"""Every error as one body: `{"error", "detail", "message", "code"}`, all of them strings.
+"""Error responses. All have the body `{"error", "detail", "message", "code"}`, all strings.
 
-The first three say what to change, and the same, because each official client reads another one.
-A 400 repeats it once more, as `{"details": {"message": …}}`.
+`error`, `detail` and `message` are the same text, which says what to change, because each official
+client reads another one of them. A 400 repeats the text in `{"details": {"message": …}}`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again short
 
 
 class Unauthorized(MemlaneError):
-    """No API key, or one that is not valid."""
+    """The request has no API key, or one that is not valid."""
 
 
 def respond(status: int, message: str, *, code: str | None = None, **headers: str) -> JSONResponse:
-    """`code` is a failure code of events where there is one, else the status by its name."""
+    """An error response. `code`: a failure code of events, by default the name of the status."""
     named = code or CODES.get(status) or HTTPStatus(status).name
     body: dict[str, Any] = {"error": message, "detail": message, "message": message, "code": named}
-    if status == 400:  # where the Mem0 Platform puts the reason of a bad request
+    if status == 400:  # the Mem0 Platform has the reason of a bad request here
         body["details"] = {"message": message}
     return JSONResponse(body, status, headers=headers or None)
 
@@ -65,7 +65,7 @@ async def invalid(_: Request, error: Exception) -> JSONResponse:
 
 
 async def unreadable(request: Request, error: Exception) -> JSONResponse:
-    """Answer 400: name the fields that failed validation, or the expected content type."""
+    """Answer 400 with the fields that failed validation, or with the expected content type."""
     assert isinstance(error, RequestValidationError)
     if any(_unparsed(fault) for fault in error.errors()[:1]):
         sent = request.headers.get("content-type", "")[:100]
@@ -101,7 +101,7 @@ async def unavailable(_: Request, error: Exception) -> JSONResponse:
 
 
 async def unstorable(_: Request, error: Exception) -> JSONResponse:
-    """Answer 400: the ledger refuses a value that the schemas accept."""
+    """Answer 400: the ledger rejects a value that the schemas accept."""
     log.error("value_refused", error=type(getattr(error, "orig", error)).__name__)
     return respond(
         400,
@@ -110,7 +110,7 @@ async def unstorable(_: Request, error: Exception) -> JSONResponse:
 
 
 async def overloaded(_: Request, error: Exception) -> JSONResponse:
-    """Answer 429 for the caller's own load, 503 for the server's, with `Retry-After`."""
+    """Answer 429 if the caller's own load is too high, 503 if the server's is; with `Retry-After`."""
     assert isinstance(error, Overloaded)
     message = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
     return respond(
@@ -119,7 +119,7 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
 
 
 async def ledger_down(request: Request, error: Exception) -> JSONResponse:
-    """Answer 503; a write may have been committed before the connection was lost."""
+    """Answer 503. The text says if a write may have been committed before the connection was lost."""
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
     unknown = request.method not in ("GET", "HEAD") and may_have_committed(error)
     return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
@@ -129,7 +129,7 @@ async def unexpected(request: Request, error: Exception) -> JSONResponse:
     """Answer 500 with a request id, and log the exception with it."""
     request_id = uuid.uuid4().hex
     log.error("request_crashed", request_id=request_id, path=request.url.path, exc_info=error)
-    # The server closes the connection of a request that crashed, and has to say so.
+    # The server closes the connection after a crashed request, and must announce that.
     return respond(500, f"Internal error. Quote request id {request_id}.", Connection="close")
 
 
@@ -152,16 +152,16 @@ HANDLERS: dict[int | type[Exception], Handler] = {
 
 
 def _unparsed(error: dict[str, Any]) -> bool:
-    """Tell if the body was not read as JSON: FastAPI passes bytes for other content types."""
+    """True if the body was not parsed as JSON: FastAPI then passes bytes."""
     return error["loc"] == ("body",) and isinstance(error.get("input"), bytes)
 
 
 def _described(error: dict[str, Any]) -> str:
-    """The text of one validation error: its place and the fault."""
+    """Text of one validation error: the field and the fault."""
     if error["type"] == "json_invalid":
         return f"The body is not valid JSON: {error.get('ctx', {}).get('error', 'unreadable')}."
     if error["loc"] == ("body",) and error["type"] == "missing":
         return "The body is missing; send a JSON object."
-    place = [str(part) for part in error["loc"][1:]]  # the first says body, query or path
+    place = [str(part) for part in error["loc"][1:]]  # the first part is body, query or path
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{'.'.join(place)}: {message}" if place else message

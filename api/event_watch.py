@@ -1,7 +1,7 @@
-"""Waiting for events: notifications of verbatim adds, and one query per interval for the rest.
+"""Waiting for events: notifications for verbatim adds, polling for everything else.
 
-A verbatim add's end is notified. Stages, waits and all other ends are polled, in one query for all
-callers; so is an end whose notification was lost.
+The end of a verbatim add is notified. Stages, waits and all other ends are polled, with one query
+for all waiting requests; polling also finds an end whose notification was lost.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pipeline.ledger.failures import LEDGER_FAILURES
 
 # A quarter of the shortest pipeline run. A shorter interval only adds queries.
 POLL_S = 0.025
-# An event without progress for a second waits for something: poll it less often.
+# An event without progress for a second is polled less often.
 IDLE_AFTER_S, IDLE_POLL_S = 1.0, 0.25
-# The poll that finds the end of an event whose notification was lost.
+# Delay of the first poll for an event whose end is notified, in case the notification is lost.
 NOTIFIED_POLL_S = 0.25
 
 
 @dataclass(eq=False, slots=True)
 class Subscription:
-    """One caller's wait for one event. Times are of the event loop's clock, in seconds."""
+    """One request's wait for one event. Times are those of the event loop's clock, in seconds."""
 
     event_id: UUID
     changed_at: float
@@ -48,9 +48,9 @@ class Subscription:
 
 
 class EventWatch:
-    """Delivers the progress of events to the requests that wait for them; one per process.
+    """Delivers the progress of events to the requests that wait for them; one for each process.
 
-    `listening`: notifications arrive at the moment.
+    `listening`: True while notifications arrive.
     """
 
     def __init__(self, events: Events) -> None:
@@ -79,7 +79,7 @@ class EventWatch:
         return self._subscribed(event_id, 0.0)
 
     def notify(self, event_id: UUID, status: Status) -> None:
-        """Deliver the final status of an event. An event that no request waits for is ignored."""
+        """Deliver the final status of an event, if a request waits for it."""
         now = asyncio.get_running_loop().time()
         for subscription in self._subscriptions:
             if subscription.event_id == event_id:
@@ -92,7 +92,7 @@ class EventWatch:
 
     @contextmanager
     def _subscribed(self, event_id: UUID, delay_s: float) -> Iterator[asyncio.Queue[Progress]]:
-        """`delay_s`: seconds until the first poll, and at least that long between polls."""
+        """A queue of progress. `delay_s`: delay of the first poll, and minimum time between polls."""
         now = asyncio.get_running_loop().time()
         interval_s = max(POLL_S, delay_s)
         subscription = Subscription(event_id, now, poll_at=now + delay_s, interval_s=interval_s)

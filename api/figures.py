@@ -1,4 +1,4 @@
-"""Gauges that are read from the ledger, at most once every few seconds for all scrapers."""
+"""Gauges that are read from the ledger, at most once every few seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEPT_S = 5.0
 
 
 class Figures:
-    """Reads the books at most every few seconds, for one caller while the others wait for it."""
+    """Cache of the ledger's figures. One caller reads them while the others wait for it."""
 
     def __init__(self, books: Books, *, kept_s: float = KEPT_S) -> None:
         self._books = books
@@ -32,17 +32,20 @@ class Figures:
         self._searches: Counter[UUID] = Counter()
 
     def searched(self, project_id: ProjectId) -> None:
-        """Count a search; it is written down before figures are read and at the end."""
+        """Count a search. Counts are written before figures are read, and when the process stops."""
         self._searches[project_id] += 1
 
     async def write_down(self) -> None:
-        """Errors: LEDGER_FAILURES; the counts are lost then."""
+        """Write the counts of searches. Errors: LEDGER_FAILURES; the counts are lost then."""
         if self._searches:
             searches, self._searches = self._searches, Counter()
             await self._books.add_searches(searches)
 
     async def refresh(self) -> None:
-        """Without the ledger the gauges stay as they are, and `memlane_ledger_up` is 0."""
+        """Update the gauges, unless they are recent.
+
+        If the ledger does not answer, they keep their values and `memlane_ledger_up` is 0.
+        """
         async with self._one_at_a_time:
             if time.monotonic() - self._read_at < self._kept_s:
                 return

@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def watch(pip: subprocess.Popen[bytes], log: Path, pinned: int) -> None:
-    """Show pip's progress until it ends: in place on a terminal, else a line every LINE_S seconds."""
+    """Show pip's progress until it ends: in place on a terminal, else a line every 10 s."""
     terminal, shown = sys.stdout.isatty(), time.monotonic()
     while not ended(pip):
         if terminal or time.monotonic() - shown >= LINE_S:

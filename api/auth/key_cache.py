@@ -9,19 +9,19 @@ from api.auth.rate_limit import Allowance, RateLimit
 from pipeline.domain.errors import Overloaded
 from pipeline.tenants.api_keys import ApiKeys, Grant
 
-# How long a revoked key may still work. Without the cache, each request would cost a query.
+# Seconds that a revoked key may still work. Without the cache, each request would cost a query.
 KEY_CACHE_S = 5.0
 MOST_KEYS = 10_000
-# Different wrong keys that one address may try in a minute; each costs a look-up in the ledger.
+# Maximum number of different invalid keys from one address in a minute; each costs a query.
 WRONG_KEYS_PER_MIN = 60
 
 
 @dataclass(slots=True)
 class KeyRing:
-    """Grants by API key, cached for seconds; wrong keys too, counted by address.
+    """Grants by API key, cached for seconds. Invalid keys are cached too, and limited by address.
 
     `_valid`: keys that were valid before. They are looked up even if their address has sent many
-    wrong keys: behind a proxy, an attacker and an honest client share one address.
+    invalid keys: behind a proxy, an attacker and other clients share one address.
     """
 
     keys: ApiKeys
@@ -31,9 +31,9 @@ class KeyRing:
     _valid: set[str] = field(default_factory=set)
 
     async def grant(self, key: str, address: str = "") -> Grant | None:
-        """The grant of the key; None for a wrong key.
+        """The grant of the key; None for an invalid key.
 
-        Errors: Overloaded for an address that has sent too many wrong keys.
+        Errors: Overloaded if the address has sent too many invalid keys.
         """
         known = self._known.get(key)
         if known and known[0] > time.monotonic():
@@ -69,5 +69,5 @@ class KeyRing:
         return self.rate.take(grant.key_id)
 
     def forget(self) -> None:
-        """Look every key up again: one of them was revoked, or may do less."""
+        """Empty the cache: a key was revoked, or its scope was reduced."""
         self._known.clear()

@@ -14,7 +14,7 @@ from pipeline.tenants.api_keys import Grant
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Ids as they were given, in path, query or body."""
+    """Ids in path, query or body, as the client wrote them."""
 
     organizations: frozenset[str]
     projects: frozenset[str]
@@ -30,7 +30,7 @@ class Named:
         return cls(frozenset(_ids(given, "org_id")), frozenset(_ids(given, "project_id")))
 
     def others(self, grant: Grant) -> bool:
-        """Tell if any of them is not the key's own."""
+        """True if any of them is not the key's own organization or project."""
         own = grant.project
         return not (
             self.organizations <= {str(own.organization_id)} and self.projects <= {str(own.id)}
@@ -42,7 +42,7 @@ def _ids(given: list[tuple[str, Any]], name: str) -> Iterator[str]:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object sent, where it may name one at all: few do, and reading it twice costs."""
+    """The JSON object in the body, parsed only if it may name a tenant, because parsing costs time."""
     if request.method == "GET":
         return {}
     raw = await request.body()

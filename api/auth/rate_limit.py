@@ -1,7 +1,6 @@
-"""Token buckets: rate limits of keys and addresses. Each holds a minute's requests.
+"""Token buckets: rate limits of keys and addresses. Each bucket holds one minute's requests.
 
-Per API process, in memory: a request pays a dictionary look-up, where a shared counter would cost a
-round trip.
+Buckets are in the memory of each API process: a shared counter would cost a round trip.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Allowance:
         }
 
     def require(self) -> None:
-        """Errors: Overloaded."""
+        """Check the limit. Errors: Overloaded."""
         if self.retry_after_s:
             raise Overloaded(
                 f"This key may send {self.limit} requests a minute.",
@@ -45,7 +44,7 @@ class Allowance:
 
 @dataclass(slots=True)
 class RateLimit:
-    """Token buckets by key; each is stored as the time at which it will be full."""
+    """Token buckets by key. Each is stored as the time at which it will be full."""
 
     per_minute: int = 0
     clock: Callable[[], float] = time.monotonic
@@ -56,12 +55,12 @@ class RateLimit:
         return self.take(key, count=False)
 
     def take(self, key: Hashable, *, count: bool = True) -> Allowance | None:
-        """Count one request, unless it is refused; None where `per_minute` sets no limit."""
+        """Count one request, unless the bucket is empty; None if `per_minute` is 0 (no limit)."""
         if not self.per_minute:
             return None
         now, each_s = self.clock(), FULL_S / self.per_minute
         owed_s = max(self._full_at.get(key, now) - now, 0.0) + each_s
-        # A sum of many small steps may end a hair above what it should.
+        # Tolerate the rounding error of a sum of many small steps.
         late_s = owed_s - FULL_S
         if late_s > each_s * 1e-6:
             return self._standing(owed_s - each_s, retry_after_s=math.ceil(late_s))

@@ -1,7 +1,7 @@
-"""Requests whose client is gone: a read ends at once, and with it its statement in PostgreSQL.
+"""Requests of disconnected clients: a read is cancelled, and with it its PostgreSQL statement.
 
-An add gets a few seconds more, because some clients send and close; later it would be written once
-for each retry. Any other request is carried out to its end.
+An add gets a few more seconds, because some clients close the connection right after sending; if it
+were cancelled then, each retry would lose it again. Other requests run to their end.
 """
 
 from __future__ import annotations

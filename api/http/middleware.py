@@ -1,4 +1,4 @@
-"""Middleware: every request before it is routed, every response before it is sent."""
+"""Middleware around every request and response."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.errors import respond
 from pipeline import telemetry
 
-# What nginx logs for it.
+# nginx's status for a client that closed the connection.
 CLIENT_LEFT = 499
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 SLASHES = re.compile(rb"/{2,}")
-# Answers hold what people said: no browser may guess at them, frame, pass on or keep them.
+# Responses contain personal text: browsers must not sniff, frame, leak or cache them.
 GUARDED = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -30,7 +30,7 @@ GUARDED = {
 }
 
 
-# Headers of answers that scripts of other origins may read.
+# Response headers that scripts of other origins may read.
 EXPOSED = (
     "Retry-After",
     "X-Memlane-Ignored",
@@ -41,10 +41,10 @@ EXPOSED = (
 
 
 class OneSlash:
-    """Each route answers with and without its last slash, and to a host given with one.
+    """Makes each route answer with and without its trailing slash, and ignores doubled slashes.
 
-    Clients do not follow redirects, and a base URL with a trailing slash doubles the first one.
-    Done on the raw path: an id may itself hold an encoded slash.
+    Clients do not follow redirects, and a base URL with a trailing slash doubles the first slash of
+    the path. Works on the raw path, because an id may contain an encoded slash.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -60,7 +60,7 @@ class OneSlash:
 
 
 class NoNul:
-    """A NUL in the URL is refused by name: PostgreSQL's text holds none."""
+    """Refuses a NUL character in the URL, which PostgreSQL cannot store."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -73,9 +73,9 @@ class NoNul:
 
 
 class BodyLimit:
-    """A body over the limit is refused with 413, unread where it says its length.
+    """Refuses a body over the limit with 413, without reading it if its length is declared.
 
-    FastAPI's own `max_body_size` answers in plain text, which no client can show as a reason.
+    FastAPI's own `max_body_size` answers in plain text, which clients cannot show.
     """
 
     def __init__(self, app: ASGIApp, *, limit_bytes: int) -> None:
@@ -83,7 +83,7 @@ class BodyLimit:
         self._limit_bytes = limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a body that is declared, or turns out, too large."""
+        """Run the request; refuse its body if its declared or actual length is over the limit."""
         declared = dict(scope.get("headers", ())).get(b"content-length", b"0")
         seen_bytes = 0
 
@@ -107,9 +107,9 @@ class BodyLimit:
 
 
 def cross_origin(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    """Let scripts of these origins call the API (CORS), on a private network too.
+    """Allow scripts of these origins to call the API (CORS), also on a private network.
 
-    Without credentials: a key goes into a header, and no cookie is ever set.
+    Credentials are not allowed: API keys are sent in a header, and there are no cookies.
     """
     return CORSMiddleware(
         app,
@@ -122,9 +122,9 @@ def cross_origin(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
 
 
 class Measured:
-    """Times requests and counts answers by route template: an id in a path is no label.
+    """Measures requests and counts responses, by route template.
 
-    Nearest to the routes of all, for those further out do not see which one was taken.
+    It must be the innermost middleware, because only there the route is known.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -158,15 +158,15 @@ class Measured:
 
 
 class AnswerHeaders:
-    """The headers of every answer, errors too: those that guard it, and those a dependency left in
-    `request.state.headers`. What the route itself has set stays.
+    """Adds headers to every response, errors too: security headers, and those that a dependency
+    stored in `request.state.headers`. Headers set by the route are not changed.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # The routes see a copy of the scope, and in it this very dict.
+        # The routes get a copy of the scope, which shares this dict.
         state = scope.setdefault("state", {}) if scope["type"] == "http" else {}
 
         async def guarded(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Pages as the Mem0 clients count them: from 1, with absolute URLs to the next and previous one."""
+"""Paging as in the Mem0 clients: pages are numbered from 1, with absolute URLs to their neighbours."""
 
 from __future__ import annotations
 
@@ -12,29 +12,32 @@ from starlette.exceptions import HTTPException
 from pipeline.domain.errors import InvalidInput
 
 PAGE_SIZE, LARGEST_PAGE = 100, 200
-# An offset beyond this page is out of PostgreSQL's range.
+# Maximum page number; a larger offset is out of PostgreSQL's range.
 LAST_PAGE = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's number, from 1, and its size."""
+    """Number of a page, from 1, and its size."""
 
     number: int
     size: int
 
     @property
     def limit(self) -> int:
-        """Rows of the page."""
+        """Maximum number of rows on the page."""
         return self.size
 
     @property
     def offset(self) -> int:
-        """Rows before the page."""
+        """Number of rows before the page."""
         return (self.number - 1) * self.size
 
     def envelope(self, results: list[dict[str, Any]], count: int, http: Request) -> dict[str, Any]:
-        """The response. Errors: HTTPException 404 for a page beyond the last."""
+        """The response with one page of results.
+
+        Errors: HTTPException 404 for a page after the last one.
+        """
         if self.number > 1 and self.offset >= count:
             raise HTTPException(404, "Invalid page.")
         last = (count + self.size - 1) // self.size
@@ -52,7 +55,7 @@ class Page:
 
 
 def _public(http: Request) -> URL:
-    """The URL of this request as clients see it."""
+    """URL of this request as clients see it."""
     base: str | None = http.app.state.api.settings.public_url
     if base is None:
         return http.url
@@ -63,7 +66,7 @@ def _public(http: Request) -> URL:
 def page_of(
     number: int | None, size: int | None, *, usual: int = PAGE_SIZE, largest: int = LARGEST_PAGE
 ) -> Page:
-    """The page of this number and size. Errors: InvalidInput; 404 beyond LAST_PAGE."""
+    """The page with this number and size. Errors: InvalidInput; 404 beyond LAST_PAGE."""
     page = Page(1 if number is None else number, usual if size is None else size)
     if page.number < 1 or not 1 <= page.size <= largest:
         raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")

@@ -1,4 +1,4 @@
-"""Query strings as clients write them: objects arrive as JSON, or as Python prints them."""
+"""Query strings of clients: objects are written as JSON, or as Python prints them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.domain.filters import ALIASES, ENTITY_IDS, KIND
 # One metadata key in a query string: `metadata[trip]=lisbon` (OpenAPI style deepObject).
 DEEP = re.compile(r"metadata\[([^\[\]]+)\]")
 
-# What old clients and the CLI add to every request, and what is no condition.
+# Names that are no condition; old clients and the CLI add some of them to every request.
 NO_CONDITION = {"org_id", "project_id", "source", "delete_linked"}
 FIELDS = {*KIND, *ALIASES}
 OPENS = ("{", "[", "(")
@@ -37,9 +37,9 @@ def literal(name: str, text: str) -> Any:
 
 
 def conditions(query: QueryParams) -> list[dict[str, Any]]:
-    """The conditions of a query string as filters, all of which must hold.
+    """The conditions in a query string as filters, all of which must match.
 
-    An unknown one is refused: ignoring it would widen a delete. Errors: InvalidInput.
+    Errors: InvalidInput for an unknown name, because ignoring it would widen a delete.
     """
     parts = []
     for name in dict.fromkeys(query.keys()):
@@ -62,8 +62,7 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
 def deep_metadata(query: QueryParams) -> list[dict[str, Any]]:
     """The conditions written as `metadata[key]=value`.
 
-    A query string has no types: a value that reads as a number or a boolean matches both that value
-    and its text.
+    A query string has no types, so a number or a boolean matches both the value and its text.
     """
     return [
         _either(match[1], text)

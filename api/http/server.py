@@ -1,12 +1,12 @@
-"""The HTTP server's limits on a connection: bytes of a head, time for a head and a body, how many.
+"""The HTTP server's limits: size of the head, time for head and body, number of connections.
 
     nothing ─► head ─► body ─► response ─► idle ─► head …
                10 s    30 s    the app's   80 s
                64 kB   the app's limit
 
-uvicorn's protocol over httptools has no limit on request line and headers, and no time limit but
-that of idle connections. The one over h11 limits the size alone, and costs a request 65 µs of CPU
-more; this one 2 µs.
+uvicorn's protocol with httptools has no limit for the request line and the headers, and a time
+limit for idle connections only. Its protocol with h11 limits only the size, and costs 65 µs more
+CPU for each request; this one costs 2 µs.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LARGEST_HEAD_BYTES = 65_536
 MOST_HEADERS = 100
 HEAD_S = 10.0
 BODY_S = 30.0
-# A client that reads nothing of an answer for so long is gone.
+# Seconds after which a client that does not read the response is disconnected.
 UNREAD_S = 60.0
-# Longer than the 75 s or less that load balancers keep an idle connection: they close it first.
+# Longer than load balancers keep an idle connection (75 s or less), so that they close it first.
 IDLE_S = 80
-# After a refusal: time to read it before the connection is reset.
+# Seconds that a client has to read a refusal before the connection is reset.
 LINGER_S = 1.0
 RETRY_AFTER_S = 5
 
@@ -47,7 +47,7 @@ TOO_MANY = "Too many connections. Close idle ones, and try again shortly."
 
 
 class Peers:
-    """Open connections by address, for all connections of one server."""
+    """Number of open connections by address, for one server."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -55,7 +55,7 @@ class Peers:
         self._open: Counter[str] = Counter()
 
     def admit(self, address: str) -> bool:
-        """Count the connection. False: there are too many, in all or from this address."""
+        """Count a connection. False if there are too many, in total or from this address."""
         self._open[address] += 1
         return self.total() <= self._most and self._open[address] <= self._most_of_one
 
@@ -71,7 +71,7 @@ class Peers:
 
 
 class LimitedHttp(HttpToolsProtocol):
-    """uvicorn's protocol within the limits above. `peers` is set by `protocol`."""
+    """uvicorn's protocol with the limits above. `peers`: set by `protocol`."""
 
     peers: Peers
     head_s, body_s, unread_s, linger_s = HEAD_S, BODY_S, UNREAD_S, LINGER_S
@@ -89,7 +89,7 @@ class LimitedHttp(HttpToolsProtocol):
     # ── connection ───────────────────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Admit the connection and start the deadline of its first head, or refuse it."""
+        """Accept the connection and start the deadline of its first head, or refuse it."""
         super().connection_made(transport)
         self._address = self.client[0] if self.client else ""
         if self.peers.admit(self._address):
@@ -105,7 +105,7 @@ class LimitedHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the bytes, within the limit of a head."""
+        """Parse the bytes, up to the limit of a head."""
         while data and not self._refused and not self.transport.is_closing():
             room = len(data) if self._awaits == BODY else LARGEST_HEAD_BYTES - self._head_bytes
             if not room:
@@ -121,7 +121,7 @@ class LimitedHttp(HttpToolsProtocol):
     # ── parser ───────────────────────────────────────────────────────────────────────────────────
 
     def on_message_begin(self) -> None:
-        """Await the rest of a head."""
+        """Expect the rest of a head."""
         self._awaits = HEAD
         super().on_message_begin()
 
@@ -133,12 +133,12 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Await the body."""
+        """Expect the body."""
         self._awaits = BODY
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Await nothing until the next request."""
+        """Expect nothing until the next request."""
         self._awaits, self._head_bytes = None, 0
         super().on_message_complete()
 
@@ -152,7 +152,7 @@ class LimitedHttp(HttpToolsProtocol):
     # ── time ─────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self, part: str | None) -> None:
-        """Give the part of a request that is awaited its time; None ends it."""
+        """Start the deadline of a part of the request; None stops it."""
         if part == self._timed:
             return
         if self._deadline:
@@ -191,7 +191,7 @@ class LimitedHttp(HttpToolsProtocol):
     # ── refusal ──────────────────────────────────────────────────────────────────────────────────
 
     def _refuse(self, status: HTTPStatus | int, message: str, **headers: str) -> None:
-        """Answer, read no more, and close once the client has had time to read the answer."""
+        """Send an error response, stop reading, and close the connection after LINGER_S."""
         self._refused = True
         self._watch(None)
         answer = respond(status, message, **headers, Connection="close")
@@ -203,5 +203,5 @@ class LimitedHttp(HttpToolsProtocol):
 
 
 def protocol(most_connections: int, **times: float) -> type[LimitedHttp]:
-    """The class for `uvicorn.Config(http=…)` of one server; `times` in place of the usual ones."""
+    """The protocol class for `uvicorn.Config(http=…)`. `times`: replace the default time limits."""
     return type("Http", (LimitedHttp,), {"peers": Peers(most_connections), **times})

@@ -1,4 +1,7 @@
-"""An event's way as Server-Sent Events (Source: the HTML standard, section 9.2)."""
+"""Progress of an event as Server-Sent Events.
+
+Source: the HTML standard, section 9.2.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from api.views import events as event_views
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.store import Events
 
-# Proxies close what has been silent for half a minute or a minute.
+# Proxies close connections that are silent for 30 to 60 s.
 HEARTBEAT_S = 15.0
 HEARTBEAT = b": still there\n\n"
 UNBUFFERED = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -29,7 +32,7 @@ async def live(
     watch: EventWatch,
     heartbeat_s: float = HEARTBEAT_S,
 ) -> AsyncIterator[bytes]:
-    """A `stage` frame now and at each change; once the event has ended, an `end` frame with it."""
+    """A `stage` frame now and at each change; at the event's end an `end` frame with the event."""
     with watch.following(event_id) as changes:
         ended = False
         while not ended:
@@ -45,5 +48,5 @@ async def live(
 
 
 def frame(name: str, data: dict[str, Any]) -> bytes:
-    """One event of the stream. JSON holds no line break, so its data is one line."""
+    """One event of the stream. JSON has no line breaks, so its data is one line."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), _JSON.dump_json(data))

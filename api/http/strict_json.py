@@ -1,7 +1,6 @@
-"""Bodies read as JSON is defined, within bounds: no NaN, no Infinity, no half of a surrogate pair,
-no NUL, and no more values or levels than the largest honest request has.
+"""Strict JSON bodies: no NaN, Infinity, unpaired surrogates or NUL, and limits on size and depth.
 
-All checks look at the bytes, in linear time and in C: the event loop waits for them.
+All checks work on the bytes, in linear time and in C, because they block the event loop.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ _STEP = {1: 1, 2: -1}
 
 
 class StrictRequest(Request):
-    """A request whose JSON is read within the bounds."""
+    """A request whose JSON is checked against the limits."""
 
     async def json(self) -> Any:
         """The parsed body. Errors: HTTPException 400."""
         try:
             return read(await self.body())
         except InvalidInput as error:
-            # FastAPI answers any other exception with a text of its own.
+            # FastAPI replaces the text of any other exception.
             raise HTTPException(400, str(error)) from None
 
 
 class StrictJson(APIRoute):
-    """A route that hands its body to the parser as above; a bad one is a 400 like any other."""
+    """Route class that parses bodies strictly, and names ignored keys in a response header."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """The route's handler, with StrictRequest for the request."""
@@ -61,7 +60,7 @@ class StrictJson(APIRoute):
 
 
 def read(body: bytes) -> Any:
-    """The value of a JSON text. Errors: InvalidInput for a bound, else JSONDecodeError."""
+    """Parse a JSON text. Errors: InvalidInput if it exceeds a limit, JSONDecodeError."""
     if b"\\u0000" in body and _NUL.search(body):
         raise InvalidInput("The body holds a NUL character (\\u0000); remove it.")
     if sum(map(body.count, _STARTS)) > MOST_VALUES or body.count(b"[") + body.count(b"{") > DEEPEST:
@@ -70,7 +69,7 @@ def read(body: bytes) -> Any:
 
 
 def _bound(structure: bytes) -> None:
-    """Check a JSON text without its strings."""
+    """Check values and depth of a JSON text without its strings. Errors: InvalidInput."""
     values = sum(map(structure.count, _STARTS))
     if values > MOST_VALUES:
         raise InvalidInput(

@@ -1,8 +1,8 @@
-"""Names in a request that mean nothing here: refused, or named in the answer.
+"""Unknown names in a request: refused, or ignored and named in a response header.
 
-    dry_run, as_of       refused on every route: ignoring them would write, or read the present
-on our own routes    refused: a misspelt option would be left out in silence
-on the Mem0 routes   ignored, since its clients send keys of their own, and named in a header
+dry_run, as_of       refused on every route: ignoring them would write, or read the present
+on our own routes    refused: a misspelt option would be ignored silently
+on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ NOT_BUILT = {
     "dry_run": "There is no dry run: the request would be carried out. Leave dry_run out.",
     "as_of": "There are no reads of an earlier time: the answer would be of now. Leave as_of out.",
 }
-# Read elsewhere, or sent by clients with every request.
+# Names that other code reads, or that clients send with every request.
 EVERYWHERE = frozenset({"org_id", "project_id", "source"})
 MOST_NAMED = 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
-# The ignored keys of the request that is being read; None outside of one.
+# The ignored keys of the current request; None outside of a request.
 _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 
 
 async def refuse_not_built(request: Request) -> None:
-    """Errors: InvalidInput for an option of the query string that is not built."""
+    """Refuse options of the query string that are not supported. Errors: InvalidInput."""
     for name in NOT_BUILT.keys() & request.query_params.keys():
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
             raise InvalidInput(NOT_BUILT[name])
 
 
 def begin() -> list[str]:
-    """Start to collect the ignored keys of a request."""
+    """Start to collect the ignored keys of a request, and return their list."""
     keys: list[str] = []
     _ignored.set(keys)
     return keys

@@ -106,7 +106,7 @@ def switch_replay(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the memories of the scope with those of the replay; the old ones stay in the history."""
+    """Replace the memories of the scope with the replay's. The old ones stay in the history."""
     with options(context).connect() as api:
         replay = api.post(f"/v1/replays/{replay_id}/switch/", force=force)
     _show([replay], replay, as_json=as_json)

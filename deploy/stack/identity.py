@@ -92,7 +92,7 @@ def wait_gone(who: Iterable[Identity], timeout_s: float) -> list[Identity]:
 
 
 def working_in(folder: Path, program: str) -> list[Identity]:
-    """Processes of this program whose working directory is `folder`. On Linux only; elsewhere none."""
+    """Processes of this program with the working directory `folder`. Linux only; elsewhere none."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

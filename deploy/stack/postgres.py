@@ -46,8 +46,8 @@ SETTINGS = {
     "log_min_error_statement": "panic",
 }
 
-# PostgreSQL's built-in C.UTF-8: sorts by code point like C, knows upper and lower case beyond ASCII,
-# and does not depend on the machine's locales.
+# PostgreSQL's built-in C.UTF-8: sorts by code point like C, knows upper and lower case beyond
+# ASCII, and does not depend on the machine's locales.
 INITDB_OPTIONS = (
     *("--username", USER, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"),
     *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),

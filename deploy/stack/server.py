@@ -109,7 +109,7 @@ class Server(abc.ABC):
         self.end_rest()
 
     def kill(self) -> None:
-        """Kill the server, as a fault test does. `start` restarts it with the same port and data."""
+        """Kill the server, as a fault test does. `start` restarts it: same port, same data."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

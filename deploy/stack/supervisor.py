@@ -1,4 +1,4 @@
-"""The supervisor: starts leftovers' cleanup, servers, migration and edges in order; stops them."""
+"""The supervisor: starts servers, migration, api and workers in order, and stops them in order."""
 
 from __future__ import annotations
 
