@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def allow_files(count: int) -> None:
-    """Raise the soft limit of open files to `count` or the hard limit; each connection needs one."""
+    """Raise the soft limit of open files to `count`, or to the hard limit if that is lower."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
     if soft != resource.RLIM_INFINITY and wanted > soft:

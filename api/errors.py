@@ -110,7 +110,7 @@ async def unstorable(_: Request, error: Exception) -> JSONResponse:
 
 
 async def overloaded(_: Request, error: Exception) -> JSONResponse:
-    """Answer 429 if the caller's own load is too high, 503 if the server's is; with `Retry-After`."""
+    """Answer 429 for too much load of the caller, 503 for the server's; with `Retry-After`."""
     assert isinstance(error, Overloaded)
     message = f"{error} Nothing was accepted; try again in {error.retry_after_s} s."
     return respond(
@@ -119,7 +119,7 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
 
 
 async def ledger_down(request: Request, error: Exception) -> JSONResponse:
-    """Answer 503. The text says if a write may have been committed before the connection was lost."""
+    """Answer 503. The text says if a write may have been committed nevertheless."""
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
     unknown = request.method not in ("GET", "HEAD") and may_have_committed(error)
     return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})

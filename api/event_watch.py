@@ -92,7 +92,10 @@ class EventWatch:
 
     @contextmanager
     def _subscribed(self, event_id: UUID, delay_s: float) -> Iterator[asyncio.Queue[Progress]]:
-        """A queue of progress. `delay_s`: delay of the first poll, and minimum time between polls."""
+        """A queue of progress.
+
+        `delay_s`: delay of the first poll, and minimum time between polls.
+        """
         now = asyncio.get_running_loop().time()
         interval_s = max(POLL_S, delay_s)
         subscription = Subscription(event_id, now, poll_at=now + delay_s, interval_s=interval_s)

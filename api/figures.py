@@ -32,7 +32,7 @@ class Figures:
         self._searches: Counter[UUID] = Counter()
 
     def searched(self, project_id: ProjectId) -> None:
-        """Count a search. Counts are written before figures are read, and when the process stops."""
+        """Count a search. Counts are written before figures are read, and when the process ends."""
         self._searches[project_id] += 1
 
     async def write_down(self) -> None:

@@ -42,7 +42,7 @@ def _ids(given: list[tuple[str, Any]], name: str) -> Iterator[str]:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The JSON object in the body, parsed only if it may name a tenant, because parsing costs time."""
+    """The JSON object in the body, parsed only if it may name a tenant: parsing costs time."""
     if request.method == "GET":
         return {}
     raw = await request.body()

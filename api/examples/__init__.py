@@ -1,4 +1,4 @@
-"""Real answers, for the OpenAPI page: `answers("event")` documents a route with event.json."""
+"""Example responses for the OpenAPI page: `answers("event")` documents a route with event.json."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import orjson
 
 
 def answers(name: str) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI `responses` of a route, with the example of that name."""
+    """The OpenAPI `responses` of a route, with the example `name`."""
     example = orjson.loads(resources.files(__package__).joinpath(f"{name}.json").read_bytes())
     return {200: {"content": {"application/json": {"example": example}}}}

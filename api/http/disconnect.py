@@ -1,7 +1,8 @@
 """Requests of disconnected clients: a read is cancelled, and with it its PostgreSQL statement.
 
-An add gets a few more seconds, because some clients close the connection right after sending; if it
-were cancelled then, each retry would lose it again. Other requests run to their end.
+An add may continue for ADD_S seconds, because some clients close the connection right after
+sending. Then it is cancelled: each retry of such a client would be stored as another add. All other
+requests run to their end.
 """
 
 from __future__ import annotations

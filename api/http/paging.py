@@ -1,4 +1,4 @@
-"""Paging as in the Mem0 clients: pages are numbered from 1, with absolute URLs to their neighbours."""
+"""Paging as in the Mem0 clients: pages from 1, with absolute URLs to the next and previous one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""MCP at /mcp: eleven tools for agents, each a request to this very API.
+"""MCP at /mcp: eleven tools for agents, each of which is a request to this REST API.
 
-    agent ── tools/call ──► endpoint ──► server (the SDK) ──► tools: name → request ──► REST, inside
+    agent ── tools/call ──► endpoint ──► server (the SDK) ──► tools: name → request ──► REST
 
-So a tool can do what its key may do over REST, is refused in the same words, and nothing has to be
-kept the same twice. Stateless: any process of any number answers any request.
+So a tool has the rights of its key over REST, and returns the same errors. Stateless: any API
+process can answer any request.
 """

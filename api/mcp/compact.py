@@ -1,10 +1,10 @@
-"""Answers of the API in the few keys an agent reads: each key of each row costs it tokens."""
+"""Responses reduced to the keys that an agent needs, because each key costs tokens."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# Keys of a memory, turn or event that say nothing to an agent.
+# Keys of a memory, turn or event that are useless to an agent.
 NOISE = frozenset(
     (
         *("session_id", "structured_attributes", "immutable", "version", "lifecycle_state"),
@@ -16,8 +16,9 @@ EMPTY: tuple[object, ...] = (None, [], {}, "")
 
 
 def compact(answer: Any) -> Any:
-    """An object or a page without keys that are noise or empty, and without links to other pages:
-    a link leads nowhere for an agent, which asks for a page by its number.
+    """An object or a page without useless and empty keys, and without links to other pages.
+
+    An agent cannot follow links; it requests a page by its number.
     """
     match answer:
         case {"results": list(rows)}:
@@ -42,5 +43,5 @@ def _says(key: str, value: object) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Rows inside a row: receipt lines, turns around a hit."""
+    """Nested rows: receipt lines, and turns around a hit."""
     return [_row(row) for row in value] if isinstance(value, list) else value

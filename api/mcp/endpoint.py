@@ -1,6 +1,6 @@
 """The MCP endpoint /mcp: checks the key, starts the SDK at the first request, and calls it.
 
-The SDK costs a process 0.4 CPU seconds and 24 MB that most never need.
+The SDK costs a process 0.4 CPU seconds and 24 MB, so it is imported only if /mcp is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from api.mcp.tools import Asked
 PATHS = ("/mcp", "/mcp/")
 KEY_HEADERS = ("authorization", "x-api-key")
 WHOSE_KEY = Asked("GET", "/v1/ping/")
-# The caller of the request from outside, for the limits that count by address.
+# Client address of the MCP request, for the rate limits by address.
 CALLER: ContextVar[Any] = ContextVar("caller", default=None)
 
 
@@ -48,7 +48,7 @@ class McpEndpoint:
             await manager.handle_request(scope, receive, send)
 
     async def ask(self, asked: Asked, outside: Request) -> httpx.Response:
-        """The REST API's answer to a request, with the key of the request from outside."""
+        """Send a request to the REST API with the key of the MCP request; return the response."""
         CALLER.set(outside.scope.get("client"))
         return await self._inside.request(
             asked.method,
@@ -59,7 +59,7 @@ class McpEndpoint:
         )
 
     async def close(self) -> None:
-        """End the SDK's manager and the client of the REST API."""
+        """Stop the SDK and close the client of the REST API."""
         self._closing.set()
         if self._running:
             await self._running
@@ -76,7 +76,9 @@ class McpEndpoint:
         return self._manager
 
     async def _run(self, manager: Any, ready: asyncio.Event) -> None:
-        """Run the SDK's manager in one task: it must be ended in the task that started it."""
+        """Run the SDK's manager in one task, because it must be stopped by the task that started
+        it.
+        """
         async with manager.run():
             ready.set()
             await self._closing.wait()

@@ -1,4 +1,4 @@
-"""The tools as the official SDK serves them. Imported by the first request to /mcp only."""
+"""The tools, served by the official SDK. Imported only by the first request to /mcp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from api.mcp.compact import compact
 from api.mcp.tools import TOOLS, Asked, Tool
 from pipeline.domain.errors import InvalidInput
 
-# Calls the REST API in this process, with the key of the request that came in.
+# Calls the REST API in this process, with the key of the MCP request.
 Ask = Callable[[Asked, Request], Awaitable[httpx.Response]]
 Context = ServerRequestContext[Any, Any]
 
@@ -43,7 +43,7 @@ def listed(tool: Tool) -> types.Tool:
 
 
 def build(ask: Ask, version: str) -> StreamableHTTPSessionManager:
-    """Build the session manager of a process: stateless, with answers in plain JSON."""
+    """The session manager of a process: stateless, with JSON responses."""
 
     async def list_tools(_: Context, __: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[listed(tool) for tool in TOOLS])

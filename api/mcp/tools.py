@@ -1,4 +1,4 @@
-"""The MCP tools, with the names of Mem0's hosted server: their arguments and REST calls."""
+"""The MCP tools: names, arguments and REST calls. The names are those of Mem0's hosted server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request to the API."""
+    """A request to the REST API."""
 
     method: str
     path: str
@@ -96,7 +96,7 @@ def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
 
 
 def _filters(arguments: Arguments) -> dict[str, Any]:
-    """The filters, narrowed by the ids beside them."""
+    """The filters, restricted by the ids beside them."""
     ids, filters = _given(arguments, *IDS), arguments.get("filters") or {}
     if not isinstance(filters, dict):
         raise InvalidInput('filters is an object, such as {"user_id": "maya"}.')
@@ -108,7 +108,7 @@ def _memory(arguments: Arguments) -> str:
 
 
 def _uuid(arguments: Arguments, name: str) -> UUID:
-    """Parse an id, so that an argument cannot reach another path. Errors: InvalidInput."""
+    """Parse an id, so that it cannot change the path of the request. Errors: InvalidInput."""
     try:
         return UUID(str(arguments.get(name)))
     except ValueError:

@@ -1,6 +1,6 @@
-"""The pages of the API's documentation, without a call to any other server.
+"""Documentation pages of the API, which load nothing from other servers.
 
-Swagger UI and ReDoc come from the wheel of fastapi-offline; of that package nothing else is used.
+Swagger UI and ReDoc come from the package fastapi-offline; nothing else of it is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-# ReDoc would load a logo from its maker's server: `img-src` stops that.
+# `img-src` prevents ReDoc from loading a logo from its vendor's server.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; worker-src blob:; "
@@ -40,7 +40,7 @@ async def page(request: Request) -> Response:
     """Serve a page of documentation."""
     package, path, media_type = FILES[request.scope["path"]]
     headers = {"Content-Security-Policy": POLICY}
-    if media_type != HTML:  # the scripts and styles of a release do not change
+    if media_type != HTML:  # scripts and styles do not change within a release
         headers["Cache-Control"] = "public, max-age=3600"
     return Response(_content(package, path), media_type=media_type, headers=headers)
 

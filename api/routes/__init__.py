@@ -1,4 +1,4 @@
-"""Routes, one file a noun. Each parses, calls one use-case and shapes the answer."""
+"""Routes, one file for each noun. Each parses, calls one use-case and shapes the response."""
 
 from api.routes import (
     adds,
@@ -18,7 +18,7 @@ from api.routes import (
     webhooks,
 )
 
-# In order: a path with a fixed word stands before the one with a name in its place.
+# The order matters: a path with a fixed word comes before one with a parameter in its place.
 ROUTERS = tuple(
     room.router
     for room in (

@@ -1,4 +1,4 @@
-"""Adds: a conversation turn in, an event out, in the words of each version's clients."""
+"""Adds: accept a conversation turn and return its event, in the format of each API version."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ async def add(
 ) -> dict[str, Any]:
     """Accept a conversation turn.
 
-    With `infer` (the default) it answers PENDING with an `event_id` after one durable commit; poll
-    `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored verbatim and
-    the answer waits for it.
+    With `infer` (the default) the response is PENDING with an `event_id`, after one durable commit;
+    poll `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored
+    verbatim, and the response waits for that.
 
-    With an `Idempotency-Key` it is safe to send again: the same key and body give the same
-    `event_id`, the same key with another body is refused with 409.
+    With an `Idempotency-Key` the request can be repeated safely: the same key and body return the
+    same `event_id`; the same key with another body is refused with 409.
     """
     event_id = await _accept(request, api, project, idempotency_key)
     if request.infer:
@@ -50,9 +50,9 @@ async def add(
 async def add_v1(
     request: AddRequest, api: Given, project: Caller, idempotency_key: IdempotencyKey = None
 ) -> Any:
-    """Accept a turn as older clients do; `async_mode=false` waits for the results.
+    """Accept a turn from older clients; with `async_mode=false` the response waits for the results.
 
-    The answer is a bare list, as Mem0 documents it; `output_format` v1.1 asks for an object.
+    The response is a bare list, as documented by Mem0; with `output_format` v1.1 an object.
     """
     event_id = await _accept(request, api, project, idempotency_key)
     if request.infer and request.async_mode:
@@ -80,7 +80,7 @@ async def _accept(request: AddRequest, api: Api, project: Project, key: str | No
 
 
 async def _outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:
-    """The event's end, or PENDING if workers take longer than `MEMLANE_SYNC_WAIT_S`."""
+    """The result of the event, or PENDING after `MEMLANE_SYNC_WAIT_S` seconds."""
     if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
         return {"event_id": str(event_id), "status": "PENDING", "results": []}
     end = await api.stores.ledger.events.end(project.id, event_id)

@@ -1,4 +1,4 @@
-"""Up to 1,000 memories at once, each batch one transaction."""
+"""Changes of up to 1,000 memories in one transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.put("/v1/batch/")
 async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> dict[str, str]:
-    """Change several memories, all or none of them."""
+    """Change several memories in one transaction."""
     stores = api.stores
     edits = [MemoryEdit(edit.memory_id, edit.values()) for edit in request.memories]
     if edits:
@@ -27,7 +27,7 @@ async def update(request: BatchUpdateRequest, api: Given, project: Caller) -> di
 
 @router.delete("/v1/batch/")
 async def delete(request: BatchDeleteRequest, api: Given, project: Caller) -> dict[str, str]:
-    """Delete several memories, all or none of them."""
+    """Delete several memories in one transaction."""
     ids = request.ids()
     if ids:
         await memories.retire(project.id, ids, ledger=api.stores.ledger, index=api.stores.index)

@@ -36,7 +36,7 @@ async def list_entities(
     number: Annotated[int | None, Query(alias="page")] = None,
     size: Annotated[int | None, Query(alias="page_size")] = None,
 ) -> dict[str, Any]:
-    """All users, agents, apps and runs, newest first, with how many memories each has."""
+    """All users, agents, apps and runs, newest first, with their numbers of memories."""
     page = page_of(number, size, usual=PAGE_SIZE, largest=LARGEST_PAGE)
     census = await api.stores.ledger.owners.census(project.id, limit=page.limit, offset=page.offset)
     rows = [owner_views.owner(row, project) for row in census.owners]
@@ -60,7 +60,7 @@ async def filters(api: Given, project: Caller) -> dict[str, Any]:
 async def get(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> list[dict[str, Any]]:
-    """One user, agent, app or run, in a list of one."""
+    """One user, agent, app or run, as a list with one element."""
     return [owner_views.owner(await _one(kind_of(entity_type), entity_id, api, project), project)]
 
 
@@ -68,7 +68,7 @@ async def get(
 async def delete_by_number(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> dict[str, Any]:
-    """As version 2; the id may also be the number that registering the entity answered with."""
+    """As version 2; the id may also be the number that the registration returned."""
     kind = kind_of(entity_type)
     owners = api.stores.ledger.owners
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):
@@ -82,9 +82,9 @@ async def delete_by_number(
 
 @router.delete("/v2/entities/{entity_type}/{entity_id:path}/")
 async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """Erase all that carries the id: memories, history, messages. There is no undo.
+    """Erase everything with this id: memories, history, messages. This cannot be undone.
 
-    An unknown id is not an error: it may have been erased a moment ago. The receipt is at
+    An unknown id is not an error: it may just have been erased. The receipt is at
     `/v1/erasures/{event_id}/`.
     """
     owner = Whose(kind_of(entity_type), entity_id)
@@ -93,7 +93,7 @@ async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) 
 
 
 def registering(kind: str) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """The handler that registers entities of one kind."""
+    """A handler that registers entities of one kind."""
 
     async def register(request: RegisterRequest, api: Given, project: Caller) -> dict[str, Any]:
         owner_id = request.id_of(kind)
@@ -119,7 +119,7 @@ NO_SUCH_ENTITY = "Entity not found!"
 
 
 def kind_of(entity_type: str) -> str:
-    """The singular of an entity type in a path. Errors: InvalidInput."""
+    """The singular of an entity type in a path. Errors: InvalidInput for an unknown type."""
     kind = entity_type.removesuffix("s")
     if kind not in KINDS:
         raise InvalidInput("Invalid entity type")

@@ -1,4 +1,4 @@
-"""Erasures: forget a user, agent, app or run everywhere, and show the receipt."""
+"""Erasures: erase a user, agent, app or run everywhere, and show the receipt."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ router = APIRouter(tags=["erasure"], route_class=StrictJson)
 
 @router.post("/v1/erasures/")
 async def erase(request: ErasureRequest, api: Given, project: Caller) -> dict[str, Any]:
-    """Erase every scope that carries the id: memories with their history, messages, receipts,
-    graph, vectors and bodies of webhook deliveries. There is no undo.
+    """Erase every scope with the id: memories with their history, messages, receipts, graph,
+    vectors and bodies of webhook deliveries. This cannot be undone.
 
-    Nothing of it can be read once the request is answered. The event is SUCCEEDED seconds later,
-    when the vectors are deleted too.
+    After the response none of it can be read. The event is SUCCEEDED seconds later, when the
+    vectors are deleted too.
     """
     event_id = await erasure.erase(project.id, request.owner(), erasures=api.stores.ledger.erasures)
     return {"message": "Erased; vectors follow.", "event_id": str(event_id), "status": "RUNNING"}
@@ -30,5 +30,5 @@ async def erase(request: ErasureRequest, api: Given, project: Caller) -> dict[st
 
 @router.get("/v1/erasures/{event_id}/")
 async def receipt(event_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
-    """Counts of erased rows by store; SUCCEEDED once all of them are gone."""
+    """Number of erased rows by store; SUCCEEDED once all are deleted."""
     return erasure_views.receipt(await api.stores.ledger.erasures.receipt(project.id, event_id))

@@ -23,7 +23,7 @@ from pipeline.events import service as use_cases
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
 
-# What clients may ask for, and what the ledger has no events of.
+# Event types that clients may ask for, but that the ledger does not record.
 UNRECORDED = ("UPDATE", "DELETE", "SEARCH", "GET", "GET_ALL")
 
 
@@ -46,11 +46,11 @@ async def get(
 @router.get("/v1/event/{event_id}/stream/", response_class=StreamingResponse)
 async def stream(event_id: str, api: Given, project: Caller) -> StreamingResponse:
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
-    `end` with the whole event. A comment every 15 s keeps proxies from closing the connection.
+    `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
     """
     identity = uuid(event_id)
     ledger = api.stores.ledger.events
-    await ledger.status(project.id, identity)  # 404 as long as there is a status to answer with
+    await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
     frames = live(project.id, identity, events=ledger, watch=api.watch)
     return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
 
@@ -71,8 +71,8 @@ async def list_events(
     *,
     page: Paged,
 ) -> dict[str, Any]:
-    """The project's events, newest first. `status` and `event_type` take several words with commas
-    between.
+    """The project's events, newest first. `status` and `event_type` accept several words, separated
+    by commas.
     """
     ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
     wanted = EventFilter(
@@ -89,9 +89,9 @@ async def list_events(
 
 @router.post("/v1/event/{event_id}/cancel/")
 async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """End an event before it has an effect, and pay for no further model call.
+    """Cancel an event before it has an effect; no further model call is made.
 
-    409 once its memories are stored or it has ended; a second cancel changes nothing. The answer is
+    409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
     the event: FAILED with code CANCELLED.
     """
     identity = uuid(event_id)
@@ -104,11 +104,11 @@ async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
 async def replay(
     event_id: str, api: Given, project: Caller, request: ReplayRequest | None = None
 ) -> dict[str, Any]:
-    """Try a FAILED event again, at the tail of its lane, with other messages or instructions if
-    the body gives them. 409 for an event that has not failed.
+    """Retry a FAILED event at the tail of its lane. The body may replace its messages or
+    instructions. 409 for an event that has not failed.
 
-    `{"stage": "relate"}` tries the graph alone again, of an event that SUCCEEDED with
-    `graph_status` FAILED; the events that shared its batch go with it.
+    `{"stage": "relate"}` repeats only the graph stage of an event that SUCCEEDED with
+    `graph_status` FAILED, together with the other events of its batch.
     """
     edit = request or ReplayRequest()
     identity = uuid(event_id)
@@ -120,10 +120,10 @@ async def replay(
 
 @router.post("/v1/events/replay/")
 async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -> dict[str, Any]:
-    """Try again the FAILED events that match, oldest first, up to 1,000 a call.
+    """Retry the FAILED events that match, oldest first, up to 1,000 for each call.
 
-    Cancelled events only come back where `code` is CANCELLED. With `stage` "relate", those that
-    SUCCEEDED with `graph_status` FAILED, for their graph alone.
+    Cancelled events are included only if `code` is CANCELLED. With `stage` "relate", the graph
+    stage of events that SUCCEEDED with `graph_status` FAILED is repeated.
     """
     given = request.model_dump()
     cancelled = request.code is FailureCode.CANCELLED
@@ -145,11 +145,11 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
 async def undo(
     event_id: str, api: Given, project: Caller, request: UndoRequest | None = None
 ) -> dict[str, Any]:
-    """Take back what an event did: added memories go, changed and deleted ones return, relations
-    too.
+    """Undo the changes of an event: added memories are removed, changed and deleted ones are
+    restored, and so are relations.
 
-    409 names every memory that a later event or a person has changed since; with `force` those are
-    skipped and listed. A second undo is refused.
+    409 names every memory that a later event or a person has changed since then; with `force` these
+    are skipped and listed. A second undo is refused.
     """
     identity = uuid(event_id)
     stores = api.stores
@@ -165,13 +165,13 @@ async def undo(
 
 
 def statuses(value: str) -> list[str]:
-    """Statuses of a client, in the ledger's words: FAILED includes CANCELLED."""
+    """A client's statuses as the ledger's: FAILED includes CANCELLED. Errors: InvalidInput."""
     words = _words("status", value, list(Status))
     return [*words, Status.CANCELLED] if Status.FAILED in words else words
 
 
 def kinds(value: str) -> list[str]:
-    """Event types of a client, in the ledger's words. Reads are not events here."""
+    """A client's event types as the ledger's; reads are not recorded. Errors: InvalidInput."""
     return _words("event_type", value, [*EventType, *UNRECORDED])
 
 

@@ -1,4 +1,4 @@
-"""Questions to the memories as a whole: exports of a given shape, and summaries."""
+"""Exports in a given JSON schema, and summaries, of all memories that match."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ router = APIRouter(tags=["exports"], route_class=StrictJson)
 
 @router.post("/v1/exports/", status_code=201)
 async def create(request: ExportRequest, api: Given, project: Caller) -> dict[str, str]:
-    """Have an object of a given JSON schema filled from the memories that match the filters. The id
-    is that of an event, which can be polled.
+    """Fill an object of a given JSON schema from the memories that match the filters. The returned
+    id is that of an event, which can be polled.
     """
     event_id = await _ask(request, request.options(), api, project)
     return {"message": "Export accepted; ask for it by its id.", "id": str(event_id)}
@@ -31,8 +31,8 @@ async def create(request: ExportRequest, api: Given, project: Caller) -> dict[st
 async def get(
     request: ExportReadRequest, api: Given, project: Reader, response: Response
 ) -> dict[str, Any]:
-    """The filled object, by `memory_export_id` or as the newest of the same filters. It may wait;
-    202 says that it is not ready yet.
+    """The filled object, by `memory_export_id`, or the newest one of the same filters. The response
+    waits for it; 202 if it is not ready in time.
     """
     event_id = await api.stores.ledger.answers.export(
         project.id, event_id=request.memory_export_id, filters=request.asked()
@@ -46,8 +46,8 @@ async def get(
 async def summary(
     request: SummaryRequest, api: Given, project: Caller, response: Response
 ) -> dict[str, Any]:
-    """A few sentences about the memories that match the filters. 202 where it takes too long: then
-    the event has it.
+    """A short summary of the memories that match the filters. 202 if it takes too long; then the
+    event has the summary.
     """
     event_id = await _ask(request, request.options(), api, project)
     answer = await _answer(event_id, api, project)
@@ -64,7 +64,7 @@ async def _ask(request: QuestionRequest, options: AddOptions, api: Api, project:
 
 
 async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] | None:
-    """None where there is no answer yet. Errors: Conflict where there will be none."""
+    """The object of an ended event; None if it is not ready. Errors: Conflict if it failed."""
     await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
     event = await api.stores.ledger.events.get(project.id, event_id)
     if event.status in (Status.FAILED, Status.CANCELLED):

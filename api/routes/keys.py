@@ -19,7 +19,9 @@ router = APIRouter(tags=["tenants"], route_class=StrictJson)
 async def list_keys(
     api: Given, admin: Admin, project_id: str | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """The keys of your project, or of another one of the organization, by prefix; newest first."""
+    """The keys of the key's project, or of another one of its organization, newest first. Only
+    prefixes are shown.
+    """
     admin.grant.require(Access.ADMIN)
     rows = await api.stores.ledger.keys.of_project(admin.project.id)
     return {"results": [tenant_views.key(row) for row in rows]}
@@ -27,7 +29,7 @@ async def list_keys(
 
 @router.post("/v1/keys/")
 async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, Any]:
-    """A new key. `key` is shown here and never again: only its hash is kept."""
+    """Create a key. `key` is shown only in this response: only its hash is stored."""
     made, secret = await api.stores.ledger.keys.make(
         admin.project.id,
         name=request.name,
@@ -43,10 +45,10 @@ async def make_key(request: KeyRequest, api: Given, admin: Admin) -> dict[str, A
 async def revoke_key(
     key_id: str, api: Given, admin: Admin, descendants: bool = False
 ) -> dict[str, str]:
-    """End a key. API processes other than this one may accept it for five more seconds.
+    """Revoke a key. Other API processes may accept it for five more seconds.
 
-    Keys created by a member's key, or by one that expires, end with it; those created by a
-    lasting key, only with `descendants=true`.
+    Keys that were created with a member's key, or with one that expires, are revoked too; those
+    created with other keys only with `descendants=true`.
     """
     await api.stores.ledger.keys.revoke(
         admin.grant.project.organization_id, as_uuid(key_id), descendants=descendants

@@ -1,4 +1,4 @@
-"""Lists of memories, in the shapes of all three versions."""
+"""Lists of memories, in the formats of all three API versions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ async def list_memories(
 ) -> dict[str, Any]:
     """A page of memories that match the filters, newest first.
 
-    With `after_event` it comes once that event has ended, or `wait` seconds are over, and says
-    which.
+    With `after_event` the response waits for the end of that event, at most `wait` seconds, and
+    contains its status.
     """
     page = _page(request, number, size)
     tree = request.tree()
@@ -66,7 +66,7 @@ async def list_version_2(
 
 
 def _asked(**values: Any) -> ListRequest:
-    """The query string as a request; its errors are those of a body."""
+    """A list request from a query string, with the errors of a body."""
     try:
         return ListRequest(**values)
     except ValidationError as error:
@@ -96,8 +96,8 @@ async def list_version_1(
     number: PageNumber = None,
     size: PageSize = None,
 ) -> Any:
-    """The memories of a user, agent, app or run, newest first: a bare list, or an envelope where
-    page and page_size are both given. `metadata[key]=value` narrows by one key of the metadata.
+    """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
+    page_size are both given. `metadata[key]=value` filters by one key of the metadata.
     """
     request = _asked(
         user_id=user_id,
@@ -148,7 +148,7 @@ async def _rows(
 
 
 def _page(request: ListRequest, number: int | None, size: int | None) -> Page:
-    """The query's, or the body's: clients do either."""
+    """The page of the query string or of the body: clients use both."""
     return page_of(
         request.page if number is None else number, request.page_size if size is None else size
     )
@@ -162,12 +162,12 @@ def _all_of(filters: Any, http: Request) -> Any:
 
 
 def _words(given: list[str] | None) -> list[str] | None:
-    """Repeated, or with commas between."""
+    """Words of a parameter that is repeated or has commas."""
     return [word.strip() for text in given for word in text.split(",")] if given else None
 
 
 async def caught_up(request: ReadRequest, api: Api, project: Project) -> dict[str, Any]:
-    """Wait for the event that the reader wants to see the effects of; say how it stands."""
+    """Wait for the event of `after_event`. Returns its status, and if it has ended."""
     if request.after_event is None:
         return {}
     ledger = api.stores.ledger.events

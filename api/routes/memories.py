@@ -1,4 +1,4 @@
-"""Single memories, and deleting all that match."""
+"""Single memories, and deletion of all that match."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IN_PROGRESS = "Delete in progress. This may take some time."
 
 @router.get("/v1/memories/events/")
 async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[str, Any]:
-    """Every change of the project's memories, newest first."""
+    """All changes of the project's memories, newest first."""
     entries, count = await api.stores.ledger.histories.feed(
         project.id, limit=page.limit, offset=page.offset
     )
@@ -39,7 +39,7 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
 
 @router.get("/v1/memories/{memory_id}/")
 async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """A memory, expired or not."""
+    """A memory, also if it has expired."""
     return memory_views.memory(await api.stores.ledger.memories.get(project.id, uuid(memory_id)))
 
 
@@ -66,8 +66,8 @@ async def update(
 async def delete(
     memory_id: str, api: Given, project: Caller, delete_linked: bool = False
 ) -> dict[str, Any]:
-    """Delete one memory; its history stays. A memory keeps its id through updates, so there are no
-    older ones linked to it that `delete_linked` would have to take along.
+    """Delete one memory; its history stays. A memory keeps its id when it is updated, so
+    `delete_linked` has no effect.
     """
     stores = api.stores
     await memories.retire(project.id, [uuid(memory_id)], ledger=stores.ledger, index=stores.index)
@@ -80,8 +80,8 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
 
-    All four ids as `*` delete all memories of the project. Pending events in the scopes of a
-    delete by ids are cancelled. The event can be polled, and undone.
+    With `*` for all four ids, all memories of the project are deleted. Pending events in the scopes
+    of a delete by ids are cancelled. The event can be polled, and undone.
     """
     parts = conditions(http.query_params) + _of_body(await http.body())
     tree = require_scope(parse(whole_project(parts)))
@@ -96,7 +96,7 @@ async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, An
 
 
 def whole_project(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The conditions, ANDed; four wildcards mean all owners, not owners with all four ids."""
+    """The conditions, joined with AND. Four wildcards mean all owners, not owners with four ids."""
     wild = [part for part in parts if part in ALL_IDS]
     if len(wild) == len(ALL_IDS) == len(parts):
         return {"OR": parts}
@@ -104,7 +104,7 @@ def whole_project(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _of_body(body: bytes) -> list[dict[str, Any]]:
-    """Conditions may stand in a body too; one that is ignored would widen the delete."""
+    """The conditions in a body, which must not be ignored: that would widen the delete."""
     if not body.strip():
         return []
     try:
@@ -121,7 +121,7 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 
 @router.get("/v1/memories/{memory_id}/history/")
 async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
-    """Every state the memory had, oldest first, with the reason of each change."""
+    """All states of the memory, oldest first, with the reason of each change."""
     entries = await api.stores.ledger.histories.of(project.id, uuid(memory_id))
     if not entries:
         raise NotFound("Memory not found!")
@@ -130,7 +130,7 @@ async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str,
 
 @router.post("/v1/feedback/")
 async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> dict[str, Any]:
-    """Say what a memory is worth; null takes an earlier opinion back."""
+    """Rate a memory; null removes an earlier rating."""
     await api.stores.ledger.feedback.give(
         project.id, request.memory_id, request.feedback, request.feedback_reason
     )
@@ -141,7 +141,7 @@ async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> dic
     }
 
 
-# Behind all that has a fixed word in its place.
+# Last, because the parameter also matches the fixed words of other paths.
 router.get("/v1/memories/{entity_type}/{entity_id:path}/")(list_of)
 
 

@@ -48,7 +48,7 @@ OF_PROJECT = [Depends(in_project)]
 
 @router.get(ORGANIZATIONS)
 async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
-    """The key's organization, alone in a list."""
+    """The key's organization, as a list with one element."""
     return [await organization(api, admin)]
 
 
@@ -56,9 +56,10 @@ async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
 async def found_organization(
     request: OrganizationRequest, api: Given, admin: Admin
 ) -> dict[str, str]:
-    """A new organization with its first project and its admin key, shown here and never again.
+    """Create an organization with a first project and its admin key. The key is shown only in this
+    response.
 
-    Only for admin keys of the organization the server was started with.
+    Only for admin keys of the organization that the server was started with.
     """
     projects = api.stores.ledger.projects
     if not (await projects.organization(admin.project.organization_id)).operator:
@@ -79,10 +80,10 @@ async def organization(api: Given, admin: Admin) -> dict[str, Any]:
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
 async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
-    """Delete an organization whose projects are all empty, with its projects, keys and members.
+    """Delete an organization with its projects, keys and members. All its projects must be empty.
 
-    403 for the organization the server was started with; 409 while a project of it holds memories
-    or events that have not ended.
+    403 for the organization that the server was started with; 409 while one of its projects has
+    memories, or events that have not ended.
     """
     stores, organization_id = api.stores, admin.project.organization_id
     if (await stores.ledger.projects.organization(organization_id)).operator:
@@ -96,8 +97,8 @@ async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
 
 @router.get(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
 async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
-    """The members of the organization's projects, each once; of the key's own project only, for a
-    key that does not administer.
+    """The members of all projects of the organization, without duplicates; with a key that is not
+    an admin key, those of the key's project.
     """
     people = await api.stores.ledger.members.of(await _visible(api, admin))
     return {"members": tenant_views.distinct(people)}
@@ -107,7 +108,7 @@ async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[
 async def add_organization_member(
     request: MemberRequest, api: Given, admin: Admin
 ) -> dict[str, str]:
-    """Make a person a member of every project the organization has now."""
+    """Make a person a member of every project that the organization has now."""
     ids = await _visible(api, admin)
     await api.stores.ledger.members.add(ids, request.email, request.role)
     return {"message": "Member added successfully."}
@@ -117,7 +118,7 @@ async def add_organization_member(
 async def update_organization_member(
     request: MemberRequest, api: Given, admin: Admin
 ) -> dict[str, str]:
-    """Another role in every project the person is a member of; their keys follow it."""
+    """Change a person's role in all projects; the scopes of their keys change with it."""
     ids = await _visible(api, admin)
     await api.stores.ledger.members.change(ids, request.email, request.role)
     api.keys.forget()
@@ -131,8 +132,8 @@ async def remove_organization_member(
     request: MemberName | None = None,
     email: Annotated[Email | None, Query()] = None,
 ) -> dict[str, str]:
-    """End the memberships in all projects, and the person's keys with them. The email is in the
-    body, or in the query.
+    """Remove a person from all projects, and revoke their keys. The email is in the body or in the
+    query string.
     """
     named = request.email if request else email
     if named is None:
@@ -144,13 +145,13 @@ async def remove_organization_member(
 
 @router.get(PROJECTS, dependencies=OF_ORGANIZATION)
 async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
-    """The organization's projects, oldest first; a key that does not administer sees its own."""
+    """The organization's projects, oldest first; with a key that is not an admin key, its own."""
     return await _shown(api, admin, await _views(api, admin))
 
 
 @router.post(PROJECTS, dependencies=OF_ORGANIZATION)
 async def create_project(request: ProjectRequest, api: Given, admin: Admin) -> dict[str, str]:
-    """A new project in the organization. `POST /v1/keys/` with its id makes its first key."""
+    """Create a project in the organization. `POST /v1/keys/` with its id creates its first key."""
     organization_id = admin.project.organization_id
     made = await api.stores.ledger.projects.add(organization_id, request.name, request.description)
     return {"message": "Project created successfully.", "project_id": str(made.id)}
@@ -181,7 +182,7 @@ async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin
 async def delete_project(api: Given, admin: Admin) -> dict[str, str]:
     """Delete an empty project with its keys, members and history.
 
-    409 while it holds memories or events that have not ended: delete those first.
+    409 while it has memories, or events that have not ended: delete those first.
     """
     stores = api.stores
     await erasure.remove(admin.project, removal=stores.ledger.removal, index=stores.index)
@@ -205,7 +206,7 @@ async def add_member(request: MemberRequest, api: Given, admin: Admin) -> dict[s
 
 @router.put(MEMBERS, dependencies=OF_PROJECT)
 async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dict[str, str]:
-    """Another role; the member's keys follow it."""
+    """Change a member's role; the scopes of their keys change with it."""
     await api.stores.ledger.members.change([admin.project.id], request.email, request.role)
     api.keys.forget()
     return {"message": "Member updated successfully."}
@@ -215,14 +216,14 @@ async def update_member(request: MemberRequest, api: Given, admin: Admin) -> dic
 async def remove_member(
     api: Given, admin: Admin, email: Annotated[Email, Query()]
 ) -> dict[str, str]:
-    """The member's keys end with the membership."""
+    """Remove a member from the project, and revoke their keys."""
     await api.stores.ledger.members.remove([admin.project.id], email)
     api.keys.forget()
     return {"message": "Member removed successfully."}
 
 
 async def _views(api: Api, admin: Administration) -> Sequence[ProjectView]:
-    """The organization's projects, oldest first; a key that does not administer sees its own."""
+    """The organization's projects, oldest first; for a key that is not an admin key, its own."""
     only = None if admin.grant.access.allows(Access.ADMIN) else admin.grant.project.id
     return await api.stores.ledger.projects.views(admin.project.organization_id, only)
 

@@ -1,4 +1,4 @@
-"""Profiles kept by the platform: not here, and the answer says what to use instead."""
+"""Profiles of the Mem0 Platform: not supported; the error names the alternative."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INSTEAD = (
 
 
 async def not_here(project: Caller) -> NoReturn:
-    """Not implemented; an export with a schema does the same on request."""
+    """Not supported: use an export with a schema."""
     raise HTTPException(501, INSTEAD)
 
 

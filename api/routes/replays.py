@@ -1,4 +1,4 @@
-"""Replays of a whole scope: begin one, read its diff, switch to it or discard it."""
+"""Replays of a whole scope: start one, read its diff, switch to it or discard it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJso
 async def begin(
     request: replay_schemas.BeginRequest, api: Given, project: Caller
 ) -> dict[str, Any]:
-    """Process every event of exactly these ids again, in a shadow: with other instructions, another
+    """Process all events of exactly these ids again in a shadow: with other instructions, another
     model or embedder, or the recorded answers.
 
     Reads do not see the shadow. Cancelled and undone events are left out.
@@ -52,15 +52,16 @@ async def list_replays(
 async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """The progress of a replay: RUNNING, READY, or SWITCHED.
 
-    `behind` counts the events that were added since it began; a switch replays them first.
+    `behind`: number of events added since it started; a switch replays them first.
     """
     return replay_views.replay(await api.stores.ledger.shadows.get(project.id, uuid(replay_id)))
 
 
 @router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
 async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """The changes a switch would make: memories removed, added, or reworded for the same message;
-    relations; and edits by people that would be lost. 409 while the replay is RUNNING.
+    """The changes that a switch would make: memories that are removed, added, or reworded for the
+    same message; relations; and edits by people that would be lost. 409 while the replay is
+    RUNNING.
     """
     difference = await api.stores.ledger.switch.difference(project.id, uuid(replay_id))
     return replay_views.diff(difference)
@@ -73,8 +74,9 @@ async def switch(
     """Replace the memories of these ids by those of the replay, in one step. The replaced ones are
     superseded, and stay in the history.
 
-    409 where events came since, which are replayed first: ask again; and where edits by people
-    would be lost, or events failed that had succeeded, unless `force` is true.
+    409 if events were added since the start: they are replayed first, so repeat the request. Unless
+    `force` is true, also 409 if edits by people would be lost, or if events failed that had
+    succeeded.
     """
     identity = uuid(replay_id)
     stores = api.stores
@@ -92,7 +94,7 @@ async def switch(
 
 @router.delete("/{replay_id}/")
 async def discard(replay_id: str, api: Given, project: Caller) -> dict[str, str]:
-    """Discard a replay and its memories; nothing else changes. 409 once it was switched on."""
+    """Delete a replay and its memories; nothing else changes. 409 after a switch."""
     stores = api.stores
     await use_cases.discard(project.id, uuid(replay_id), ledger=stores.ledger, index=stores.index)
     return {"message": "Replay discarded."}

@@ -1,4 +1,4 @@
-"""Searches, in the shapes of all three versions."""
+"""Searches, in the formats of all three API versions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ router = APIRouter(tags=["memories"], route_class=StrictJson)
 
 @router.post("/v3/memories/search/", responses=answers("search"))
 async def search_memories(request: SearchRequest, api: Given, project: Reader) -> dict[str, Any]:
-    """Memories that answer the query, best first, and the relations around them; `include` adds
-    turns as they were said, `max_tokens` a `context` that is ready for a prompt.
+    """Memories that answer the query, best first, and the relations around them. `include` adds
+    verbatim turns, `max_tokens` a `context` that is ready for a prompt.
 
-    `pending` says how many events of the ids in the filter have not ended. With `after_event` the
-    answer comes once that event has, or `wait` seconds are over, and says which.
+    `pending`: number of events of the ids in the filter that have not ended. With `after_event` the
+    response waits for the end of that event, at most `wait` seconds, and contains its status.
     """
     return await _search(request, api, project)
 
@@ -35,13 +35,13 @@ async def search_memories(request: SearchRequest, api: Given, project: Reader) -
 @router.post("/v1/memories/search/")
 @router.post("/v2/memories/search/")
 async def search_older(request: OlderSearchRequest, api: Given, project: Reader) -> Any:
-    """A search as older clients do: a bare list, or an object for `output_format` v1.1."""
+    """A search of older clients: a bare list, or an object for `output_format` v1.1."""
     response = await _search(request, api, project)
     return response if request.output_format == "v1.1" else response["results"]
 
 
 async def _search(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
-    """The response to a search, after the event that it comes after."""
+    """The response to a search, after the event of `after_event`."""
     query = search.Query(
         text=request.query,
         filter=request.tree(),

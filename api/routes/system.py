@@ -18,13 +18,13 @@ from pipeline.webhooks.addresses import is_loopback
 
 router = APIRouter(tags=["system"])
 
-# A well-formed address of no person: tools check its form, and clients with telemetry send it on.
+# A valid address that belongs to no person: tools validate it, and clients with telemetry send it.
 NO_ONES_EMAIL = "local@memlane.invalid"
 
 
 @router.get("/v1/ping/")
 async def ping(project: Caller) -> dict[str, str]:
-    """The organization and project of the key. Clients call it first, and require its ids."""
+    """The organization and project of the key. Clients call this first and require both ids."""
     return {
         "status": "ok",
         "org_id": str(project.organization_id),
@@ -41,11 +41,11 @@ async def stats(
     start_date: date | None = None,
     end_date: date | None = None,
 ) -> dict[str, Any]:
-    """The project's books at one instant: accepted = succeeded + failed + cancelled + pending +
-    running, and `identity` is true where that holds.
+    """The project's numbers of events at one instant: accepted = succeeded + failed + cancelled +
+    pending + running; `identity` is true if this holds.
 
-    `usage` is what models were paid, in all and by model and day (UTC): of one user with `user_id`,
-    between days with `start_date` and `end_date`.
+    `usage`: calls, tokens and cost of models, in total and by model and day (UTC); with `user_id`
+    of one user, with `start_date` and `end_date` between two days.
     """
     await api.figures.write_down()
     ledger = api.stores.ledger
@@ -56,13 +56,15 @@ async def stats(
 
 @router.get("/healthz")
 async def healthz() -> dict[str, str]:
-    """The process answers; its version."""
+    """200 if the process answers; with its version."""
     return {"status": "ok", "version": __version__}
 
 
 @router.get("/readyz")
 async def readyz(api: Given) -> Response:
-    """The ledger answers, so adds can be accepted. What else is down is named beside it."""
+    """200 if the ledger answers, so that adds can be accepted. The states of the vector store and
+    the model are named too.
+    """
     checks = await api.health()
     ready = checks["ledger"] == "ok"
     body = {"status": "ok" if ready else "unavailable", **checks}
@@ -72,9 +74,9 @@ async def readyz(api: Given) -> Response:
 async def scraper(
     api: Given, authorization: Annotated[str | None, Header(include_in_schema=False)] = None
 ) -> None:
-    """Authorize a scraper: metrics are of all projects.
+    """Authorize a scraper, because metrics cover all projects.
 
-    Errors: Unauthorized without the configured token; Forbidden if none is configured and other
+    Errors: Unauthorized without the configured token; Forbidden if no token is configured and other
     hosts can connect.
     """
     token = api.settings.metrics_token
@@ -87,7 +89,7 @@ async def scraper(
 
 @router.get("/metrics", dependencies=[Depends(scraper)])
 async def metrics(api: Given) -> Response:
-    """Prometheus' text form. The figures of the ledger are at most five seconds old."""
+    """Metrics in the Prometheus text format. Figures of the ledger are at most five seconds old."""
     await api.figures.refresh()
     body, content_type = telemetry.exposition()
     return Response(body, media_type=content_type)

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/api/v1/webhooks", tags=["webhooks"], route_class=Str
 
 
 def as_uuid(webhook_id: str) -> UUID:
-    """Errors: NotFound, also for an invalid UUID."""
+    """Parse a webhook id. Errors: NotFound, also for an invalid UUID."""
     try:
         return UUID(webhook_id)
     except ValueError:
@@ -35,8 +35,8 @@ WebhookId = Annotated[UUID, Depends(as_uuid)]
 async def of_project(
     project_id: str, api: Given, project: Caller, grant: Granted
 ) -> list[dict[str, Any]]:
-    """The project's webhooks. A read key sees only scheme and host of each `url`, because the path
-    may hold a secret.
+    """The project's webhooks. With a read key, only scheme and host of each `url` are shown,
+    because the path may be secret.
     """
     hide_path = not grant.access.allows(Access.WRITE)
     rows = await api.stores.ledger.webhooks.of(project.id)
@@ -47,8 +47,8 @@ async def of_project(
 async def create(
     project_id: str, request: webhook_schemas.CreateRequest, api: Given, project: Caller
 ) -> dict[str, Any]:
-    """Create a webhook. Only this answer shows its `secret`, which signs the deliveries as Standard
-    Webhooks defines.
+    """Create a webhook. Only this response contains its `secret`, which signs deliveries as
+    Standard Webhooks defines.
     """
     created, secret = await service.create(
         project.id,
@@ -75,7 +75,7 @@ async def change(
 
 @router.delete("/{webhook_id}/")
 async def remove(webhook_id: WebhookId, api: Given, project: Caller) -> dict[str, str]:
-    """Delete a webhook with its log and its pending deliveries."""
+    """Delete a webhook with its deliveries."""
     await api.stores.ledger.webhooks.remove(project.id, webhook_id)
     return {"message": "Webhook deleted successfully"}
 
@@ -102,6 +102,6 @@ async def log(
 async def redeliver(
     webhook_id: WebhookId, delivery_id: UUID, api: Given, project: Caller
 ) -> dict[str, str]:
-    """Send a delivery once more, under the same webhook-id."""
+    """Send a delivery again, with the same webhook-id."""
     await api.stores.ledger.webhooks.redeliver(project.id, webhook_id, delivery_id)
     return {"message": "Delivery is due"}

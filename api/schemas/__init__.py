@@ -1,6 +1,6 @@
-"""Requests as clients send them. The only place that knows JSON names.
+"""Request bodies of clients, with their JSON names.
 
-Facts: the Mem0 Python, TypeScript and CLI clients.
+Source: the Mem0 Python, TypeScript and CLI clients.
 """
 
 from api.schemas.adds import MOST_MESSAGES, AddRequest

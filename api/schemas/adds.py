@@ -85,7 +85,7 @@ class AddRequest(Request):
     @field_validator("expiration_date", mode="before")
     @classmethod
     def blank_is_none(cls, value: object) -> object:
-        """Accept a blank date for none."""
+        """Accept a blank date as none."""
         return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
@@ -96,7 +96,7 @@ class AddRequest(Request):
 
     @model_validator(mode="after")
     def somebody(self) -> AddRequest:
-        """Require at least one id, none of them a wildcard."""
+        """Require at least one id, and no wildcard among the ids."""
         given = [value for value in self.ids().values() if value]
         if not given:
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
@@ -107,7 +107,7 @@ class AddRequest(Request):
         return self
 
     def ids(self) -> dict[str, str | None]:
-        """Top level or inside filters: the clients' documents and their code disagree."""
+        """The ids, at the top level or in the filters: the clients use both."""
         return {name: getattr(self, name) or _plain(self.filters, name) for name in ENTITY_IDS}
 
     def scope(self, project: Project) -> Scope:
@@ -139,14 +139,14 @@ class AddRequest(Request):
 
 
 def categories(value: object) -> object:
-    """A list of `{"name": "what it is for"}`, as one object."""
+    """A list of `{"name": "meaning"}` objects as one object."""
     if not isinstance(value, list):
         return value
     merged: dict[str, str] = {}
     for item in value:
         if not isinstance(item, dict):
             kind = type(item).__name__
-            raise ValueError(  # noqa: TRY004  pydantic reports ValueError as the caller's
+            raise ValueError(  # noqa: TRY004  pydantic reports only ValueError to the client
                 f'Expected a dictionary of items but got type "{kind}".'
             )
         merged |= {str(name): about or "" for name, about in item.items()}

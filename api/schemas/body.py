@@ -20,7 +20,7 @@ LONGEST_ID = 512
 
 
 def as_id(value: object) -> object:
-    """The value as an id: a number becomes its text, a blank one none."""
+    """The value as an id: a number as its text, a blank text as None."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return none_if_blank(value)
@@ -35,11 +35,11 @@ EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, Before
 
 
 class Request(BaseModel):
-    """A body of a Mem0 route: unknown keys are ignored, and named in a header of the answer."""
+    """A body of a Mem0 route: unknown keys are ignored, and named in a response header."""
 
     model_config = ConfigDict(extra="ignore")
 
-    # Older names of keys, which validators read.
+    # Older names of keys, which validators accept.
     also: ClassVar[frozenset[str]] = frozenset()
     strict: ClassVar[bool] = False
 
@@ -60,7 +60,7 @@ class OwnRequest(Request):
 
 @cache
 def _names(model: type[BaseModel]) -> frozenset[str]:
-    """Every key that one of the model's fields is read from."""
+    """All keys that the model's fields are read from."""
     names: set[str] = set()
     for name, field in model.model_fields.items():
         match field.validation_alias:

@@ -32,7 +32,7 @@ class UpdateRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def older_name(cls, value: Any) -> Any:
-        """Older clients send `message` or `data` for `text`."""
+        """Accept `message` or `data` for `text`, as older clients send."""
         if isinstance(value, dict) and "text" not in value:
             for name in ("message", "data", "memory"):
                 if isinstance(value.get(name), str):
@@ -50,7 +50,7 @@ class UpdateRequest(Request):
     @field_validator("expiration_date", mode="before")
     @classmethod
     def blank_is_none(cls, value: object) -> object:
-        """Accept a blank date for none."""
+        """Accept a blank date as none."""
         return none_if_blank(value)
 
     @field_validator("timestamp", mode="before")
@@ -60,7 +60,9 @@ class UpdateRequest(Request):
         return value if value is None else moment("timestamp", value)
 
     def values(self) -> dict[str, Any]:
-        """The columns to change. An explicit null clears expiration_date, absence keeps it."""
+        """The columns to change. An explicit null clears expiration_date; without it, the date
+        stays.
+        """
         values: dict[str, Any] = {}
         if self.text is not None:
             values["text"] = self.text.strip()
@@ -111,7 +113,7 @@ class BatchUpdateRequest(Request):
     @field_validator("memories")
     @classmethod
     def each_once(cls, value: list[BatchEdit]) -> list[BatchEdit]:
-        """Refuse a memory that is named twice."""
+        """Refuse a memory that is listed twice."""
         times = Counter(edit.memory_id for edit in value)
         if twice := next((memory_id for memory_id, count in times.items() if count > 1), None):
             raise ValueError(f"memory {twice} is named twice; merge its changes into one")
@@ -136,7 +138,7 @@ class BatchDeleteRequest(Request):
         return few(value, "deleted")
 
     def ids(self) -> list[UUID]:
-        """The ids, each once."""
+        """The ids without duplicates."""
         return list(dict.fromkeys(memory.memory_id for memory in self.memories))
 
 
@@ -148,7 +150,7 @@ def few(value: object, done: str) -> object:
 
 
 class FeedbackRequest(Request):
-    """null takes an earlier opinion back."""
+    """A rating of a memory; null removes an earlier rating."""
 
     memory_id: MemoryId
     feedback: Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"] | None = None

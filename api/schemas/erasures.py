@@ -11,7 +11,7 @@ from pipeline.tenants.owners import KINDS
 
 
 class ErasureRequest(OwnRequest):
-    """The user, agent, app or run to forget: exactly one id."""
+    """The user, agent, app or run to erase: exactly one id."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"user_id": "maya"}})
 

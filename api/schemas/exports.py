@@ -1,4 +1,4 @@
-"""Exports and summaries: a question to all memories that match."""
+"""Requests for exports and summaries of all memories that match."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pipeline.domain.scope import Scope
 from pipeline.models.json_schema import outline
 from pipeline.tenants.projects import Project
 
-# One of these says that a JSON object is a schema already.
+# A JSON object with one of these keys is a schema already.
 SCHEMA_WORDS = {"type", "properties", "$ref", "anyOf", "oneOf", "allOf"}
 TYPES = {"string", "number", "integer", "boolean", "array"}
 SUMMARY = {"type": "object", "properties": {"summary": {"type": "string"}}}
 
 
 class QuestionRequest(ReadRequest):
-    """The memories to read; ids may stand in the filters or beside them."""
+    """The memories to read. Ids may be in the filters or beside them."""
 
     def scope(self, project: Project) -> Scope:
-        """The lane of the question: it is answered after the adds before it."""
+        """The scope whose lane processes the request, after the adds before it."""
         return Scope(project.id, **pinned(self.tree()))
 
 
@@ -66,7 +66,7 @@ class ExportRequest(QuestionRequest):
     @field_validator("shape", mode="before")
     @classmethod
     def as_object(cls, value: object) -> object:
-        """Some clients send the schema as the text of its JSON, or only the names of its fields."""
+        """Accept a schema as JSON text, or only the names of its fields."""
         try:
             schema = orjson.loads(value) if isinstance(value, str) else value
         except orjson.JSONDecodeError:
@@ -82,7 +82,7 @@ class ExportRequest(QuestionRequest):
 
 
 class ExportReadRequest(ReadRequest):
-    """The export to read: by its id, or the newest of these filters."""
+    """The export to read: by its id, or the newest one with these filters."""
 
     memory_export_id: UUID | None = None
 
@@ -95,7 +95,7 @@ class ExportReadRequest(ReadRequest):
 
 
 def whole(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema of an object, also where only the fields are given: `{"fields": ["home"]}`, or
+    """A JSON schema of an object, also if only fields are given: `{"fields": ["home"]}` or
     `{"home": "string"}`.
     """
     if not schema or SCHEMA_WORDS & schema.keys():
@@ -115,7 +115,7 @@ def _object(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _property(about: object) -> dict[str, Any]:
-    """A word that is no type says what the field is for."""
+    """The schema of a field; a word that is not a type is its description."""
     if isinstance(about, str):
         return {"type": about} if about in TYPES else {"type": "string", "description": about}
     return {"type": "array" if isinstance(about, list) else "string"}

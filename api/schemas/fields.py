@@ -1,7 +1,7 @@
-"""`fields`: the keys of a row that an answer keeps, by the names the row has them under.
+"""`fields`: the keys of a row that the response keeps.
 
-`metadata.x` is one key of the metadata. A name that no row has is ignored, as the Mem0 Platform
-does: clients name fields of its rows that there are not here.
+`metadata.x` selects one key of the metadata. Unknown names are ignored, as in the Mem0 Platform,
+because clients name fields that do not exist here.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from pydantic import AfterValidator, Field
 
-# A message and a memory share one limit, so that `infer=false` can store any message as it is.
+# Limit of messages and memories alike, so that `infer=false` can store every message verbatim.
 LONGEST_TEXT = 32_000
 SPLIT = "split it over several messages"
 LONGEST_NAME = 512
@@ -25,7 +25,7 @@ LARGEST_SCHEMA_BYTES = 64_000
 
 
 def short(limit: int, advice: str) -> tuple[Any, Any]:
-    """Annotations of a text of at most `limit` characters."""
+    """Annotations for a text of at most `limit` characters."""
 
     def check(text: str) -> str:
         return checked(text, limit, advice)
@@ -34,7 +34,7 @@ def short(limit: int, advice: str) -> tuple[Any, Any]:
 
 
 def checked(text: str, limit: int, advice: str) -> str:
-    """The text, if it is short enough. Errors: ValueError."""
+    """The text. Errors: ValueError with `advice` if it is too long."""
     if len(text) > limit:
         raise ValueError(
             f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
@@ -43,7 +43,7 @@ def checked(text: str, limit: int, advice: str) -> str:
 
 
 def depth(value: object) -> int:
-    """Levels of nested objects and lists; stops counting beyond DEEPEST_METADATA."""
+    """Number of levels of nested objects and lists; stops counting after DEEPEST_METADATA."""
     levels, parts = 0, [value]
     while levels <= DEEPEST_METADATA and (nested := [part for part in parts if _nests(part)]):
         levels += 1

@@ -1,7 +1,7 @@
-"""Messages of OpenAI-style conversations: the text of each, and what of it is not text.
+"""Messages of OpenAI-style conversations: their text, and the parts that are not text.
 
-A turn is never refused for one part. What cannot be kept (an image, a tool call, a document behind
-a URL) is left out and named, with the reason, on the event's receipt.
+An add is never refused because of one part. Parts that cannot be stored (an image, a tool call, a
+document behind a URL) are left out, and named with the reason on the event's receipt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pydantic import (
 from api.schemas.limits import LONGEST_TEXT, MOST_PARTS, SPLIT, PersonName, checked
 from pipeline.domain.messages import Message, Omission, Role
 
-# Other names for a role: OpenAI's, LangChain's, Gemini's and Mem0's own.
+# Other names of roles: those of OpenAI, LangChain, Gemini and Mem0.
 ROLES = {role.value: role for role in Role} | {
     "agent": Role.ASSISTANT,
     "ai": Role.ASSISTANT,
@@ -34,10 +34,10 @@ ROLES = {role.value: role for role in Role} | {
     "function": Role.TOOL,
     "human": Role.USER,
 }
-# Parts that carry a document, and where in them it is: a data URL or bare base64.
+# Types of parts with a document, and the key of the document: a data URL or base64.
 DOCUMENTS = {"txt_url": "url", "mdx_url": "url", "file": "file_data", "input_file": "file_data"}
 TEXT_KINDS = ("text/", "application/json", "application/xml", "application/yaml")
-# Names of parts are the caller's: only plain words are shown on a receipt.
+# Types of parts come from the client: only plain words are shown on a receipt.
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,39}", re.IGNORECASE)
 
 CONTENT: dict[str, Any] = {
@@ -59,20 +59,21 @@ CUT = f"cut after {LONGEST_TEXT:,} characters"
 
 
 class NotKept(Exception):
-    """A part that is left out; its text is the reason."""
+    """A part that is left out; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The text of a message and what was left out of it."""
+    """The text of a message, and the parts that were left out."""
 
     text: str
     omitted: tuple[Omission, ...] = ()
 
 
 class MessageIn(BaseModel):
-    """One turn. `content` is a string, or a list of parts: `{"type": "text", "text": …}` is kept,
-    and a base64 document of text; images, audio and files are left out and named on the receipt.
+    """One message. `content` is a string or a list of parts. Parts `{"type": "text", "text": …}`
+    and base64 documents of text are stored; images, audio and files are left out and named on the
+    receipt.
     """
 
     role: str = Field(
@@ -88,7 +89,7 @@ class MessageIn(BaseModel):
     @field_validator("role")
     @classmethod
     def known_role(cls, value: str) -> str:
-        """Map other names of a role to one of ours."""
+        """Replace another name of a role by ours."""
         if value not in ROLES:
             raise ValueError(f"{value!r} is not a role; use user, assistant, system or tool")
         return ROLES[value].value
@@ -102,14 +103,14 @@ class MessageIn(BaseModel):
 
     @model_validator(mode="after")
     def text_and_rest(self) -> MessageIn:
-        """Turn the content into one text, and list what is left out."""
+        """Join the content into one text, and list the parts that are left out."""
         texts, omitted = _parts(self.content)
         if self.tool_calls or self.function_call:
             omitted.append(Omission(None, "tool_calls", CALLS))
         elif self.content is None:
             omitted.append(Omission(None, "content", NO_CONTENT))
         text = "\n".join(texts)
-        if len(text) > LONGEST_TEXT and self.role == Role.TOOL:  # of any length, and only context
+        if len(text) > LONGEST_TEXT and self.role == Role.TOOL:  # only context, so it is cut
             text = text[:LONGEST_TEXT]
             omitted.append(Omission(None, "text", CUT))
         self._kept = Content(checked(text, LONGEST_TEXT, SPLIT), tuple(omitted))
@@ -149,7 +150,7 @@ def _text(part: Any) -> str:
 
 
 def _sources(part: dict[str, Any]) -> Iterator[str]:
-    """The document of a part, which stands in an object of the part's own name, or beside it."""
+    """The document of a part, in an object under the part's type, or beside it."""
     kind = str(part.get("type"))
     if (key := DOCUMENTS.get(kind)) is None:
         return
@@ -173,7 +174,7 @@ def _document(source: str, *, bare: bool) -> str:
 
 
 def _decoded(encoded: str) -> str:
-    if len(encoded) > LONGEST_TEXT * 6:  # four bytes a character at most, and base64 adds a third
+    if len(encoded) > LONGEST_TEXT * 6:  # at most 4 bytes for a character, plus 1/3 for base64
         raise NotKept(TOO_LONG)
     try:
         text = base64.b64decode(encoded, validate=True).decode("utf-8-sig")
@@ -192,7 +193,7 @@ def _name(part: Any) -> str:
 
 
 def as_list(value: object) -> object:
-    """A bare string is one user message, a bare object one message."""
+    """Accept a bare string as one user message, and a bare object as one message."""
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
     return [value] if isinstance(value, dict) else value

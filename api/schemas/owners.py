@@ -25,7 +25,7 @@ class RegisterRequest(Request):
     @model_validator(mode="before")
     @classmethod
     def no_metadata(cls, value: Any) -> Any:
-        """Accept null for no metadata."""
+        """Accept null as no metadata."""
         if isinstance(value, dict) and value.get("metadata", ...) is None:
             return {**value, "metadata": {}}
         return value
@@ -38,6 +38,6 @@ class RegisterRequest(Request):
         return self
 
     def id_of(self, kind: str) -> str | None:
-        """The id given for this kind."""
+        """The id of this kind, or None."""
         owner_id: str | None = getattr(self, KINDS[kind])
         return owner_id

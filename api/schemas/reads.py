@@ -14,12 +14,12 @@ from api.schemas.search_options import SearchOptions
 from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
 
 LONGEST_WAIT_S = 60.0
-# A longer one is cut, not refused: clients send a whole prompt, whose caller has no other answer.
+# A longer query is cut, not refused, because clients send whole prompts as queries.
 LONGEST_QUERY = 8_000
 
 
 class ReadRequest(Request):
-    """The filters that list and search share. A null is the default."""
+    """Filters of lists and searches. A null means the default."""
 
     filters: dict[str, Any] | None = None
     user_id: EntityId = None
@@ -50,11 +50,11 @@ class ReadRequest(Request):
         return {name: given for name, given in value.items() if given is not None}
 
     def tree(self) -> Filter:
-        """All filters, ANDed. Errors: InvalidInput; also if they name no id."""
+        """All filters, joined with AND. Errors: InvalidInput; also if they name no id."""
         return require_scope(parse(self.asked()))
 
     def asked(self) -> dict[str, Any]:
-        """The filters with what stands beside them, in the language of filters."""
+        """The filters, and the conditions beside them, as one filter."""
         beside = {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
         for name in ("categories", "metadata", "keywords"):
             if value := getattr(self, name):
@@ -102,7 +102,7 @@ class SearchRequest(ReadRequest, SearchOptions):
 
 
 class OlderSearchRequest(SearchRequest):
-    """Versions 1 and 2: another threshold, and `limit` for `top_k`."""
+    """A search of versions 1 and 2: another default threshold, and `limit` for `top_k`."""
 
     top_k: int = Field(default=10, ge=1, le=1000, validation_alias=AliasChoices("top_k", "limit"))
     threshold: float = Field(default=0.3, ge=0, le=1)

@@ -1,4 +1,4 @@
-"""Replays of single events, and undo."""
+"""Requests to replay or undo events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pipeline.domain.messages import Message
 
 
 class ReplayRequest(OwnRequest):
-    """Changes before the event is tried again; none are required. `stage` repeats the graph
-    alone, of an event that SUCCEEDED with `graph_status` FAILED.
+    """Changes for the retry of an event; all are optional. `stage` repeats only the graph stage of
+    an event that SUCCEEDED with `graph_status` FAILED.
     """
 
     model_config = ConfigDict(
@@ -37,13 +37,13 @@ class ReplayRequest(OwnRequest):
 
     @model_validator(mode="after")
     def whole_or_graph(self) -> ReplayRequest:
-        """Refuse edits of a replay that only relates again."""
+        """Refuse edits if only the graph stage is repeated."""
         if self.stage and (self.messages or self.instructions()):
             raise ValueError("the graph alone takes the facts as they are: send only the stage")
         return self
 
     def turns(self) -> list[Message]:
-        """The messages that replace the event's; none keep them."""
+        """The messages that replace those of the event; if empty, they stay."""
         return [m.turn() for m in self.messages or ()]
 
     def instructions(self) -> dict[str, str]:
@@ -57,14 +57,14 @@ class ReplayRequest(OwnRequest):
 
 
 class UndoRequest(OwnRequest):
-    """`force` skips memories that were changed since, and lists them."""
+    """Options of an undo. `force` skips memories that were changed since then, and lists them."""
 
     force: bool = False
 
 
 class ReplayManyRequest(OwnRequest):
-    """FAILED events to try again: all given conditions must hold. With `stage`, events that
-    SUCCEEDED with `graph_status` FAILED, for their graph alone.
+    """FAILED events to retry; they must match all given conditions. With `stage`, events that
+    SUCCEEDED with `graph_status` FAILED, for the graph stage only.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"code": "LLM_UNAVAILABLE"}]})

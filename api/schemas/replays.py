@@ -18,7 +18,7 @@ from pipeline.tenants.projects import Project
 
 
 class BeginRequest(OwnRequest):
-    """The scope whose events to replay, and the changes this time."""
+    """The scope whose events are replayed, and the changes for this replay."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"user_id": "maya", "answers": "recorded"}]}
@@ -48,7 +48,7 @@ class BeginRequest(OwnRequest):
 
     @model_validator(mode="after")
     def somebody(self) -> BeginRequest:
-        """Require at least one id, and no edits with recorded answers."""
+        """Require at least one id; refuse changes together with recorded answers."""
         if not any(getattr(self, name) for name in ENTITY_IDS):
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
         if self.answers == "recorded" and (self.custom_instructions or self.llm_model):
@@ -63,7 +63,9 @@ class BeginRequest(OwnRequest):
         return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
 
     def wish(self, settings: Settings) -> Wish:
-        """Errors: InvalidInput for a model that is not allowed, or instructions it cannot read."""
+        """The changes for the replay. Errors: InvalidInput for a model that is not allowed, or for
+        instructions that the model cannot read.
+        """
         if self.llm_model:
             settings.llm.named(self.llm_model, settings.replay_models)
         if self.embedder_model:
@@ -78,7 +80,7 @@ class BeginRequest(OwnRequest):
 
 
 class SwitchRequest(OwnRequest):
-    """`force` switches although edits of people, or events that failed this time, are lost."""
+    """Options of a switch. `force` switches even if edits by people are lost or events failed."""
 
     force: bool = False
 

@@ -1,4 +1,4 @@
-"""Options of a search beyond its query: selection, additions, omissions."""
+"""Options of a search besides its query: selection, additions and omissions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipeline.domain.filters import moment
 
 
 class SearchOptions(BaseModel):
-    """Options of a search: selection, additions, and omissions."""
+    """Options of a search: selection, additions and omissions."""
 
     rerank: bool = Field(
         default=False,
@@ -64,13 +64,13 @@ class SearchOptions(BaseModel):
         return value if value is None else moment("reference_date", value)
 
     def wants(self, channel: Literal["facts", "turns"]) -> bool:
-        """Tell if the search covers facts or turns."""
+        """True if the search covers this channel."""
         if self.include is not None:
             return channel in self.include
         return channel == "facts" or self.max_tokens is not None
 
     def named(self) -> list[UUID] | None:
-        """The ids to explain; None for the best that were cut."""
+        """The ids to explain; None for the best candidates that were cut."""
         if isinstance(self.explain, bool):
             return None if self.explain else []
         return self.explain

@@ -15,7 +15,7 @@ from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import Role
 
-# Stored and read back; nothing acts on them.
+# Stored and returned, but without any effect.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
 
 
@@ -41,7 +41,7 @@ Wish = Annotated[str, Field(max_length=LONGEST_INSTRUCTIONS)]
 Email = Annotated[
     str,
     Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
-    AfterValidator(str.lower),  # so that it is found however it is written
+    AfterValidator(str.lower),  # so that look-ups ignore case
 ]
 
 
@@ -65,7 +65,7 @@ class ProjectRequest(Request):
 
 
 class ProjectUpdateRequest(Request):
-    """Changes of a project: an empty text or list clears a field, an absent field stays."""
+    """Changes of a project. An empty text or list clears a field; an absent field stays."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"custom_instructions": "Leave out what is said in jest."}]}
@@ -93,7 +93,7 @@ class ProjectUpdateRequest(Request):
     @field_validator("custom_instructions", mode="before")
     @classmethod
     def one_text(cls, value: object) -> object:
-        """Documented as a list of texts, and sent as one text: both are read."""
+        """Accept a list of texts, as documented, or one text, as clients send."""
         if isinstance(value, list) and all(isinstance(line, str) for line in value):
             return "\n".join(value)
         return value
@@ -110,11 +110,11 @@ class ProjectUpdateRequest(Request):
         return {name: value or None for name, value in given.items() if name != "name" or value}
 
     def settings(self) -> dict[str, Any]:
-        """The changed settings, which are stored and read back."""
+        """The changed settings, which are stored and returned without any effect."""
         return self.model_dump(exclude_unset=True, include=set(SETTINGS))
 
     def something(self) -> None:
-        """Errors: InvalidInput."""
+        """Require at least one change. Errors: InvalidInput."""
         if not self.columns() and not self.settings():
             raise InvalidInput(f"Give at least one of {', '.join(type(self).model_fields)}.")
 
@@ -162,5 +162,5 @@ class KeyRequest(OwnRequest):
 
 
 def role_of(access: Access) -> Role:
-    """The Mem0 Platform's role for a key's access."""
+    """The Mem0 Platform's role for the access of a key."""
     return Role.OWNER if access.allows(Access.ADMIN) else Role.READER

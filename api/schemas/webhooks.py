@@ -32,7 +32,7 @@ class CreateRequest(Request):
 
 
 class ChangeRequest(Request):
-    """Only what is given is changed. `is_active` true switches a disabled webhook on again."""
+    """Changes of a webhook; absent fields stay. `is_active` true enables a disabled webhook."""
 
     name: Name | None = None
     url: Url | None = None

@@ -1,1 +1,1 @@
-"""Responses: values of the product as the JSON that clients read."""
+"""Views: values of the product as the JSON of responses."""

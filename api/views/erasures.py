@@ -8,7 +8,7 @@ from pipeline.erasure.store import ErasureReceipt
 
 
 def receipt(row: ErasureReceipt) -> dict[str, Any]:
-    """Counts of erased rows by store, and the status of the erasure."""
+    """Number of erased rows by store, and the status of the erasure."""
     return {
         "event_id": str(row.event_id),
         "entity_type": row.kind,

@@ -59,7 +59,9 @@ def stored(event_id: UUID, end: EventEnd) -> dict[str, Any]:
 
 
 def shown(status: Status) -> Status:
-    """CANCELLED is shown as FAILED: clients know no fifth status."""
+    """The status for clients: CANCELLED is shown as FAILED, because clients know only four
+    statuses.
+    """
     return Status.FAILED if status is Status.CANCELLED else status
 
 
@@ -73,7 +75,9 @@ def progress(row: Progress) -> dict[str, Any]:
 
 
 def waiting(code: str | None, cause: str | None, until: datetime | None) -> dict[str, Any] | None:
-    """`until`: the next try at the latest; it comes earlier once the dependency answers a probe."""
+    """The reason of a wait. `until`: time of the next attempt; it is earlier if the dependency
+    recovers.
+    """
     return {"code": code, "cause": cause, "until": until} if code else None
 
 
@@ -92,7 +96,9 @@ def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
 
 
 def receipt_line(line: ReceiptLine) -> dict[str, Any]:
-    """One fact's outcome; `memory` and `data.memory` both, for clients read one or the other."""
+    """The outcome of one fact. `memory` and `data.memory` are the same, because clients read
+    either.
+    """
     return {
         "id": str(line.memory_id) if line.memory_id else None,
         "event": line.outcome,

@@ -14,7 +14,7 @@ from pipeline.memories.history import HistoryEntry
 
 def memory(row: Memory) -> dict[str, Any]:
     """A memory with all its fields."""
-    # Both run_id and session_id: the clients' lines disagree on the name.
+    # run_id and session_id are the same: the clients disagree on the name.
     return {
         "id": str(row.id),
         "memory": row.text,
@@ -31,7 +31,7 @@ def memory(row: Memory) -> dict[str, Any]:
         "timestamp": row.valid_from,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        # A change keeps a memory's id, so every memory read is the newest version.
+        # A change keeps a memory's id, so this is always the newest version.
         "lifecycle_state": "active",
         "replaced_by": None,
         "synthesized": False,
@@ -57,7 +57,7 @@ def attributes(at: datetime) -> dict[str, Any]:
 
 
 def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
-    """The fields asked for, and always the id; of metadata, the keys that are named after a dot."""
+    """The given fields, and always the id; `metadata.x` selects one key of the metadata."""
     if not fields:
         return row
     kept = {key: row[key] for key in row if key in ("id", *fields)}

@@ -26,7 +26,7 @@ def owner(row: Owner, project: Project) -> dict[str, Any]:
 
 
 def registered(row: Owner, project: Project) -> dict[str, Any]:
-    """An entity as registering it answers: its id is a number there, its name what it is called."""
+    """The response to a registration: `id` is a number, `name` the display name."""
     return owner(row, project) | {
         "id": number(project.id, row.kind, row.id),
         f"{row.kind}_id": row.id,
@@ -39,12 +39,12 @@ def registered(row: Owner, project: Project) -> dict[str, Any]:
 
 
 def number(project_id: ProjectId, kind: str, owner_id: str) -> int:
-    """A number that stands for an entity: 48 bits of a hash, exact in every JSON reader."""
+    """The number of an entity: 48 bits of a hash, which every JSON reader represents exactly."""
     key = f"{project_id}:{kind}:{owner_id}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=6).digest(), "big")
 
 
 def parameter(name: str) -> dict[str, Any]:
-    """A filter as a form shows it."""
+    """Description of a filter, for forms."""
     label = name.removesuffix("_id").capitalize() + " ID"
     return {"name": name, "label": label, "type": "text", "placeholder": label, "options": []}

@@ -12,7 +12,7 @@ from pipeline.replays.switch import Switched
 
 
 def replay(row: Shadow) -> dict[str, Any]:
-    """A replay and how far it is. Its books are gone once it was switched on."""
+    """A replay and its progress. The counts of events are not available after a switch."""
     wish, counts = row.wish, row.counts
     return {
         "id": str(row.id),
@@ -41,7 +41,7 @@ def status(row: Shadow) -> str:
 
 
 def diff(row: Difference) -> dict[str, Any]:
-    """The changes a switch would make, and the edits it would lose."""
+    """The changes that a switch would make, and the edits that would be lost."""
     return {
         "counts": {
             "same": row.same,

@@ -14,12 +14,12 @@ from pipeline.search.explain import MEANING, Explained
 from pipeline.search.prompt_context import assemble
 from pipeline.search.service import Hit, SearchResult
 
-# Characters of text in the results of a search.
+# Maximum number of characters in the results of a search.
 LONGEST_ANSWER = 4_000_000
 
 
 def turn(row: Turn) -> dict[str, Any]:
-    """A message as it was said, in a memory's keys: every client can read it."""
+    """A verbatim message, with the keys of a memory, so that every client can read it."""
     return {
         "id": str(row.id),
         "memory": row.text,
@@ -86,14 +86,14 @@ def search(
 
 
 def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """The first hits whose texts, with the turns around them, fit an answer; at least one."""
+    """The first hits whose texts, including the turns around them, fit the limit; at least one."""
     sizes = ((len(hit.passage.text) + sum(len(turn.text) for turn in hit.around)) for hit in hits)
     fitting = sum(1 for size in accumulate(sizes) if size <= LONGEST_ANSWER)
     return hits[: max(fitting, 1)]
 
 
 def explained(row: Explained) -> dict[str, Any]:
-    """The reason a candidate is or is not among the results."""
+    """The reason why a candidate is or is not in the results."""
     return {
         "id": str(row.id),
         "verdict": row.verdict,
@@ -104,9 +104,9 @@ def explained(row: Explained) -> dict[str, Any]:
 
 
 def scored(score: Score) -> dict[str, Any]:
-    """A score; `terms` are what each part of the fusion adds to it, `rerank` stands beside it.
+    """A score. `terms`: what each part of the fusion adds to it; `rerank` is separate.
 
-    `bm25` and `entity` are the names of the Mem0 Platform: the words, and who or what is named.
+    `bm25` and `entity` are the Mem0 Platform's names for matches of words and of named entities.
     """
     breakdown = {
         "semantic": round(score.semantic, 4),

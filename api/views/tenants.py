@@ -12,7 +12,7 @@ from pipeline.tenants.projects import Organization, ProjectView
 
 
 def organization(row: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
-    """A key opens one organization, so it is the default one; there are no plans or invitations."""
+    """An organization. It is always the default one, because a key belongs to one organization."""
     return {
         "org_id": str(row.id),
         "name": row.name,
@@ -29,7 +29,7 @@ def organization(row: Organization, people: Iterable[Member], *, role: Role) -> 
 
 
 def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
-    """Members of several projects, each once: an owner of any of them is shown as an owner."""
+    """Members of several projects without duplicates; an owner of any project is shown as owner."""
     by_email: dict[str, Member] = {}
     for person in people:
         if person.email not in by_email or person.role is Role.OWNER:
@@ -40,9 +40,9 @@ def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
 def project(
     row: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
 ) -> dict[str, Any]:
-    """The whole object, always; `is_default` says that it is the one the key opens.
+    """A project with all fields. `is_default`: it is the key's project.
 
-    Texts and lists that are not set are empty where the Mem0 Platform documents no null.
+    Unset texts and lists are empty where the Mem0 Platform documents no null.
     """
     use_case = row.settings.get("usecase_setting")
     return {

@@ -9,14 +9,14 @@ from pipeline.accounting.balance import Accounts
 from pipeline.accounting.costs import Paid, Spending, total
 from pipeline.events.store import EventView
 
-# Of what was spent each day.
+# Maximum number of days in the cost by day.
 DAYS_SHOWN = 31
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
 def usage(row: EventView) -> dict[str, Any]:
-    """The event's own share of all that was paid for it, failed tries and replays too; the shares
-    of all events add up to the bill. `batch`: what its newest batch cost, for all its events.
+    """The event's own share of all costs, including failed attempts and replays. The shares of all
+    events add up to the total. `batch`: cost of its newest batch, for all its events.
     """
     models = {run.model: None for run in row.stages if run.model}
     batch = {"id": str(row.batch_id), "events": row.batch_events}
@@ -28,7 +28,7 @@ def usage(row: EventView) -> dict[str, Any]:
 
 
 def paid(amounts: Paid) -> dict[str, Any]:
-    """Calls, tokens and cost."""
+    """Number of calls, tokens and cost."""
     return {
         "calls": amounts.calls,
         "prompt_tokens": amounts.prompt_tokens,
@@ -38,7 +38,7 @@ def paid(amounts: Paid) -> dict[str, Any]:
 
 
 def spending(row: Spending) -> dict[str, Any]:
-    """The sums, by model, and by day for the newest days."""
+    """Sums in total, by model, and by day for the newest days."""
     days = list(row.days.items())[-DAYS_SHOWN:]
     return {
         **paid(row.total),
@@ -48,7 +48,7 @@ def spending(row: Spending) -> dict[str, Any]:
 
 
 def stats(row: Accounts, owners: Mapping[str, int], spent: Spending) -> dict[str, Any]:
-    """The names of the Mem0 clients, then the books: `identity` says that they balance."""
+    """The counts under the names of the Mem0 clients, then the balance of events."""
     kinds = ("user", "agent", "run")
     each = {kind: owners.get(kind, 0) for kind in kinds}
     return {

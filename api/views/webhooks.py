@@ -9,7 +9,7 @@ from pipeline.webhooks.store import Delivery, Webhook
 
 
 def webhook(row: Webhook, *, hide_path: bool = False) -> dict[str, Any]:
-    """A webhook. `hide_path`: show only scheme and host of its URL, whose path may be a secret."""
+    """A webhook. `hide_path`: show only scheme and host of its URL; the path may be secret."""
     return {
         "webhook_id": str(row.id),
         "name": row.name,

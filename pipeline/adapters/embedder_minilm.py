@@ -159,7 +159,7 @@ def _session(model_path: Path) -> Any:
 
 
 def _give_back_memory() -> None:
-    """Return the heap's free memory to the system: 226 -> 163 MB of RSS after loading (measured)."""
+    """Return free heap memory to the system: 226 -> 163 MB of RSS after loading (measured)."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
         if trim is not None:

@@ -1,12 +1,12 @@
 """`local/rules`: a MemoryModel made of patterns. No key, no network, English only, deterministic.
 
     extract   clauses -> statements (the table in claims) -> canonical sentences
-    decide    slots: one value a slot, polarity flips, retractions, repeats
-    relate    slots -> edges, and which current edges they end
+    decide    slots: one value for each slot, polarity flips, retractions, repeats
+    relate    slots -> edges, and the current edges that they end
     distil    properties of an object -> the memories that share words with them
 
-It knows what its tables know and stays silent about the rest: good for trying the system out and
-for tests, no match for a language model.
+It recognizes only what its tables contain, and ignores everything else. It is made for trials and
+tests; it does not replace a language model.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from pipeline.ports import ExtractionRequest
 __all__ = ["RulesModel"]
 
 NAME = "local/rules"
-# Nothing is called and nothing is spent: receipts show zeros, not blanks.
+# No call and no cost: receipts show zeros instead of empty fields.
 USAGE = Usage(model=NAME, calls=0)
-# Sizes up to which an answer takes a few milliseconds and is computed on the event loop: a thread
-# costs more. Characters read, and pairs of texts compared.
+# Input up to these sizes takes a few milliseconds and is processed on the event loop, because a
+# thread costs more: characters to read, and pairs of texts to compare.
 INLINE_CHARS = 2_000
 INLINE_PAIRS = 2_000
 
@@ -40,13 +40,13 @@ T = TypeVar("T")
 
 
 class RulesModel:
-    """Answers the four questions of `MemoryModel` by rules: the same input, the same answer.
+    """The MemoryModel port by rules: the same input gives the same answer.
 
-    Raises nothing: text that no rule knows gives no facts, a plain ADD and no relations.
+    It raises no errors: text that no rule recognizes gives no facts, a plain ADD and no relations.
     """
 
     def __init__(self) -> None:
-        # One thread: two would only take turns with each other and with the event loop.
+        # One thread: because of the GIL, a second one would not be faster.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-rules")
 
     @property
@@ -54,7 +54,7 @@ class RulesModel:
         return NAME
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        """The facts user messages state; see `extract_facts`."""
+        """The facts that user messages state; see `extract_facts`."""
         speakers = {sourced.message.name for sourced in request.messages}
         context = sum(len(message.content) for message in request.context) * len(speakers)
         chars = context + sum(len(sourced.message.content) for sourced in request.messages)
@@ -64,7 +64,7 @@ class RulesModel:
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        """Exactly one decision a fact, in order; `instructions` are for language models."""
+        """Exactly one decision for each fact, in order. `instructions` are ignored."""
         pairs = len(facts) * (len(facts) + len(neighbours))
         decisions = await self._run(pairs <= INLINE_PAIRS, lambda: decide_facts(facts, neighbours))
         return Answer(decisions, USAGE)
@@ -72,7 +72,7 @@ class RulesModel:
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
-        """The edges the facts state, and the ids of current edges they end."""
+        """The edges that the facts state, and the ids of current edges that they end."""
         pairs = len(facts) * (len(facts) + len(current))
         changes = await self._run(pairs <= INLINE_PAIRS, lambda: relate_facts(facts, current))
         return Answer(changes, USAGE)
@@ -80,14 +80,14 @@ class RulesModel:
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        """The object filled by words alone; its instructions are for language models."""
+        """The object, filled by matching words. The question's instructions are ignored."""
         return Answer(await self._run(False, lambda: fill(question, memories)), USAGE)
 
     async def close(self) -> None:
-        """No connections."""
+        """Nothing to release."""
 
     async def _run(self, inline: bool, answer: Callable[[], T]) -> T:
-        """`answer()`, off the event loop where it takes long."""
+        """Result of `answer()`, computed in a thread unless `inline`."""
         if inline:
             return answer()
         return await asyncio.get_running_loop().run_in_executor(self._thread, answer)

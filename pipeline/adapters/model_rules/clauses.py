@@ -1,4 +1,4 @@
-"""Chat text cut into plain clauses: "I'm Maya, and I don't eat meat." gives two of them."""
+"""Splits chat text into plain clauses: "I'm Maya, and I don't eat meat." gives two of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 from pipeline.adapters.model_rules.words import ADVERBS, CLOSERS, KIN, OPENERS, PAUSED, PETS, either
 
-# A longer sentence is pasted text, which these rules would only misread. The patterns below are not
-# all linear in the sentence's length: the limit is what bounds them.
+# A longer sentence is pasted text, which these rules would misread. The limit also bounds the time
+# of those patterns below that are not linear in the sentence's length.
 LONGEST_SENTENCE_CHARS = 400
 
 FENCE = "```"
 PLAIN_QUOTES = str.maketrans(
     dict.fromkeys("\u2018\u2019\u02bc\u00b4`", "'") | dict.fromkeys("\u201c\u201d", '"')
 )
-# What decides where a sentence ends. Read in whole messages, so each is linear in their length.
+# Marks that affect where a sentence ends. They run on whole messages, so each one is linear.
 MARKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r" ?[\u2013\u2014] ?| -{1,2} "), ", "),
     (re.compile(r"[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d]++"
                 r"|(?<=\s)[:;]-?[)(DPp](?=\s|$)"), " . "),
     (re.compile(r"\b(Dr|Mr|Mrs|Ms|St|Prof|vs|approx)\.(?= )", re.IGNORECASE), r"\1"),
 )  # fmt: skip
-# Written forms made one, in this order, before a sentence is read.
+# Replacements of different spellings by one, applied in this order before a sentence is parsed.
 SPELLINGS: tuple[tuple[str, str], ...] = (
     (r"\b[Cc]an't\b|\bcant\b", "cannot"),
     (r"\b[Ww]on't\b", "will not"),
@@ -53,7 +53,7 @@ BULLET = re.compile(r"^(?:[-*\u2022>]+|\d{1,2}[.)]) ")
 OPENINGS = re.compile(rf"(?:{OPENERS}\b[\s,.!:]*|{PAUSED}[,.!:]\s*|[\s,.!:\"'(]+)*+", re.IGNORECASE)
 CLOSING = re.compile(rf"(?:,? {CLOSERS})$", re.IGNORECASE)
 CLOSING_MARKS = " \t\n,.!?:\"')("
-# A closer and what may stand before it: as much of the end as has to be looked at.
+# Maximum length of a closer and the text before it: the part of the end that is searched.
 LONGEST_CLOSER_CHARS = 32
 FILLER = re.compile(rf"\b{ADVERBS} ", re.IGNORECASE)
 
@@ -63,14 +63,14 @@ QUESTION = re.compile(
     r"|(?:what|which|who|whom|whose|why|how|where|when)\b|any (?:idea|tips|thoughts|advice)\b)",
     re.IGNORECASE,
 )
-# One of these anywhere at the start, or "if I ...", and the whole sentence is only a thought.
+# Starts of hypothetical sentences, or "if I ..." anywhere: the whole sentence is ignored.
 SUPPOSING = re.compile(
     r"^(?:imagine|suppose|supposing|pretend|what if|let us say|let's say|hypothetically|if|unless"
     r"|in theory|say i|assume|assuming)\b"
     r"|\b(?:even |only )?if (?:i|we|my|he|she|they|it|you)\b",
     re.IGNORECASE,
 )
-# One of these and its clause is: wishes, doubts, polite forms.
+# Wishes, doubts and polite forms: the clause is ignored.
 UNSURE = re.compile(
     r"\b(?:would|could|should|might|(?-i:may))\b|\b(?:maybe|perhaps|possibly|hopefully)\b"
     r"|\bI (?:wish|hope|guess|doubt|wonder|suppose|imagine|dreamed|dreamt)\b"
@@ -87,7 +87,7 @@ CARRIED = either(
     " adopted, used to, volunteer, collect, graduated, no longer, grew up, was born, eat, eats,"
     " play, plays, go \\w+ing, want to, plan to, will, married, retired, stopped, gave up"
 )
-# A possessive starts a clause only where a verb follows: not "with Tom and our two kids".
+# A possessive starts a clause only if a verb follows: not "with Tom and our two kids".
 SUBJECT = (
     r"(?:I|we|he|she|they|(?:my|our|his|her|their)(?= [\w' ,]{1,40}?"
     r" (?:is|are|am|was|were|has|have|works?|lives?|likes?|loves?|hates?|moved|died|got)\b))"
@@ -100,14 +100,14 @@ SPLIT = re.compile(
     rf"|(?P<bare>,? (?:and|but) |, )(?=(?:also |now |then )?{CARRIED}\b(?! (?:and|or)\b))",
     re.IGNORECASE,
 )
-# After these the second verb belongs to the first: "I want to move and work abroad".
+# After these, the second verb belongs to the first: "I want to move and work abroad".
 HOLDS = re.compile(
     r"\b(?:will|going to|plan|plans|planning|want|wants|like to|love to|used to|hope|try|trying"
     r"|need"
     r"|have to|has to|cannot|would|could|should|might|may|learning to|decided)\b",
     re.IGNORECASE,
 )
-# Relative clauses and contrasts unfolded into clauses with a subject of their own.
+# Relative clauses and contrasts, rewritten as clauses with their own subject.
 PERSON = rf"(?P<who>my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?)"
 UNFOLD: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), new)
@@ -135,14 +135,14 @@ UNFOLD: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`stated` is false for questions and suppositions."""
+    """A sentence. `stated`: False for questions and hypothetical sentences."""
 
     text: str
     stated: bool
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a message with plain quotes and single spaces; code, dashes, emoji taken out."""
+    """The lines of a message with plain quotes and single spaces, without code, dashes and emoji."""
     prose = " . ".join(text.split(FENCE)[::2]).translate(PLAIN_QUOTES)
     found = []
     for raw in prose.split("\n"):
@@ -154,16 +154,16 @@ def lines(text: str) -> list[str]:
 
 
 def normalise(sentence: str) -> str:
-    """One spelling of contractions."""
+    """The sentence with one spelling of contractions."""
     for pattern, new in COMPILED_SPELLINGS:
         sentence = pattern.sub(new, sentence)
     return sentence.strip()
 
 
 def sentences(text: str) -> list[Sentence]:
-    """The sentences of a message, contractions written out, openers such as "hi" taken off.
+    """The sentences of a message, with contractions written out and openers such as "hi" removed.
 
-    Linear in the length of the message: what is too long for a sentence is dropped first.
+    Linear in the length of the message: pieces that are too long for a sentence are dropped first.
     """
     found = []
     for raw in (piece for line in lines(text) for piece in SENTENCE_END.split(line)):
@@ -176,7 +176,7 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def trim(text: str) -> str:
-    """`text` without openers and closers, however many are stacked: one pass from each end."""
+    """The text without openers and closers, however many there are: one pass from each end."""
     opening = OPENINGS.match(text)
     text = text[opening.end() if opening else 0 :].rstrip(CLOSING_MARKS)
     while closing := CLOSING.search(text, max(0, len(text) - LONGEST_CLOSER_CHARS)):
@@ -185,7 +185,7 @@ def trim(text: str) -> str:
 
 
 def clauses(text: str) -> list[str]:
-    """The clauses of one sentence, each with its own subject; unsure ones are left out."""
+    """The clauses of a sentence, each with its own subject, without unsure ones."""
     parts = []
     for line in unfold(text).split("\n"):
         parts += _split(line)
@@ -193,7 +193,7 @@ def clauses(text: str) -> list[str]:
 
 
 def unfold(text: str) -> str:
-    """One line a clause, where a relative clause or a contrast hides a second one."""
+    """The sentence as lines, with relative clauses and contrasts as separate clauses."""
     for pattern, new in UNFOLD:
         text = "\n".join(
             re.sub(r" +", " ", pattern.sub(new, line, count=1)) for line in text.split("\n")
@@ -202,6 +202,7 @@ def unfold(text: str) -> str:
 
 
 def _split(line: str) -> list[str]:
+    """The clauses of a line; a verb without a subject gets that of the clause before it."""
     parts, start, head = [], 0, ""
     for match in SPLIT.finditer(line):
         part = line[start : match.start()]
@@ -216,7 +217,7 @@ def _split(line: str) -> list[str]:
 
 
 def _may_carry(head: str, part: str) -> bool:
-    """Whether a bare verb after `part` shares its subject, and is as real as its verb."""
+    """True if a bare verb after `part` has the same subject, and is as certain as its verb."""
     return bool(subject_of(head)) and not HOLDS.search(part) and not UNSURE.search(head)
 
 
@@ -226,7 +227,9 @@ def _with_subject(part: str, head: str) -> str:
 
 
 def subject_of(clause: str) -> str:
-    """The words before the first verb that may be carried on: "I", "my sister Anna", "Anna"."""
+    """The words before the first verb, which the next clause may share: "I", "my sister Anna",
+    "Anna".
+    """
     match = re.match(
         rf"(?:\b{ADVERBS} )*(?P<s>I|we|he|she|they|my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?"
         rf"|my [\w ]{{1,30}}?(?= {CARRIED}\b)|(?-i:[A-Z])[\w'-]+(?= {CARRIED}\b))\b",
@@ -236,5 +239,5 @@ def subject_of(clause: str) -> str:
     if not match:
         return ""
     said = match["s"]
-    # "My name is Maya and live in Rome": what goes on is the speaker, not the name.
+    # "My name is Maya and live in Rome": the subject of "live" is the speaker, not the name.
     return "I" if re.search(r"\bname$", said) else said

@@ -1,8 +1,8 @@
-"""Facts against stored memories, by slot: one value a slot, polarity flips, retractions, repeats.
+"""Decisions by slot: one value for each slot, polarity flips, retractions, repeats.
 
-The batch is decided in the order it was said, against a working copy of the store. A fact that
-turns over what an earlier fact of the batch did takes its place: the earlier one becomes a NOOP,
-so no memory is ever the target of two changes.
+Facts are decided in order, against a working copy of the store. If a fact reverses an earlier fact
+of the batch, it replaces that one: the earlier decision becomes NOOP, so no memory is the target of
+two changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pipeline.adapters.model_rules.slots import (
 )
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 
-# What a slot is called in a reason.
+# Names of slots in reasons.
 LABELS = {
     "lives_in": "residence", "works_as": "job", "works_at": "employer", "works_in": "field of work",
     "named": "name", "follows_diet": "diet", "relationship_status": "relationship status",
@@ -34,7 +34,7 @@ LABELS = {
 
 
 class Bearing(IntEnum):
-    """How a fact bears on a memory; a higher one outweighs a lower one."""
+    """Effect of a fact on a memory; a higher value wins over a lower one."""
 
     DETAIL = 1
     CHANGE = 2
@@ -45,9 +45,9 @@ class Bearing(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory of the working store; `memory_id` None and `fact` set for one the batch adds.
+    """A memory of the working store, or (`memory_id` None, `fact` set) one that the batch adds.
 
-    `fact` is the batch fact that wrote its text, `before` the entry as it was stored.
+    `fact`: number of the fact that wrote the text. `before`: the entry as it was stored.
     """
 
     text: str
@@ -59,6 +59,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """Outcome of one fact: the reason, the text to store, and the entry that it changes."""
+
     outcome: Outcome
     reason: str
     text: str | None = None
@@ -70,7 +72,7 @@ Aliases = dict[str, str]
 
 
 def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tuple[Decision, ...]:
-    """One decision a fact, in order; targets from `neighbours`, each changed at most once."""
+    """One decision for each fact, in order; targets from `neighbours`, each changed at most once."""
     batch = _Batch(neighbours)
     for number, fact in enumerate(facts):
         batch.take(number, fact.text)
@@ -78,27 +80,28 @@ def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tupl
 
 
 class _Batch:
-    """The working store, and what has been decided so far."""
+    """The working store, and the decisions so far."""
 
     def __init__(self, neighbours: Sequence[Neighbour]) -> None:
-        # Nearest first: similarity only breaks ties between memories that bear equally.
+        # Nearest first: similarity decides only between memories with the same bearing.
         nearest = sorted(neighbours, key=lambda n: (-n.similarity, str(n.memory_id)))
         self.entries = [Entry(n.text, n.similarity, n.memory_id) for n in nearest]
         self.decisions: dict[int, Decision] = {}
 
     def take(self, number: int, text: str) -> None:
-        """Decide one fact, first taking back every earlier one of the batch that it overturns."""
+        """Decide one fact; first reverse every earlier decision of the batch that it overturns."""
         verdict = judge(text, self.entries)
         while (
             verdict.outcome is not Outcome.NOOP and verdict.entry and verdict.entry.fact is not None
         ):
             self._take_back(verdict.entry, text)
-            # A text put together from both ("a nurse" and "at Charité") outlives the earlier fact.
+            # A text merged from both ("a nurse" and "at Charité") replaces the earlier fact.
             merged = verdict.text if verdict.outcome is Outcome.UPDATE else None
             verdict = judge(merged or text, self.entries)
         self._apply(number, verdict)
 
     def _take_back(self, entry: Entry, by: str) -> None:
+        """Make the earlier fact's decision a NOOP, and restore the entry that it changed."""
         assert entry.fact is not None
         self.decisions[entry.fact] = Decision(
             entry.fact, Outcome.NOOP, f"superseded later in the same batch: {by}"
@@ -106,6 +109,7 @@ class _Batch:
         self._replace(entry, entry.before)
 
     def _apply(self, number: int, verdict: Verdict) -> None:
+        """Record the decision, and apply it to the working store."""
         entry = verdict.entry
         target = entry.memory_id if entry else None
         reason = verdict.reason
@@ -127,7 +131,7 @@ class _Batch:
 
 
 def judge(text: str, entries: Sequence[Entry]) -> Verdict:
-    """What one statement does to a store; the bearing decides, then the similarity (by order)."""
+    """Effect of one statement on a store: the highest bearing wins, then the similarity (by order)."""
     aliases = _aliases(entries)
     new = _resolved(slots_of(text), aliases)
     if new and new[0].relation == "forget":
@@ -146,6 +150,7 @@ def judge(text: str, entries: Sequence[Entry]) -> Verdict:
 
 
 def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
+    """Effect of a statement on one entry, or on the text that the batch replaced in it."""
     found = compare(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
     if found or not entry.before:
         return found
@@ -162,13 +167,13 @@ def _news(slots: Sequence[Slot]) -> str:
 
 
 def label(relation: str) -> str:
-    """How a reason names a relation: "residence", "favourite colour", "sister"."""
+    """Name of a relation in a reason: "residence", "favourite colour", "sister"."""
     plain = relation.removeprefix("has_").removeprefix("attribute_").removeprefix("scheduled_")
     return LABELS.get(relation, plain.replace("_", " "))
 
 
 def compare(text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]) -> Found | None:
-    """How a statement bears on a stored one, why, and the text to store; None if not at all."""
+    """Bearing of a statement on a stored one, the reason, and the text to store; None if unrelated."""
     if same_text(text) == same_text(old_text):
         return Bearing.EQUAL, "already known", text
     pairs = [(n, o) for n in new for o in old if n.subject == o.subject]
@@ -185,7 +190,9 @@ def compare(text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]) 
 
 
 def _flips(new: Slot, old: Slot) -> bool:
-    """Opposite polarity about the same thing; a negative without a value is about any value."""
+    """True for opposite polarity about the same value; a negative without a value matches any
+    value.
+    """
     if new.positive is old.positive:
         return False
     positive, negative = (new, old) if new.positive else (old, new)
@@ -204,7 +211,9 @@ def _flip_reason(new: Slot, old_text: str) -> str:
 
 
 def _flip_text(text: str, new: Slot, old_text: str) -> str:
-    """The text of a flip; "quit their job" says which one where "works as a nurse" is stored."""
+    """The text to store after a flip; "quit their job" names the job if "works as a nurse" is
+    stored.
+    """
     if new.relation == "works" and not new.value and " their job" in text:
         subject, verb, rest = old_text.rstrip(".").partition(" works ")
         return f"{subject} no longer{verb}{rest}" if verb else text
@@ -212,7 +221,7 @@ def _flip_text(text: str, new: Slot, old_text: str) -> str:
 
 
 def _knows(new: Slot, old: Slot) -> bool:
-    """Whether the stored value already says the new one, dates included."""
+    """True if the stored value includes the new one, with its date."""
     if new.relation == "plans":
         return new.key <= old.key and (not new.when or new.when == old.when)
     if new.key == old.key:
@@ -223,11 +232,12 @@ def _knows(new: Slot, old: Slot) -> bool:
 
 
 def _alike(new: Slot, old: Slot) -> bool:
-    """The same plan in more or fewer words."""
+    """True for the same plan in more or fewer words."""
     return new.core == old.core and (new.key <= old.key or old.key <= new.key)
 
 
 def _changes(new: Slot, old: Slot) -> bool:
+    """True if the new value replaces the stored one."""
     if new.relation == "plans":
         moved = bool(old.when) and bool(new.when) and new.when != old.when
         return _alike(new, old) and moved
@@ -238,7 +248,7 @@ def _changes(new: Slot, old: Slot) -> bool:
 
 
 def _turned(new: Slot, old: Slot) -> bool:
-    """The same two things, the other way round: tea over coffee, coffee over tea."""
+    """True for the same two things in reverse order: tea over coffee, coffee over tea."""
     first, known = (stems(re.split(r" (?:over|to) ", slot.value)[0]) for slot in (new, old))
     return new.relation == "prefers" and new.key == old.key and first != known
 
@@ -249,7 +259,7 @@ def _change_reason(new: Slot, old: Slot) -> str:
 
 
 def _said(value: str) -> str:
-    """A value inside a sentence: no article or "on", and "meat" as the diet it stands for."""
+    """A value inside a sentence: without article or "on"; "meat" as the diet that it means."""
     bare = re.sub(r"^(?:an?|the|on|in|around) ", "", value)
     return "eating meat" if bare == "meat" else bare
 
@@ -261,7 +271,7 @@ def _detail(
     old: Sequence[Slot],
     met: Sequence[tuple[Slot, Slot]],
 ) -> Found | None:
-    """A fuller wording of the same thing, or the other half of a job."""
+    """The bearing of a more detailed text, or of the other half of a job; None otherwise."""
     fuller = [(n, o) for n, o in met if _fuller(n, o)]
     if fuller and (len(old) <= len(new) or fuller[0][0].relation == "works_as"):
         return Bearing.DETAIL, f"adds detail to: {old_text}", _with_employer(text, new, old)
@@ -275,7 +285,7 @@ def _detail(
 
 
 def _with_employer(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
-    """A promotion, or the same job in more words, stays with the employer that was stored."""
+    """The text with the stored employer, for a promotion or a more detailed job title."""
     jobs = {slot.relation: slot for slot in old if slot.positive}
     if [slot.relation for slot in new] != ["works_as"] or set(jobs) != {"works_as", "works_at"}:
         return text
@@ -286,6 +296,7 @@ def _with_employer(text: str, new: Sequence[Slot], old: Sequence[Slot]) -> str:
 
 
 def _fuller(new: Slot, old: Slot) -> bool:
+    """True if the new value has all words of the stored one, and more."""
     if new.relation == "plans":
         return _alike(new, old) and bool(new.when) and not old.when
     alike = is_single(new.relation) or new.core == old.core or not old.key
@@ -293,7 +304,7 @@ def _fuller(new: Slot, old: Slot) -> bool:
 
 
 def _joined_work(new: Sequence[Slot], old: Sequence[Slot]) -> tuple[Slot, str] | None:
-    """The new half of a job, "works at Charité" beside "works as a nurse", and the whole."""
+    """The new half of a job ("works at Charité" next to "works as a nurse"), and the merged text."""
     if len(new) != 1 or len(old) != 1 or new[0].subject != old[0].subject:
         return None
     parts = {slot.relation: slot for slot in (*old, *new) if slot.positive and slot.value}
@@ -307,7 +318,7 @@ def _joined_work(new: Sequence[Slot], old: Sequence[Slot]) -> tuple[Slot, str] |
 
 
 def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Verdict:
-    """The memory a retraction names: by its slot, else by every word of the request."""
+    """Delete the memory that a retraction names: by its slot, else by all words of the request."""
     wanted = _resolved(slots_of(ask.value), {**aliases, "user": ask.subject})
     for entry in entries:
         held = _resolved(slots_of(entry.text), aliases)
@@ -329,9 +340,9 @@ def _says(held: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
 
 
 def _aliases(entries: Sequence[Entry]) -> Aliases:
-    """Names that stand for another subject: "User's sister is Anna" makes the two one.
+    """Names that mean another subject: "User's sister is Anna" makes the two one.
 
-    Two sisters make neither of them "User's sister".
+    If there are two sisters, neither name is an alias.
     """
     found: dict[str, set[str]] = {}
     for entry in entries:

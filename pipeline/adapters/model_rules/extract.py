@@ -1,7 +1,7 @@
-"""Messages to facts: sentence by sentence, asking to remember and to forget included.
+"""Extraction of facts from messages, sentence by sentence; also requests to remember or forget.
 
-Only what a user's message says outright counts. Questions, wishes, suppositions and small talk
-give nothing.
+Only explicit statements in user messages count. Questions, wishes, hypotheses and small talk give
+no facts.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FORGET = re.compile(
 )
 NOTHING = re.compile(r"^(?:it|that|this|about it|everything|all|me|to .+|how .+)$", re.IGNORECASE)
 
-# Limits of what is read. 20,000 characters take up to 1.2 s in the worst case found (24 ms for a
-# sentence of 400 characters), 0.3 s of plain short sentences; `decide` compares each pair of facts.
+# Limits of the input. 20,000 characters take 0.3 s for short sentences and 1.2 s in the worst known
+# case (24 ms for a sentence of 400 characters); `decide` compares each pair of facts.
 MOST_MESSAGE_CHARS = 20_000
 MOST_BATCH_FACTS = 200
 MOST_CPU_S = 2.0
@@ -50,7 +50,7 @@ TOO_LONG = (
 
 
 class Budget:
-    """The CPU time that one batch may take; `exceeded` once something was left unread."""
+    """CPU time limit of one batch. `exceeded`: True once text was skipped because of it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -58,6 +58,7 @@ class Budget:
         self.exceeded = False
 
     def allows(self, content: str) -> bool:
+        """True if the text may be read: it is short enough, and there is CPU time left."""
         if len(content) > MOST_MESSAGE_CHARS or self._clock() > self._ends_at:
             self.exceeded = True
             return False
@@ -67,10 +68,10 @@ class Budget:
 def extract_facts(
     request: ExtractionRequest, clock: Callable[[], float] = time.thread_time
 ) -> tuple[tuple[Fact, ...], str]:
-    """The facts of the user messages, in order, each text once an event; and why others gave none.
+    """The facts of the user messages, in order and unique within an event, and a note for no facts.
 
-    `instructions.excludes` (comma-separated words) withholds facts that mention one of them;
-    other instructions, but for the list of categories, are beyond rules and change nothing.
+    `instructions.excludes` (comma-separated words) drops facts that contain one of them. Apart from
+    it, only the list of categories is used.
     """
     budget = Budget(clock)
     facts = tuple(islice(_facts(request, budget), MOST_BATCH_FACTS + 1))
@@ -79,6 +80,7 @@ def extract_facts(
 
 
 def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
+    """The facts of all user messages, one after the other, as long as the budget allows."""
     seen: set[tuple[int, str]] = set()
     listeners: dict[str, Listener] = {}
     heard = [m.content for m in request.context if m.role is Role.USER]
@@ -97,7 +99,7 @@ def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
 def _listener(
     known: dict[str, Listener], sourced: SourcedMessage, heard: list[str], budget: Budget
 ) -> Listener:
-    """The speaker's listener, at the time of the message; a new one has heard the context."""
+    """The speaker's listener, at the time of the message. A new one first reads the context."""
     name = " ".join((sourced.message.name or "").split()) or "User"
     day = sourced.said_at.date()
     if name not in known:
@@ -105,7 +107,7 @@ def _listener(
         for content in heard:
             list(
                 _told(content, known[name], budget)
-            )  # for whom it mentions; its facts are known already
+            )  # only for the people it mentions; its facts are known already
     known[name].day = day
     return known[name]
 
@@ -116,6 +118,7 @@ def _excluded(text: str, excludes: str | None) -> bool:
 
 
 def _told(content: str, listener: Listener, budget: Budget) -> Iterator[str]:
+    """The canonical sentences of one message, as long as the budget allows."""
     if not budget.allows(content):
         return
     for sentence in sentences(content):
@@ -137,7 +140,7 @@ def _stated(text: str, listener: Listener) -> Iterator[str]:
 
 
 def _remembered(match: re.Match[str], listener: Listener) -> Iterator[str]:
-    """What is to be remembered: its facts, or the statement itself where no rule knows it."""
+    """The facts of a request to remember; the statement itself if no rule recognizes it."""
     body = trim(match["body"])
     if not match["that"] and re.match(
         r"(?:to|when|how|the time|me|it|this)\b", body, re.IGNORECASE
@@ -152,7 +155,7 @@ def _remembered(match: re.Match[str], listener: Listener) -> Iterator[str]:
 
 
 def _forgotten(match: re.Match[str], listener: Listener) -> Iterator[str]:
-    """A retraction as a fact: "User asks to forget: likes jazz"."""
+    """A request to forget as a fact: "User asks to forget: likes jazz"."""
     body = trim(match["body"])
     if NOTHING.match(body):
         return

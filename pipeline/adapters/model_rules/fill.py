@@ -1,4 +1,4 @@
-"""A JSON object filled from memories by the words they share with its properties."""
+"""Fills a JSON object from the memories that share words with its properties."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from pipeline.adapters.model_rules.topics import topics
 from pipeline.domain.events import Instructions, Question
 
-# A property of one of these names takes all there is.
+# A property with one of these names gets all memories.
 WHOLE = frozenset({"summary", "memories", "facts", "all", "everything"})
 
 
 def fill(question: Question, memories: Sequence[str]) -> dict[str, Any]:
-    """Every property from the memories that fit its name and description, the later first.
+    """Every property from the memories that match its name or description.
 
-    A property no memory fits is null, or an empty list: nothing is known about it.
+    A property without a matching memory is null, or an empty list.
     """
     return _object(question.shape, list(memories))
 
@@ -29,6 +29,7 @@ def _object(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]
 
 
 def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
+    """The memories that match a property: by its words, then by the built-in category of that name."""
     if name.casefold() in WHOLE or part["type"] == "object":
         return list(memories)
     meaning = str(part.get("description", ""))
@@ -49,6 +50,7 @@ def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
 
 
 def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
+    """The value of one property: the texts, their first number, True, or a word of the enum."""
     said = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
     match part["type"]:
         case "boolean":

@@ -1,4 +1,4 @@
-"""Canonical sentences to graph edges, by the same slots that decisions rest on."""
+"""Turns canonical sentences into graph edges, by the same slots as decisions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.slots import Slot, ends_of, is_single, slots_of, stems
 from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 
-# What kind of thing a relation points at; "thing" for the others.
+# Kind of the entity that a relation points to; "thing" for the others.
 KINDS = {
     "lives_in": "place", "is_from": "place", "grew_up_in": "place", "born_in": "place",
     "works_at": "organization", "works_as": "occupation", "works_in": "field", "named": "name",
@@ -28,7 +28,7 @@ FOODS = w.words(
     " salad soup curry ramen tacos noodles peanuts nuts shellfish eggs milk gluten soy strawberries"
     " apples bananas mushrooms olives coriander cilantro ice-cream cake seafood tofu spicy food"
 )
-# How other writers of the graph name the same edges.
+# Names that other models use for the same edges.
 SAME_EDGE = {
     "loves": "likes", "enjoys": "likes", "adores": "likes", "prefers": "likes", "hates": "dislikes",
     "works_for": "works_at", "employed_by": "works_at", "employed_at": "works_at",
@@ -39,24 +39,25 @@ SAME_EDGE = {
     "is_married_to": "married_to", "is_allergic_to": "allergic_to", "has_allergy_to": "allergic_to",
     "diet": "follows_diet", "planning_to_visit": "plans_to_visit", "moved_to": "lives_in",
 }  # fmt: skip
-# A status that names somebody is an edge to them.
+# A status that names a person is an edge to that person.
 STATUS_OF = {
     "married to ": "married_to", "engaged to ": "engaged_to", "dating ": "dating",
     "in a relationship with ": "dating",
 }  # fmt: skip
-# Ended by any other status of the relationship.
+# Edges that any other relationship status ends.
 STATUS_EDGES = frozenset({"married_to", "engaged_to", "dating", "has_status"})
 RELATIVES = w.SHE | w.HE | w.ANYONE
-# No edge is worth drawing for these.
+# Relations without an edge.
 SILENT = frozenset({"forget", "is", "left", "works"})
 PET_NAMED = re.compile(rf"^an? (?P<kind>(?:\w+ )?{w.PETS}) named (?P<name>.+)$", re.IGNORECASE)
 VISIT = re.compile(r"^travel to (?P<x>.+)$")
 
 
 def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> GraphChanges:
-    """Edges of all facts, of two that exclude each other the later; ended ids once each.
+    """Edges of all facts, and the ids of current edges that they end, without duplicates.
 
-    An edge that is current already is stated again, so that its new fact can be seen beside it.
+    If two facts exclude each other, the later one counts. An edge that is current is returned
+    again, so that the new fact is linked to it.
     """
     edges: list[Relation] = []
     ended: dict[UUID, None] = {}
@@ -72,7 +73,7 @@ def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> Gra
 
 
 def _names(current: Sequence[StoredRelation]) -> dict[str, str]:
-    """Who a possessive stands for: "user's sister" is "anna" where there is just one."""
+    """Names of people by possessive: "user's sister" is "anna" if there is only one."""
     found: dict[str, set[str]] = {}
     for edge in current:
         kin = edge.relation.removeprefix("has_").replace("_", " ")
@@ -99,6 +100,7 @@ def _words_of(edge: Relation) -> tuple[str, str, str]:
 
 
 def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
+    """The edges of one slot; none for a slot that only ends edges."""
     if not slot.value or slot.relation in SILENT:
         return
     source = _source(slot, text)
@@ -113,10 +115,10 @@ def _edges(slot: Slot, text: str, number: int) -> Iterator[Relation]:
         yield Relation(source, relation, Entity(_bare(value), kind_of(relation, value)), number)
 
 
-# Asked once for each current edge of a scope.
+# Called once for each current edge of a scope.
 @lru_cache(maxsize=1024)
 def edge_of(slot: Slot) -> tuple[str, str]:
-    """The edge's name and far end; ("", "") where a negative slot only ends edges."""
+    """Relation and destination of the slot's edge; ("", "") for a slot that only ends edges."""
     if slot.relation == "likes" and not slot.positive:
         return "dislikes", slot.value
     if not slot.positive:
@@ -155,7 +157,7 @@ def _bare(value: str) -> str:
 
 
 def kind_of(relation: str, value: str) -> str:
-    """The kind of an edge's far end: by relation, then by what its last word is."""
+    """Kind of an edge's destination: by relation, then by its last word."""
     last = value.lower().split()[-1]
     if last in FOODS and relation in ("likes", "dislikes", "prefers", "allergic_to"):
         return "food"
@@ -176,7 +178,7 @@ def _kind_by_noun(relation: str) -> str:
 
 
 def _ends(slot: Slot, source: str, relation: str, destination: str) -> bool:
-    """Whether a slot ends an edge: another single value, the opposite, or a request to forget."""
+    """True if a slot ends an edge: another single value, the opposite, or a request to forget."""
     relation = SAME_EDGE.get(relation.lower(), relation.lower())
     if slot.relation == "forget":
         return _forgets(slot, source, relation, destination)
@@ -185,6 +187,7 @@ def _ends(slot: Slot, source: str, relation: str, destination: str) -> bool:
 
 
 def _excludes(slot: Slot, relation: str, destination: str) -> bool:
+    """True if a slot and an edge of the same subject cannot both hold."""
     if slot.relation == "relationship_status" and relation in STATUS_EDGES:
         return slot.positive and stems(edge_of(slot)[1]) != stems(destination)
     if relation == "dislikes":
@@ -201,7 +204,7 @@ def _excludes(slot: Slot, relation: str, destination: str) -> bool:
 
 
 def _species(slot: Slot) -> str:
-    """The animal of "lost their dog Bruno": the node Bruno says nothing of dogs."""
+    """The animal of "lost their dog Bruno", because the entity "Bruno" does not contain "dog"."""
     found = re.search(rf"\b{w.PETS}\b", slot.value, re.IGNORECASE)
     return found[0] if found and len(slot.key) > 1 else ""
 

@@ -1,6 +1,6 @@
-"""What a stored sentence says, as (subject, relation, value, polarity): the key decisions rest on.
+"""Slots of a stored sentence: (subject, relation, value, polarity). Decisions compare them.
 
-Reads the canonical sentences of `extract`, and the nearby wordings a language model or a person
+Understands the canonical sentences of `extract`, and similar ones that a language model or a person
 may have stored ("The user resides in Berlin", "Lives in Berlin").
 """
 
@@ -17,10 +17,10 @@ from pipeline.adapters.model_rules.words import ADVERBS
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One thing said of one subject.
+    """One statement about one subject.
 
-    `subject` is lower case, "user" for the speaker; `value` as written, "" for any value;
-    `relation` lower_snake_case; `when` the date of a plan, else "".
+    `subject`: lower case, "user" for the speaker. `value`: as written, "" for any value.
+    `relation`: in snake_case. `when`: the date of a plan, else "".
     """
 
     subject: str
@@ -31,23 +31,23 @@ class Slot:
 
     @property
     def key(self) -> frozenset[str]:
-        """The value's words without endings and small words: what equality means here."""
+        """The stems of the value without small words; values with the same key are equal."""
         return stems(self.value)
 
     @property
     def core(self) -> frozenset[str]:
-        """The key of the value's head: "cricket" of "playing cricket with friends"."""
+        """The key of the value's head: "cricket" for "playing cricket with friends"."""
         return core_of(self.value)
 
     @property
     def of_kind(self) -> bool:
-        """Whether the value is what the relation takes: only such a value replaces another one."""
+        """True if the value is of the relation's kind: only such a value replaces another one."""
         pattern = VALUES.get(self.relation.split("_", maxsplit=1)[0]) or VALUES.get(self.relation)
         return pattern is None or pattern.match(self.value) is not None
 
 
-# A proper name, one word before it at most: "Berlin", "the BBC", "downtown Leeds". Not "a small
-# flat", "constant fear", "home" or "night".
+# A proper name with at most one word before it: "Berlin", "the BBC", "downtown Leeds". Not "a
+# small flat", "constant fear", "home" or "night".
 PROPER = re.compile(r"(?:(?!an? |their |his |her )[a-z]+ )?[^\W\d_a-z]")
 VALUES = {
     "lives_in": PROPER,
@@ -56,7 +56,7 @@ VALUES = {
     "attribute": re.compile(r"(?!(?:on|in|at|to|by|for|from|with|about|under|near|the same)\b)"),
 }
 
-# Relations with one value at a time: another value replaces it.
+# Relations with one value at a time: a new value replaces the old one.
 SINGLE = frozenset(
     [
         "named",
@@ -72,7 +72,7 @@ SINGLE = frozenset(
         "drives",
     ]
 )
-# Families of relations a negative statement of one of them may end.
+# Relations that a negative statement of a relation may end.
 ENDS: dict[str, frozenset[str]] = {
     "owns": frozenset({"owns", "drives"}),
     "drives": frozenset({"owns", "drives"}),
@@ -97,7 +97,7 @@ BRITISH = (("favorite", "favourite"), ("color", "colour"), ("mum", "mother"), ("
 
 
 def stem(word: str) -> str:
-    """A word without its ending: enough to make hike, hikes and hiking one."""
+    """A word without its ending, so that hike, hikes and hiking are equal."""
     for ending in ("ings", "ing", "ies", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)]
@@ -106,21 +106,23 @@ def stem(word: str) -> str:
     return word[:-1] if doubled else word
 
 
-# A batch compares each fact with each stored sentence: their words are asked for once a pair.
+# Cached, because a batch compares each fact with each stored sentence.
 @lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
+    """The stems of a text's words, without small words."""
     found = re.findall(r"[\w'+#-]+", text.lower())
     return frozenset(stem(word) for word in found if word not in SMALL)
 
 
 @lru_cache(maxsize=4096)
 def core_of(value: str) -> frozenset[str]:
+    """The stems of a value's head, without its leading verb and its tail."""
     return stems(TAIL.sub("", LEAD.sub("", value)) or value)
 
 
 @lru_cache(maxsize=4096)
 def same_text(text: str) -> str:
-    """The form in which two texts count as equal: case, quotes, final stop and "the user" aside."""
+    """A key that is equal for texts that differ in case, quotes, the final stop or "the user"."""
     text = re.sub(r"[\u2018\u2019]", "'", text.casefold())
     text = re.sub(r"^the user\b", "user", re.sub(r"[^\w' -]+", " ", text).strip())
     return re.sub(r"\s+", " ", text).strip()
@@ -138,7 +140,7 @@ JOB_SPLIT = r"works? as (?P<works_as>(?:an? |the )?.+?)(?: (?:at|for|with) (?P<w
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A pattern over the whole sentence; named groups other than s, x and when are relations."""
+    """A pattern for a whole sentence. Named groups other than s, x and when are relations."""
 
     relation: str
     positive: bool
@@ -154,7 +156,7 @@ def _of(relation: str, pattern: str) -> Row:
 
 
 LIKE = "likes?|loves?|enjoys?|adores?"
-# First match wins. The value is group x; a row without one has the value "".
+# The first match wins. The value is group x, or "" in a row without that group.
 ROWS: tuple[Row, ...] = (
     _row("forget", rf"asks? to forget: {X}"),
     _of("named", rf"(?:full )?names? is {X}"),
@@ -257,16 +259,16 @@ DEATH = re.compile(
 )
 
 
-# A batch reads each stored sentence once a fact; parsing anew took 0.4 s for 20 facts and 100
-# memories (measured on this host), kept it is a tenth of that. Large enough for a batch of the most
-# facts `extract` gives and the memories nearest to each.
+# Cached, because a batch needs each stored sentence once for each fact: 0.4 s for 20 facts and 100
+# memories without the cache, a tenth with it (measured). Large enough for the maximum number of
+# facts of `extract` and their nearest memories.
 @lru_cache(maxsize=4096)
 def slots_of(text: str) -> tuple[Slot, ...]:
-    """Every slot of a sentence: "works as a nurse at Charité" has two."""
+    """All slots of a sentence: "works as a nurse at Charité" has two."""
     plain, when = _plain(text)
     death = DEATH.fullmatch(plain)
     if death:
-        # A named animal is the speaker's: "Bruno died" meets "User has a dog named Bruno".
+        # A named animal belongs to the speaker: "Bruno died" ends "User has a dog named Bruno".
         return (Slot(subject_key(death["s"]), "owns", death["x"] or death["n"], positive=False),)
     for row in ROWS:
         for candidate in (plain, f"{plain} {when}".strip()) if row.relation in DATED else (plain,):
@@ -290,7 +292,7 @@ def _plain(text: str) -> tuple[str, str]:
 
 
 def subject_key(said: str | None) -> str:
-    """One form a subject: "The user" and a missing one are "user"; "Anna" is "anna"."""
+    """One form for each subject: "The user" and no subject are "user"; "Anna" is "anna"."""
     low = re.sub(r"^the ", "", (said or "user").lower())
     low = "user" if low in ("i", "my", "user'") else low
     return _british(low)
@@ -303,6 +305,7 @@ def _british(text: str) -> str:
 
 
 def _slots(row: Row, match: re.Match[str], when: str) -> tuple[Slot, ...]:
+    """The slots of a match: one for each relation group, else one of the row's relation."""
     groups = {name: value.strip(" ,") for name, value in match.groupdict().items() if value}
     subject = subject_key(groups.pop("s", None))
     relation = _named_relation(row.relation, groups)
@@ -319,7 +322,7 @@ RENAMED = {"org": "works_at", "job": "works_as"}
 
 
 def _named_relation(relation: str, groups: dict[str, str]) -> str:
-    """Relations that carry their noun: favourite_colour, has_sister, scheduled_exam."""
+    """Name of a relation that contains a noun: favourite_colour, has_sister, scheduled_exam."""
     noun = groups.pop("what", "") or groups.pop("kin", "")
     if not noun:
         return relation
@@ -337,7 +340,7 @@ def _value(relation: str, value: str) -> str:
     return value.strip(" ,")
 
 
-# Ways to go somewhere count as one plan.
+# Different ways to travel somewhere count as the same plan.
 TRIP = re.compile(
     r"^(?:(?:an? |the |their )?(?:flight|trip|holiday|visit)(?: to)?"
     r"|(?:fly|go|travel|drive|head)(?: back| over)? to|visit|to)\b"
@@ -345,7 +348,7 @@ TRIP = re.compile(
 
 
 def is_single(relation: str) -> bool:
-    """Whether a subject has at most one value of `relation` at a time."""
+    """True if a subject has at most one value of `relation` at a time."""
     if relation.startswith("has_"):
         kin = relation.removeprefix("has_")
         return relation in SINGLE or kin in w.SINGLE_KIN or kin == "best_friend"
@@ -357,5 +360,5 @@ def is_single(relation: str) -> bool:
 
 
 def ends_of(relation: str) -> frozenset[str]:
-    """The relations that a negative statement of `relation` speaks about."""
+    """The relations that a negative statement of `relation` may end."""
     return ENDS.get(relation, frozenset({relation}))

@@ -1,4 +1,4 @@
-"""Which categories a fact belongs to, by the words in it."""
+"""Categories of a fact, by the words in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.domain.events import Instructions
 from pipeline.models.categories import BUILT_IN, MISC, offered
 
 MOST = 3
-# What a fact of each built-in category says, beside the words of its description.
+# Words of each built-in category, in addition to those of its description.
 SAID = {
     "personal_details": words(
         "named called lives live birthday born years old speaks nationality email phone address"
@@ -67,8 +67,9 @@ EMPTY = words(
 
 
 def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
-    """The best-fitting of the offered categories, in their order; `misc` where none fits and it is
-    one of them.
+    """Up to MOST of the offered categories that match, in their order.
+
+    `misc` if none matches and it is offered.
     """
     said = frozenset(re.findall(r"[\w-]+", text.casefold()))
     found = [
@@ -83,7 +84,7 @@ def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_000)
 def _vocabulary(name: str, meaning: str) -> frozenset[str]:
-    """Words that put a fact into the category, singular and plural."""
+    """Words that match the category, singular and plural."""
     described = set(re.findall(r"\w{3,}", f"{name} {meaning}".replace("_", " ").casefold()))
     known = SAID.get(name, frozenset()) if BUILT_IN.get(name) == meaning else frozenset()
     plain = (described - EMPTY) | known

@@ -1,4 +1,4 @@
-"""English verbs as far as the rules need them: "live" to "lives", "flying" to "fly"."""
+"""English verb forms, as far as the rules need them: "live" to "lives", "flying" to "fly"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ IRREGULAR_PAST = words(
     " led learnt lent made paid said sang sat sent slept spent spoke stood stole swam taught told"
     " took thought understood woke wore wrote was were brought hid threw drew froze shook"
 )
-# End in -ed without being past.
+# Verbs that end in -ed but are not past forms.
 NOT_PAST = words("need feed breed speed embed exceed succeed proceed bleed seed wed shed weed")
 UNCHANGED = words(
     "can cannot could will would should might may must used is has does no the a an never not"
@@ -19,7 +19,7 @@ THIRD = {"have": "has", "do": "does", "am": "is", "are": "is", "be": "is", "go":
 THIRD_BACK = {"has": "have", "does": "do", "is": "are", "was": "were", "goes": "go"}
 SIBILANTS = ("s", "sh", "ch", "x", "z", "o")
 
-# Gerunds whose base ends in a silent e; the others lose -ing or a doubled letter.
+# Gerunds whose base ends in a silent e; others lose -ing and perhaps a doubled letter.
 SILENT_E = words(
     "moving taking having making driving hiking leaving coming giving writing riding dancing baking"
     " changing closing using arriving retiring proposing organising organizing celebrating"
@@ -31,13 +31,13 @@ DOUBLED = ("nn", "tt", "pp", "mm", "gg", "bb", "dd", "rr")
 
 
 def is_past(verb: str) -> bool:
-    """Whether `verb` is a simple past form, by list or by -ed."""
+    """True if `verb` is a simple past form, by the list or by -ed."""
     low = verb.lower()
     return low in IRREGULAR_PAST or (low.endswith("ed") and low not in NOT_PAST and len(low) > 3)
 
 
 def third(verb: str) -> str:
-    """The he/she form of a base verb; past forms and modals stay."""
+    """The third person singular of a base verb; past forms and modals are unchanged."""
     low = verb.lower()
     if low == "were":
         return "was"
@@ -51,7 +51,7 @@ def third(verb: str) -> str:
 
 
 def base(verb: str) -> str:
-    """The base of a he/she form: `lives` to `live`, `watches` to `watch`; `is` to `are`."""
+    """The base of a third person singular: `lives` to `live`, `watches` to `watch`; `is` to `are`."""
     low = verb.lower()
     if low in THIRD_BACK:
         return THIRD_BACK[low]
@@ -74,7 +74,7 @@ def base_of_gerund(gerund: str) -> str:
 
 
 def in_third_person(predicate: str) -> str:
-    """A first-person or plural predicate with its verb in the he/she form.
+    """A first-person or plural predicate with its verb in the third person singular.
 
     "usually go climbing" becomes "usually goes climbing"; "do not eat" becomes "does not eat".
     """
