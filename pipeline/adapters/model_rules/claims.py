@@ -1,9 +1,9 @@
-"""The table of what predicates state, as data; `statements` reads it.
+"""The table of statements that predicates make, as data; `statements` applies it.
 
-A predicate is in the third person, with its date lifted out. In `RULES` the first match wins.
-In a template `{s}` is the subject, `{p}` its possessive ("User's"), `{x}` a captured group,
-` [moved{when}]` an aside written only where a date (or another optional group) is known.
-An aside that ends in "!" is always written. A date the template does not mention is put at the end.
+A predicate is in the third person, without its date. In `RULES` the first match wins. In a
+template, `{s}` is the subject, `{p}` its possessive ("User's"), `{x}` a captured group, and `
+[moved{when}]` an aside that is written only if its date or another optional group is known. An
+aside that ends in "!" is always written. A date that the template does not mention is appended.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from pipeline.adapters.model_rules.verbs import third
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`needs`: "date" a date in the clause, "me" the speaker, "known" a person met, "" nothing.
+    """A pattern of a predicate, and the template of its sentence.
 
-    `each`: the group whose list ("hiking and chess") gives one sentence an item.
+    `needs`: key of a condition in `statements.CONDITIONS`, "" for none. `each`: the group whose
+    list ("hiking and chess") gives one sentence for each item.
     """
 
     pattern: re.Pattern[str]
@@ -31,7 +32,7 @@ class Rule:
 CAP = r"(?-i:[A-Z\u00c0-\u00de])[\w'&.-]*"
 NAME = rf"{CAP}(?: (?:(?:van|von|de|der|la|del|bin) )*{CAP}){{0,2}}"
 DET = r"(?:an?|the|their|his|her|our|some|one)"
-# "moved to tears", "to the couch", "to a bigger flat" name no place.
+# "moved to tears", "to the couch" and "to a bigger flat" are not places.
 NO_PLACE = rf"(?!an? |the (?!{CAP})|another|different|their |bigger|smaller|tears\b)"
 PLACE = (
     rf"(?P<x>{NO_PLACE}[^,]+?(?:, "
@@ -48,7 +49,7 @@ MOVE = "flying|travelling|traveling|going|moving|driving|heading|relocating"
 DOING = r"(?P<ger>\w+ing)"
 CONDITION = rf"(?:type [12] )?(?:{'|'.join(sorted(w.CONDITIONS))})"
 FELLOW = rf"(?P<kin>(?:{w.KIN_SHADE} )?{w.KIN})"
-# "is no longer", "no longer likes": one form for each way of saying it (see REWRITES).
+# Verbs after "no longer", as REWRITES produces them.
 KEPT_VERBS = (
     "likes|loves|enjoys|adores|prefers|hates|dislikes|lives|works|owns|has|drives|speaks|eats"
     "|drinks|smokes|plays|studies|teaches|uses|runs|goes|wears|believes|wants|plans"
@@ -63,7 +64,7 @@ def _rule(pattern: str, template: str, needs: str = "", each: str = "") -> Rule:
     return Rule(re.compile(pattern, re.IGNORECASE), template, needs, each)
 
 
-# Different ways to say "not any more" made one, before the table is tried.
+# Replacements of different ways to say "not any more", applied before the table.
 REWRITES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), new)
     for pattern, new in (
@@ -260,16 +261,16 @@ RULES: tuple[Rule, ...] = (
     _rule(r"(?P<x>has been to (?:the )?(?-i:[A-Z]).+)", "{s} {x}"),
     _rule(r"(?P<x>was (?:in|at) (?:the )?.+)", "{s} {x}", needs="date"),
     _rule(r"(?P<x>(?P<past>\w+) .+|(?P<past2>\w+))", "{s} {x}", needs="event"),
-    # Only after everything else: "I am Maya".
+    # Last, because it matches much: "I am Maya".
     _rule(rf"is (?P<x>{NAME})", "{p} name is {x}", needs="name"),
 )  # fmt: skip
 
-# "I'm OK": capitalised, not a name.
+# Capitalised words that are not names: "I'm OK".
 NOT_NAMES = w.words(
     "ok okay fine sorry ready back done happy sad tired sure good great busy sick bored lost home"
     " here excited glad confused stuck afraid hungry not batman i english pm am id yes no"
 )
-# Words that only make sense in the conversation: anywhere, and at the start of an object.
+# Words about the conversation itself: anywhere, and at the start of an object.
 TALK = re.compile(
     r"\b(?:you|your|yours|this|these|those|it|its|something|anything|everything|stuff|someone)\b"
     r"|\bthe (?:idea|way|sound|look)\b",

@@ -142,7 +142,7 @@ class Sentence:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a message with plain quotes and single spaces, without code, dashes and emoji."""
+    """A message's lines with plain quotes and single spaces, without code, dashes and emoji."""
     prose = " . ".join(text.split(FENCE)[::2]).translate(PLAIN_QUOTES)
     found = []
     for raw in prose.split("\n"):

@@ -1,8 +1,8 @@
-"""Relative dates made absolute: "next Friday" said on 2026-03-09 is "on 2026-03-13".
+"""Makes relative dates absolute: "next Friday" on 2026-03-09 is "on 2026-03-13".
 
-Written out as `on 2026-03-13` (a day), `in 2026-06` (a month), `in 2027` (a year),
-`in the week of 2026-03-09` (its Monday), `around 2026-03-23` (counted in weeks, or vague).
-A date that cannot be worked out stays as it was said.
+Formats: `on 2026-03-13` (a day), `in 2026-06` (a month), `in 2027` (a year), `in the week of
+2026-03-09` (its Monday), `around 2026-03-23` (counted in weeks, or vague). A date that cannot be
+computed is left as it is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september",
     "october", "november", "december",
 )  # fmt: skip
-# Northern seasons, by their first month: a convention, as nobody says which hemisphere.
+# First months of the seasons, by convention those of the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-# Prepositions that change what the date means, so they survive.
+# Prepositions that are kept, because they change the meaning of the date.
 KEPT = ("by", "until", "till", "since", "before", "after", "around", "from", "to", "for")
 
 DAY = "(?:" + "|".join(DAYS) + ")"
@@ -49,24 +49,26 @@ FOR_SPAN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The day something was said, and whether the clause looks back (`past`) or ahead."""
+    """The day of a message, and if the clause is about the past (`past`) or the future."""
 
     day: date
     past: bool
 
 
-# A resolver answers (default preposition, value).
+# Result of a resolver: default preposition and value.
 Resolved = tuple[str, str]
 Resolver = Callable[[re.Match[str], Anchor], Resolved]
 
 
 def month_number(name: str) -> int:
+    """Number of a month, from 1, by its name or the first three letters."""
     return next(i for i, full in enumerate(MONTHS, 1) if full.startswith(name.lower()[:3]))
 
 
 def count_of(word: str) -> int:
+    """The number that a word stands for; 3 for vague words."""
     low = word.lower()
-    # "a few" and "some" are vague: three, and marked "around" below.
+    # "a few" and "some" count as three; `vague` marks such dates with "around".
     return int(low) if low.isdigit() else NUMBERS.get(low, 3)
 
 
@@ -77,15 +79,17 @@ def add_months(day: date, months: int) -> date:
 
 
 def by_month(day: date) -> Resolved:
+    """The month of a day: `in 2026-03`."""
     return "in", day.strftime("%Y-%m")
 
 
 def on_day(day: date) -> Resolved:
+    """The day itself: `on 2026-03-13`."""
     return "on", day.isoformat()
 
 
 def shift(anchor: Anchor, count: int, unit: str) -> Resolved:
-    """`count` units away from the anchor, no more exact than the unit allows."""
+    """The date `count` units from the anchor, only as exact as the unit."""
     match unit:
         case "day":
             return on_day(anchor.day + timedelta(days=count))
@@ -98,6 +102,7 @@ def shift(anchor: Anchor, count: int, unit: str) -> Resolved:
 
 
 def near_day(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """Days such as today, last night, tomorrow or the day before yesterday."""
     word = match["word"].lower()
     offset = -1 if word in ("yesterday", "last night") else int(word == "tomorrow")
     if word.startswith(("the day", "day")):
@@ -106,7 +111,7 @@ def near_day(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def weekday(match: re.Match[str], anchor: Anchor) -> Resolved:
-    """`next` is the first such day after today: speakers differ, and this is the nearer reading."""
+    """A day of the week. `next` is the first such day after today, although some speakers skip one."""
     word = (match["which"] or "").lower()
     gap = (DAYS.index(match["day"].lower()) - anchor.day.weekday()) % 7
     if word == "last" or (not word and anchor.past):
@@ -116,7 +121,7 @@ def weekday(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def span(match: re.Match[str], anchor: Anchor) -> Resolved:
-    """Next | last | this week, weekend, month or year."""
+    """Next, last or this week, weekend, month or year."""
     step = {"last": -1, "past": -1, "this": 0}.get(match["which"].lower(), 1)
     unit = match["unit"].lower()
     monday = anchor.day - timedelta(days=anchor.day.weekday())
@@ -128,6 +133,7 @@ def span(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def season(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """Next, last or this season, with its year."""
     name, which = match["season"].lower(), match["which"].lower()
     starts = date(anchor.day.year, SEASONS[name], 1)
     year = anchor.day.year
@@ -139,19 +145,22 @@ def season(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def ago(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """A number of units before the anchor: "two weeks ago"."""
     return vague(match, shift(anchor, -count_of(match["n"]), match["unit"].lower()))
 
 
 def ahead(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """A number of units after the anchor: "three days from now", "in a month"."""
     return vague(match, shift(anchor, count_of(match["n"]), match["unit"].lower()))
 
 
 def vague(match: re.Match[str], resolved: Resolved) -> Resolved:
+    """The date, marked with "around" if its number is vague."""
     return ("around", resolved[1]) if match["n"].lower() in ("a few", "some") else resolved
 
 
 def nearest_year(month: int, day: int, anchor: Anchor) -> date:
-    """The next such date, or the latest one where the clause looks back."""
+    """The next such date, or the latest one if the clause is about the past."""
     found = date(anchor.day.year, month, day)
     if anchor.past and found > anchor.day:
         return found.replace(year=found.year - 1)
@@ -159,6 +168,7 @@ def nearest_year(month: int, day: int, anchor: Anchor) -> date:
 
 
 def calendar_day(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """A day and a month, with or without a year: "13 March", "March 13, 2026"."""
     month, day = month_number(match["month"]), int(match["dom"])
     if match["year"]:
         return on_day(date(int(match["year"]), month, day))
@@ -166,6 +176,7 @@ def calendar_day(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def calendar_month(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """A month, with or without a year: "in March", "last May"."""
     month = month_number(match["month"])
     which = (match["which"] or "").lower()
     if match["year"]:
@@ -181,6 +192,7 @@ def calendar_month(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def day_of_month(match: re.Match[str], anchor: Anchor) -> Resolved:
+    """A day of the nearest month: "on the 13th"."""
     wanted = int(match["dom"])
     found = anchor.day.replace(day=wanted)
     if anchor.past and found > anchor.day:
@@ -191,6 +203,7 @@ def day_of_month(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def as_said(match: re.Match[str], _: Anchor) -> Resolved:
+    """A date that is already absolute."""
     value = match["iso"]
     return ("on" if len(value) == 10 else "in"), value
 
@@ -198,7 +211,7 @@ def as_said(match: re.Match[str], _: Anchor) -> Resolved:
 PART = r"(?: (?:morning|afternoon|evening|night))?"
 ORDINAL = r"(?P<dom>\d{1,2})(?:st|nd|rd|th)?"
 YEAR = r"(?:,? (?P<year>(?:19|20)\d\d))?"
-# Tried in this order; an earlier row wins where two could match.
+# Tried in this order; the first matching row wins.
 TABLE: tuple[tuple[str, Resolver], ...] = (
     (r"(?P<iso>(?:19|20)\d\d-\d\d-\d\d)\b", as_said),
     (rf"(?:the )?{ORDINAL}(?: of)? (?P<month>{MONTH})\b{YEAR}", calendar_day),
@@ -211,7 +224,7 @@ TABLE: tuple[tuple[str, Resolver], ...] = (
     (rf"(?:about )?(?P<n>{COUNTED}) (?P<unit>day|week|month|year)s? ago\b", ago),
     (rf"(?P<n>{COUNTED}) (?P<unit>day|week|month|year)s? from (?:now|today)\b", ahead),
 )  # fmt: skip
-# These only count as dates behind a preposition: "May", "Sunday roast" and "2019" alone do not.
+# Dates only after a preposition: "May", "Sunday roast" and "2019" alone are not dates.
 AFTER_PREP: tuple[tuple[str, Resolver], ...] = (
     (rf"(?P<which>)(?P<day>{DAY})\b(?!s| roast){PART}", weekday),
     (rf"(?:early |late |mid-?|the (?:end|beginning|start) of )?(?P<which>next |last |this )?"
@@ -232,13 +245,16 @@ COMPILED: tuple[tuple[re.Pattern[str], Resolver], ...] = (
 
 
 def absolute(clause: str, anchor: Anchor) -> str:
-    """`clause` with every date that can be worked out written as ISO, in place."""
+    """The clause with every date that can be computed replaced by its ISO form."""
     for pattern, resolve in COMPILED:
         clause = pattern.sub(partial(_written, anchor, resolve), clause)
     return clause
 
 
 def _written(anchor: Anchor, resolve: Resolver, match: re.Match[str]) -> str:
+    """The absolute date of one match with its preposition; the match itself if there is no such
+    date.
+    """
     try:
         default, value = resolve(match, anchor)
     except (ValueError, OverflowError):  # 31 February, or a year off the calendar
@@ -250,7 +266,9 @@ def _written(anchor: Anchor, resolve: Resolver, match: re.Match[str]) -> str:
 
 
 def lift(clause: str) -> tuple[str, str]:
-    """The clause without its date, and the date with its preposition: "" if not just one."""
+    """The clause without its date, and the date with its preposition; "" unless there is exactly
+    one.
+    """
     found = list(ABSOLUTE.finditer(clause))
     if len(found) != 1:
         return clause, ""
@@ -260,7 +278,7 @@ def lift(clause: str) -> tuple[str, str]:
 
 
 def since_span(clause: str, day: date) -> str:
-    """A span up to now as its start: "lived there for ten years" as "lived there since 2016"."""
+    """The clause with a span up to now as its start: "for ten years" as "since 2016"."""
 
     def start(match: re.Match[str]) -> str:
         count = count_of(match["n"])
@@ -273,7 +291,7 @@ def since_span(clause: str, day: date) -> str:
 
 
 def looks_back(clause: str) -> bool:
-    """Whether the clause's own verb is past; "have booked" looks ahead as a rule."""
+    """True if the clause's verb is a past form; "have booked" is usually about the future."""
     if re.search(r"\b(?:have|has|had) \w+ed\b", clause, re.IGNORECASE):
         return False
     start = re.findall(r"[a-z]+", clause.lower())[:6]

@@ -72,7 +72,7 @@ Aliases = dict[str, str]
 
 
 def decide_facts(facts: Sequence[Fact], neighbours: Sequence[Neighbour]) -> tuple[Decision, ...]:
-    """One decision for each fact, in order; targets from `neighbours`, each changed at most once."""
+    """One decision for each fact, in order; targets from `neighbours`, each changed only once."""
     batch = _Batch(neighbours)
     for number, fact in enumerate(facts):
         batch.take(number, fact.text)
@@ -131,7 +131,7 @@ class _Batch:
 
 
 def judge(text: str, entries: Sequence[Entry]) -> Verdict:
-    """Effect of one statement on a store: the highest bearing wins, then the similarity (by order)."""
+    """Effect of one statement on a store: the highest bearing wins, then the nearest entry."""
     aliases = _aliases(entries)
     new = _resolved(slots_of(text), aliases)
     if new and new[0].relation == "forget":
@@ -190,8 +190,9 @@ def compare(text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]) 
 
 
 def _flips(new: Slot, old: Slot) -> bool:
-    """True for opposite polarity about the same value; a negative without a value matches any
-    value.
+    """True for opposite polarity about the same value.
+
+    A negative statement without a value is about any value.
     """
     if new.positive is old.positive:
         return False
@@ -304,7 +305,7 @@ def _fuller(new: Slot, old: Slot) -> bool:
 
 
 def _joined_work(new: Sequence[Slot], old: Sequence[Slot]) -> tuple[Slot, str] | None:
-    """The new half of a job ("works at Charité" next to "works as a nurse"), and the merged text."""
+    """The new half of a job ("works at Charité" next to "works as a nurse") and the full text."""
     if len(new) != 1 or len(old) != 1 or new[0].subject != old[0].subject:
         return None
     parts = {slot.relation: slot for slot in (*old, *new) if slot.positive and slot.value}

@@ -29,7 +29,7 @@ def _object(shape: Mapping[str, Any], memories: Sequence[str]) -> dict[str, Any]
 
 
 def _fitting(name: str, part: Mapping[str, Any], memories: Sequence[str]) -> list[str]:
-    """The memories that match a property: by its words, then by the built-in category of that name."""
+    """The memories that match a property: by its words, then by the built-in category's words."""
     if name.casefold() in WHOLE or part["type"] == "object":
         return list(memories)
     meaning = str(part.get("description", ""))

@@ -1,4 +1,4 @@
-"""A subject and a predicate become canonical sentences, by the table in `claims`."""
+"""Turns a subject and a predicate into canonical sentences, by the table in `claims`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.claims import NOT_NAMES, POINTING, REWRITES, RULES, TALK, Rule
 from pipeline.adapters.model_rules.verbs import base, base_of_gerund, in_plural, is_past, third
 
-# A list item longer than this is a phrase of its own, with an "and" inside it.
+# A longer list item is not an item, but a phrase with an "and" inside.
 LONGEST_ITEM_WORDS = 4
 
 STILL = {
@@ -36,7 +36,7 @@ DETERMINED = re.compile(rf"(?:an?|the|our|their|one|{w.COUNT})\b", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who a clause is about, as written in facts; `known` where it is someone already met."""
+    """The subject of a clause, as written in facts. `known`: it was introduced before."""
 
     text: str
     me: bool = False
@@ -45,6 +45,7 @@ class Subject:
 
     @property
     def possessive(self) -> str:
+        """The possessive form: "Anna's", "User's parents'"."""
         return f"{self.text}'" if self.plural and self.text.endswith("s") else f"{self.text}'s"
 
 
@@ -52,7 +53,7 @@ class Subject:
 class Claim:
     """A subject, a predicate in the third person without its date, and the date.
 
-    `when` is "" or reads like "on 2026-03-13"; `ahead` tells that it is today or later.
+    `when`: "", or such as "on 2026-03-13". `ahead`: True if it is today or later.
     """
 
     subject: Subject
@@ -65,7 +66,7 @@ Groups = Mapping[str, str]
 
 
 def statements(claim: Claim) -> list[str]:
-    """The canonical sentences a claim makes; [] where no rule knows it."""
+    """The canonical sentences of a claim; none if no rule recognizes it."""
     predicate = rewritten(claim)
     if TALK.search(predicate):
         return []
@@ -80,7 +81,7 @@ def statements(claim: Claim) -> list[str]:
 
 
 def rewritten(claim: Claim) -> str:
-    """The predicate with its "not any more" and "has been" in the forms the table knows."""
+    """The predicate with variants of "not any more" and "has been" in the forms of the table."""
     text = claim.predicate
     for pattern, new in REWRITES:
         text = pattern.sub(new, text)
@@ -93,7 +94,7 @@ def rewritten(claim: Claim) -> str:
 
 
 def _empty_talk(groups: Groups) -> bool:
-    """Whether the object points at the conversation, or is one of the things nobody owns."""
+    """True if the object is about the conversation, such as "that" or "your idea"."""
     said = [groups.get(name, "") for name in ("x", "y", "org", "job")]
     return any(POINTING.match(part) for part in said if part)
 
@@ -125,7 +126,7 @@ def _is_pair(one: str, other: str) -> bool:
 
 
 def render(template: str, claim: Claim, groups: Groups) -> str:
-    """`template` filled in, its asides kept where they say something, the date at the end."""
+    """The sentence of a template: values filled in, asides with content kept, the date at the end."""
     values = {
         **groups, "s": claim.subject.text, "p": claim.subject.possessive, "when": claim.when,
     }  # fmt: skip
@@ -146,6 +147,7 @@ def _aside(inner: str, values: Groups) -> str:
 
 
 def _field(match: re.Match[str], values: Groups) -> str:
+    """The text of one `{name}` or `{name:form}` in a template."""
     name, form = match[1], match[2]
     value = values.get(name, "")
     if not value:
@@ -162,7 +164,7 @@ def _field(match: re.Match[str], values: Groups) -> str:
 
 
 def _agreeing(text: str, subject: Subject) -> str:
-    """The sentence with its verb put right: "User's parents lives in Kyiv"."""
+    """The sentence with a plural verb for a plural subject: "User's parents live in Kyiv"."""
     start = f"{subject.text} "
     if not subject.plural or not text.startswith(start):
         return text
@@ -178,7 +180,7 @@ def _dated(claim: Claim, groups: Groups) -> bool:
 
 
 def _held(_: Claim, groups: Groups) -> bool:
-    """Not "has a question" or "lost my mind"."""
+    """True unless the object is not a possession: "has a question", "lost my mind"."""
     said = set(groups.get("x", "").lower().split()[:4])
     if "lost" in (groups.get("v"), groups.get("past")):
         return not said & w.NOT_LOST
@@ -204,7 +206,7 @@ def _event(claim: Claim, groups: Groups) -> bool:
     )
 
 
-# What a rule may need beside its pattern.
+# Conditions of rules besides their patterns, by `Rule.needs`.
 CONDITIONS: dict[str, Callable[[Claim, Groups], bool]] = {
     "": _always,
     "date": _dated,

@@ -1,7 +1,7 @@
-"""Clauses to facts: who a clause is about, and the first person turned to third.
+"""Turns clauses into facts: finds the subject, and changes the first person to the third.
 
-Each reader knows one kind of subject ("I", "my sister Anna", "she", "Anna"); the first that knows
-the clause's subject reads it. A pronoun nobody can be found for gives nothing.
+Each reader knows one kind of subject ("I", "my sister Anna", "she", "Anna"); the first reader that
+recognizes the clause's subject reads it. A pronoun without a known subject gives no facts.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ SCHEDULED = re.compile(
     rf"^(?P<owner>{OWNER}) (?P<what>(?:[\w']+ ){{0,3}}[\w']+) (?:is|starts|begins|leaves|ends)$",
     re.IGNORECASE,
 )
-# Capitalised at the start of a sentence without being a name.
+# Words that are capitalised at the start of a sentence but are not names.
 NO_NAME = (
     "I|We|You|He|She|They|It|This|That|These|Those|The|An?|My|Our|Your|His|Her|Their|There|Here"
     "|Some|Someone|Everyone|Everybody|Nobody|People|Most|Many|All|One|No|Not|Never|If|When|While|As|Can"
     "|Let|Please|Got|Need|Want|Just|What|How|Which|Who|Where|Why|Both|Every|Each|Any"
 )
-# "My name is on the list", "... is misspelled": lower case words that are no name.
+# "My name is on the list", "... is misspelled": words that are not names.
 NO_NAME_VALUE = re.compile(
     r"^(?:on|in|at|not|to|the|an?|for|spelled|hard|too|so|still) |^[a-z]+(?:ed|ing)$"
 )
@@ -78,7 +78,7 @@ PRONOUN = re.compile(r"^(?P<who>he|she|they) (?P<p>.+)$", re.IGNORECASE)
 OTHER = re.compile(rf"^(?!(?:{NO_NAME})\b)(?P<name>{NAMED}) (?P<p>[a-z].+)$")
 PRONOUN_OF = {"his": "he", "her": "she", "their": "they", "its": "it"}
 
-# First person inside a predicate, by what stands in its place where the subject is the speaker.
+# Replacements of the first person inside a predicate whose subject is the speaker.
 OWN_WORDS: tuple[tuple[str, str], ...] = (
     (r"\b(?:my|our)\b", "their"), (r"\b(?:mine|ours)\b", "theirs"), (r"\bmyself\b", "themselves"),
     (r"\bourselves\b", "themselves"), (r"\b(?:I|we) (?:am|are)\b", "they are"),
@@ -88,9 +88,9 @@ OWN_WORDS: tuple[tuple[str, str], ...] = (
 
 @dataclass(slots=True)
 class Listener:
-    """What one speaker's messages have told so far: whom "she" means.
+    """People and pets that one speaker has mentioned so far, to resolve pronouns.
 
-    `met` maps a pronoun to the last subject it fits.
+    `met`: the last subject that each pronoun can refer to.
     """
 
     name: str
@@ -100,13 +100,15 @@ class Listener:
 
     @property
     def me(self) -> Subject:
+        """The speaker as a subject."""
         return Subject(self.name, me=True)
 
     def owner(self, said: str) -> str:
-        """Whose it is: "my" is "User's", "my wife's" is "User's wife's", "Anna's" stays."""
+        """The owner in the third person: "my" is "User's", "my wife's" is "User's wife's"."""
         return re.sub(rf"^{OWNER}\b", self.me.possessive, said, flags=re.IGNORECASE)
 
     def meet(self, subject: Subject, kin: str) -> Subject:
+        """Remember a subject under its pronouns, by the word for its relation; returns the subject."""
         word = kin.lower().split()[-1]
         for pronoun in _pronouns(word):
             self.met[pronoun] = subject
@@ -121,12 +123,14 @@ def _pronouns(kin: str) -> tuple[str, ...]:
         return ("he",)
     if kin in w.MANY:
         return ("they",)
-    # Pets and people of unknown gender answer to any pronoun.
+    # Any pronoun can refer to a pet, or to a person of unknown gender.
     return ("she", "he", "they", "it")
 
 
 def in_voice(text: str, listener: Listener) -> str:
-    """A free statement about the speaker in the third person: "my code is 4411" to "User's ..."."""
+    """A statement about the speaker in the third person: "my code is 4411" to "User's code is
+    4411".
+    """
     match = SPEAKER.match(text)
     if match:
         return f"{listener.name} {_predicate(match['p'], listener.me, listener)}"
@@ -135,7 +139,7 @@ def in_voice(text: str, listener: Listener) -> str:
 
 
 def _predicate(said: str, subject: Subject, listener: Listener) -> str:
-    """A predicate as facts write it: third person, no I, me or my."""
+    """A predicate as in facts: in the third person, without I, me or my."""
     if subject.me:
         for pattern, new in OWN_WORDS:
             said = re.sub(pattern, new, said)
@@ -146,7 +150,7 @@ def _predicate(said: str, subject: Subject, listener: Listener) -> str:
 
 
 def clause_facts(clause: str, listener: Listener) -> list[str]:
-    """The canonical sentences of one clause, and whom it introduces."""
+    """The canonical sentences of one clause; people whom it introduces are remembered."""
     if BIRTHDAY.match(clause):
         return _birthday(clause, listener)
     back = looks_back(clause)
@@ -162,6 +166,7 @@ def clause_facts(clause: str, listener: Listener) -> list[str]:
 
 
 def _claims(said: str, subject: Subject, when: str, listener: Listener) -> list[str]:
+    """The canonical sentences of a predicate, without "Anna's name is Anna"."""
     dates = re.findall(r"\d{4}(?:-\d\d)*", when)
     ahead = (
         bool(dates)
@@ -173,6 +178,9 @@ def _claims(said: str, subject: Subject, when: str, listener: Listener) -> list[
 
 
 def _read_attribute(text: str, when: str, listener: Listener) -> list[str] | None:
+    """Attributes and favourites: "My favourite colour is blue", "Anna's job is ..."; None if
+    neither.
+    """
     match = ATTRIBUTE.match(text) or FAVOURITE.match(text)
     if match is None or re.match(
         r"(?:to be|that|not|it|this|your|what|how|why)\b", match["x"], re.IGNORECASE
@@ -191,7 +199,7 @@ def _read_attribute(text: str, when: str, listener: Listener) -> list[str] | Non
 
 
 def _read_kin_name(text: str, _: str, listener: Listener) -> list[str] | None:
-    """Who is whose: "My sister is Anna", "Anna's husband is Lars", "her husband is Lars"."""
+    """Names of relatives: "My sister is Anna", "Anna's husband is Lars", "her husband is Lars"."""
     match = KIN_IS.match(text)
     if match is None or match["x"].lower() in w.NATIONALITIES:
         return None
@@ -208,7 +216,7 @@ def _read_kin_name(text: str, _: str, listener: Listener) -> list[str] | None:
 
 
 def _read_name_of(text: str, when: str, listener: Listener) -> list[str] | None:
-    """Names given: "My dog's name is Bruno", "my sister is called Anna", "his name is ..."."""
+    """Names: "My dog's name is Bruno", "my sister is called Anna", "his name is ..."."""
     match = NAME_OF.match(text)
     if match is None:
         return None
@@ -224,6 +232,7 @@ def _read_name_of(text: str, when: str, listener: Listener) -> list[str] | None:
 
 
 def _introduce(what: str, name: str, listener: Listener) -> list[str]:
+    """The sentence that names a pet or a relative, who is remembered."""
     if re.fullmatch(rf"(?:\w+ )?{w.PETS}", what):
         listener.meet(Subject(name), "pet")
         article = "an" if what[0] in "aeiou" else "a"
@@ -235,6 +244,7 @@ def _introduce(what: str, name: str, listener: Listener) -> list[str]:
 
 
 def _read_pet(text: str, when: str, listener: Listener) -> list[str] | None:
+    """Statements about a pet of the speaker: "my dog Bruno is ill"."""
     match = PET.match(text)
     if match is None:
         return None
@@ -247,6 +257,7 @@ def _read_pet(text: str, when: str, listener: Listener) -> list[str] | None:
 
 
 def _read_kin(text: str, when: str, listener: Listener) -> list[str] | None:
+    """Statements about a relative of the speaker: "my sister Anna lives in Rome"."""
     match = KIN.match(text)
     if match is None:
         return None
@@ -259,7 +270,7 @@ def _read_kin(text: str, when: str, listener: Listener) -> list[str] | None:
 
 
 def _read_schedule(text: str, when: str, listener: Listener) -> list[str] | None:
-    """Any noun of the speaker's where nothing but a date follows: "My exam is on Friday"."""
+    """A noun of the speaker, followed by nothing but a date: "My exam is on Friday"."""
     match = SCHEDULED.match(text)
     if match is None or not when:
         return None
@@ -277,13 +288,13 @@ def _read_speaker(text: str, when: str, listener: Listener) -> list[str] | None:
 
 
 def _named_inside(said: str, listener: Listener) -> list[str]:
-    """Names told in passing: "... with my husband Tom"."""
+    """Names mentioned in passing: "... with my husband Tom"."""
     inside = re.finditer(rf"\b{OWNER} ({w.KIN}) ({NAMED})", said, re.IGNORECASE)
     return [fact for match in inside for fact in _introduce(match[1].lower(), match[2], listener)]
 
 
 def _meet_in(fact: str, listener: Listener) -> None:
-    """Whom "User's sister is Anna" or "User has a dog" introduces."""
+    """Remember the person or pet of "User's sister is Anna" or "User has a dog"."""
     kin = re.fullmatch(rf"{re.escape(listener.me.possessive)} (.+) is ({NAMED})", fact)
     if kin:
         listener.meet(Subject(kin[2]), kin[1])
@@ -313,7 +324,7 @@ def _read_other(text: str, when: str, listener: Listener) -> list[str] | None:
     return _claims(match["p"], Subject(match["name"], known=known), when, listener)
 
 
-# First that knows the clause's subject reads it.
+# The first reader that recognizes the clause's subject reads it.
 READERS = (
     _read_speaker, _read_kin_name, _read_name_of, _read_attribute, _read_schedule, _read_pet,
     _read_kin, _read_pronoun, _read_other,
@@ -321,7 +332,7 @@ READERS = (
 
 
 def _birthday(clause: str, listener: Listener) -> list[str]:
-    """Kept as a month and a day, without the year of the next one."""
+    """A birthday as month and day, without the year of the next one."""
     match = BIRTHDAY.match(clause)
     text = absolute(match["x"] if match else "", Anchor(listener.day, past=False))
     found = re.search(r"\d{4}-\d\d-\d\d", text)

@@ -51,7 +51,7 @@ def third(verb: str) -> str:
 
 
 def base(verb: str) -> str:
-    """The base of a third person singular: `lives` to `live`, `watches` to `watch`; `is` to `are`."""
+    """Base of a third person singular: `lives` to `live`, `watches` to `watch`; `is` to `are`."""
     low = verb.lower()
     if low in THIRD_BACK:
         return THIRD_BACK[low]

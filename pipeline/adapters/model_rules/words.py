@@ -1,4 +1,4 @@
-"""Word lists of the rules, as data: adding a word here is the normal way to teach them something.
+"""Word lists of the rules, as data. To teach the rules a word, add it here.
 
 Every list is a regex alternation (`A|B|C`) or a frozenset of lower-case words.
 """
@@ -17,7 +17,7 @@ def either(text: str) -> str:
     return "(?:" + "|".join(phrases) + ")"
 
 
-# Words that carry no fact of their own: taken out before any pattern is tried.
+# Words without meaning for a fact; they are removed before any pattern is tried.
 ADVERBS = either(
     "really, also, just, actually, absolutely, totally, definitely, currently, now, still,"
     " recently, finally, honestly, personally, basically, simply, truly, kinda, kind of, sort of,"
@@ -26,7 +26,7 @@ ADVERBS = either(
 )
 FREQUENCY = words("usually often always sometimes rarely seldom never generally mostly")
 
-# Spoken before the statement starts: "Hi there, well, by the way I ...".
+# Words before a statement: "Hi there, well, by the way I ...".
 OPENERS = either(
     "hi, hi there, hello, hello there, hey, hey there, good morning, good evening, good"
     " afternoon, well, so, oh, ok, okay, yes, yeah, yep, yup, no, nope, nah, thanks, thank you,"
@@ -42,7 +42,7 @@ OPENERS = either(
 PAUSED = either(
     "alright, cool, correction, great, listen, look, news, nice, note, right, sure, update"
 )
-# Spoken after it: "... too, haha".
+# Words after a statement: "... too, haha".
 CLOSERS = either(
     "too, as well, though, haha, lol, actually, btw, by the way, please, you know, now,"
     " currently, these days, nowadays, at the moment, right now, at all, so much, very much, a"
@@ -59,7 +59,7 @@ NUMBERS = {
 }  # fmt: skip
 COUNT = either("one, two, three, four, five, six, seven, eight, nine, ten, several, \\d\\d?")
 
-# One of each at a time, so a new name replaces the old one.
+# Relatives of whom there is one at a time, so a new name replaces the old one.
 SINGLE_KIN = words(
     "wife husband partner spouse girlfriend boyfriend fiancé fiancée fiance fiancee mother father"
     " mum mom dad boss manager landlord therapist dentist doctor"
@@ -97,7 +97,7 @@ VEHICLES = words(
     " jeep"
 )
 
-# "I have a ..." that says nothing about the speaker.
+# Objects of "I have a ..." that give no fact about the speaker.
 NOT_HELD = words(
     "question questions problem problems issue issues idea feeling doubt doubts request error bug"
     " point suggestion suggestions minute thought thoughts task look time lot few chance favour"
@@ -142,7 +142,7 @@ LANGUAGES = words(
     " telugu thai turkish ukrainian urdu vietnamese welsh yoruba zulu"
 )
 
-# Heads of "I'm a ..." that name a job, beside the endings below.
+# Nouns of "I'm a ..." that are jobs, in addition to the endings below.
 JOBS = words(
     "nurse chef cook teacher engineer doctor lawyer pilot judge baker barista artist actor"
     " actress accountant architect dentist pharmacist therapist psychologist journalist analyst"
@@ -159,7 +159,7 @@ JOBS = words(
     " entrepreneur founder optician radiographer physiotherapist surveyor welder miner fisherman"
     " paralegal postdoc lead admin"
 )
-# Not jobs, though they say what somebody is: kept as "is a ...".
+# Nouns that are not jobs: written as "is a ...".
 BEINGS = either(
     "student, runner, swimmer, cyclist, gamer, reader, hiker, climber, beginner, mother, father,"
     " parent, mum, mom, dad, grandmother, grandfather, twin, widow, widower, smoker, drinker,"
@@ -176,9 +176,9 @@ ATTRIBUTES = either(
     " fear, password hint"
 )
 
-# Allergens said in the singular before "allergy".
+# Allergens that are singular before "allergy".
 COUNTABLE = words("peanut nut egg cat dog walnut almond hazelnut cashew prawn bee wasp")
-# What somebody does as a habit; base forms.
+# Verbs of habits, in base form.
 HABITS = words(
     "teach volunteer run swim cook bake collect write paint play sing dance travel commute cycle"
     " meditate train practise practice study learn wear use drink smoke watch read listen follow"
@@ -186,13 +186,13 @@ HABITS = words(
     " climb jog surf ski sail fish camp garden meditate garden wake attend walk exercise go"
     " celebrate code program brew photograph donate babysit foster rent share sleep fast speak"
 )
-# Past verbs that make a fact even without a date; the rest need one.
+# Past verbs that give a fact without a date; the others need one.
 LIFE_EVENTS = words(
     "graduated retired visited won adopted divorced published climbed completed founded emigrated"
     " immigrated inherited enrolled donated joined earned qualified ran dropped cancelled canceled"
     " passed lived worked studied served volunteered met"
 )
-# Past verbs about the conversation rather than the life: never facts.
+# Past verbs about the conversation: never facts.
 CHATTER = words(
     "wanted needed asked tried mentioned thought noticed wondered forgot said told meant guessed"
     " hoped wished liked supposed clicked typed pressed heard knew felt seemed happened understood"
@@ -202,7 +202,7 @@ AIMS = either(
     "learn, visit, become, travel, move, start, run, write, buy, study, quit, lose, retire, open,"
     " get better at, improve, climb, adopt, see, go to, train for, save, build, get into, get fit"
 )
-# Pairs that name one thing, so they are not two likes.
+# Pairs that are one thing, so they are not split into two.
 PAIRS = words(
     "gin-tonic fish-chips rock-roll mac-cheese salt-pepper salt-vinegar bed-breakfast"
     " cookies-cream peanut-jelly dungeons-dragons drum-bass arts-crafts black-white bacon-eggs"
