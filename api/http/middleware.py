@@ -124,7 +124,7 @@ def cross_origin(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
 class Measured:
     """Measures requests and counts responses, by route template.
 
-    It must be the innermost middleware, because only there the route is known.
+    It must run inside OneSlash, which copies the scope: the router stores the route in that copy.
     """
 
     def __init__(self, app: ASGIApp) -> None:

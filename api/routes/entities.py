@@ -68,7 +68,7 @@ async def get(
 async def delete_by_number(
     entity_type: str, entity_id: str, api: Given, project: Caller
 ) -> dict[str, Any]:
-    """As version 2; the id may also be the number that the registration returned."""
+    """Same as version 2; the id may also be the number that the registration returned."""
     kind = kind_of(entity_type)
     owners = api.stores.ledger.owners
     if entity_id.isdecimal() and not await owners.named(project.id, kind, entity_id):

@@ -58,7 +58,7 @@ async def list_version_2(
     number: PageNumber = None,
     size: PageSize = None,
 ) -> Any:
-    """As version 3, but a bare list unless page and page_size are both given."""
+    """Same as version 3, but a bare list unless page and page_size are both given."""
     page = _page(request, number, size)
     rows, count = await _rows(request, request.tree(), page, api, project)
     paged = (number or request.page) and (size or request.page_size)

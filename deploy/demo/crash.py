@@ -49,7 +49,9 @@ class Aftermath:
         self.console.print(screens.moment(self.seconds(), what))
 
     def count(self, ended: int, of: int) -> None:
-        """Print the number of ended events, if it has grown by a wave."""
+        """Print the number of ended events: the last one at once, others every WAVE_S seconds at
+        most.
+        """
         all_over, quiet_s = ended == of, self.seconds() - self.ended_told_s
         if ended > self.ended and (all_over or quiet_s > WAVE_S):
             self.ended, self.ended_told_s = ended, self.seconds()

@@ -199,7 +199,7 @@ async def wait_set(event: asyncio.Event, timeout_s: float) -> bool:
 
 
 def how(process: Process) -> str:
-    """How a child ended, for the log."""
+    """Exit code or signal of a child that has ended, for the log."""
     code = process.returncode
     if code is not None and code < 0:
         return f"signal={signal.Signals(-code).name}"

@@ -185,10 +185,11 @@ def environment(settings: Settings, layout: Layout, servers: list[Server]) -> di
 
 
 def searches_at_once(settings: Settings, *, cores: int = os.cpu_count() or 1) -> int:
-    """Limit of concurrent searches of each API process, if PostgreSQL runs on the same machine.
+    """Maximum number of searches that one API process computes at the same time.
 
-    In total, one search for each core and each kind of process that a search uses: API, PostgreSQL,
-    and the vector store if it is separate.
+    Default on one machine with PostgreSQL: for all API processes together, the number of cores
+    times the number of processes in a search's path (API, PostgreSQL, and the vector store if
+    separate).
     """
     passed = 2 if settings.vectors == "pgvector" else 3
     return settings.searches_at_once or max(1, passed * cores // settings.api_processes)

@@ -102,7 +102,7 @@ def shift(anchor: Anchor, count: int, unit: str) -> Resolved:
 
 
 def near_day(match: re.Match[str], anchor: Anchor) -> Resolved:
-    """Days such as today, last night, tomorrow or the day before yesterday."""
+    """Today, tomorrow, yesterday and the days next to them, with a part of the day."""
     word = match["word"].lower()
     offset = -1 if word in ("yesterday", "last night") else int(word == "tomorrow")
     if word.startswith(("the day", "day")):
@@ -111,7 +111,7 @@ def near_day(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def weekday(match: re.Match[str], anchor: Anchor) -> Resolved:
-    """A day of the week. `next` is the first such day after today, although some speakers skip one."""
+    """A day of the week. `next` is the first such day after today; some speakers mean the second."""
     word = (match["which"] or "").lower()
     gap = (DAYS.index(match["day"].lower()) - anchor.day.weekday()) % 7
     if word == "last" or (not word and anchor.past):
@@ -203,7 +203,7 @@ def day_of_month(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def as_said(match: re.Match[str], _: Anchor) -> Resolved:
-    """A date that is already absolute."""
+    """An absolute date, or a year."""
     value = match["iso"]
     return ("on" if len(value) == 10 else "in"), value
 
@@ -252,9 +252,7 @@ def absolute(clause: str, anchor: Anchor) -> str:
 
 
 def _written(anchor: Anchor, resolve: Resolver, match: re.Match[str]) -> str:
-    """The absolute date of one match with its preposition; the match itself if there is no such
-    date.
-    """
+    """The absolute date of one match with its preposition; the match itself if no such date exists."""
     try:
         default, value = resolve(match, anchor)
     except (ValueError, OverflowError):  # 31 February, or a year off the calendar

@@ -173,7 +173,7 @@ def label(relation: str) -> str:
 
 
 def compare(text: str, new: Sequence[Slot], old_text: str, old: Sequence[Slot]) -> Found | None:
-    """Bearing of a statement on a stored one, the reason, and the text to store; None if unrelated."""
+    """Bearing of a statement on a stored one, reason, and text to store; None if unrelated."""
     if same_text(text) == same_text(old_text):
         return Bearing.EQUAL, "already known", text
     pairs = [(n, o) for n in new for o in old if n.subject == o.subject]
@@ -212,8 +212,9 @@ def _flip_reason(new: Slot, old_text: str) -> str:
 
 
 def _flip_text(text: str, new: Slot, old_text: str) -> str:
-    """The text to store after a flip; "quit their job" names the job if "works as a nurse" is
-    stored.
+    """The text to store after a flip.
+
+    "quit their job" names the job if "works as a nurse" is stored.
     """
     if new.relation == "works" and not new.value and " their job" in text:
         subject, verb, rest = old_text.rstrip(".").partition(" works ")

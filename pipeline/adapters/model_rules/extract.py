@@ -68,10 +68,10 @@ class Budget:
 def extract_facts(
     request: ExtractionRequest, clock: Callable[[], float] = time.thread_time
 ) -> tuple[tuple[Fact, ...], str]:
-    """The facts of the user messages, in order and unique within an event, and a note for no facts.
+    """The facts of the user messages, in order and unique within an event; and a note.
 
-    `instructions.excludes` (comma-separated words) drops facts that contain one of them. Apart from
-    it, only the list of categories is used.
+    The note explains why a message gave no facts. `instructions.excludes` (comma-separated words)
+    drops facts that contain one of them. Apart from it, only the list of categories is used.
     """
     budget = Budget(clock)
     facts = tuple(islice(_facts(request, budget), MOST_BATCH_FACTS + 1))

@@ -81,7 +81,7 @@ def statements(claim: Claim) -> list[str]:
 
 
 def rewritten(claim: Claim) -> str:
-    """The predicate with variants of "not any more" and "has been" in the forms of the table."""
+    """The predicate, with variants of "not any more" and "has been" in the forms of the table."""
     text = claim.predicate
     for pattern, new in REWRITES:
         text = pattern.sub(new, text)
@@ -122,11 +122,12 @@ def items(text: str) -> list[str]:
 
 
 def _is_pair(one: str, other: str) -> bool:
+    """True if two neighbouring words name one thing, such as "fish and chips"."""
     return f"{one.rsplit(maxsplit=1)[-1]}-{other.split(maxsplit=1)[0]}".lower() in w.PAIRS
 
 
 def render(template: str, claim: Claim, groups: Groups) -> str:
-    """The sentence of a template: values filled in, asides with content kept, the date at the end."""
+    """The sentence of a template: values filled in, empty asides removed, the date at the end."""
     values = {
         **groups, "s": claim.subject.text, "p": claim.subject.possessive, "when": claim.when,
     }  # fmt: skip

@@ -104,11 +104,11 @@ class Listener:
         return Subject(self.name, me=True)
 
     def owner(self, said: str) -> str:
-        """The owner in the third person: "my" is "User's", "my wife's" is "User's wife's"."""
+        """The owner in the third person: "User's" for "my", "User's wife's" for "my wife's"."""
         return re.sub(rf"^{OWNER}\b", self.me.possessive, said, flags=re.IGNORECASE)
 
     def meet(self, subject: Subject, kin: str) -> Subject:
-        """Remember a subject under its pronouns, by the word for its relation; returns the subject."""
+        """Remember a subject under the pronouns for its kind, such as "sister"; returns it."""
         word = kin.lower().split()[-1]
         for pronoun in _pronouns(word):
             self.met[pronoun] = subject
@@ -128,9 +128,7 @@ def _pronouns(kin: str) -> tuple[str, ...]:
 
 
 def in_voice(text: str, listener: Listener) -> str:
-    """A statement about the speaker in the third person: "my code is 4411" to "User's code is
-    4411".
-    """
+    """A statement about the speaker in the third person: "my code is 1" to "User's code is 1"."""
     match = SPEAKER.match(text)
     if match:
         return f"{listener.name} {_predicate(match['p'], listener.me, listener)}"
