@@ -111,7 +111,7 @@ def near_day(match: re.Match[str], anchor: Anchor) -> Resolved:
 
 
 def weekday(match: re.Match[str], anchor: Anchor) -> Resolved:
-    """A day of the week. `next` is the first such day after today; some speakers mean the second."""
+    """A day of the week. `next` is the first such day after today, although usage differs."""
     word = (match["which"] or "").lower()
     gap = (DAYS.index(match["day"].lower()) - anchor.day.weekday()) % 7
     if word == "last" or (not word and anchor.past):
@@ -252,7 +252,7 @@ def absolute(clause: str, anchor: Anchor) -> str:
 
 
 def _written(anchor: Anchor, resolve: Resolver, match: re.Match[str]) -> str:
-    """The absolute date of one match with its preposition; the match itself if no such date exists."""
+    """The absolute date of one match with its preposition, or the match if no such date exists."""
     try:
         default, value = resolve(match, anchor)
     except (ValueError, OverflowError):  # 31 February, or a year off the calendar
