@@ -49,7 +49,7 @@ def watch(pip: subprocess.Popen[bytes], log: Path, pinned: int) -> None:
 
 
 def ended(pip: subprocess.Popen[bytes]) -> bool:
-    """Tell if pip ends before the next check."""
+    """True if pip ends within LOOK_S seconds."""
     try:
         pip.wait(LOOK_S)
     except subprocess.TimeoutExpired:

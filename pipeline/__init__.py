@@ -14,15 +14,15 @@ A lane is a scope's queue; the state machine that moves it is lanes/store, one s
 in lanes/sql. A stage only reads and computes; its output, its changes and the lane's next stage
 are one commit. So any task may run twice, late, or in a process that is killed.
 
-A feature is a folder with the same file names in each: service (its use-cases), store (the only
-place with its SQL), sql/ (the statements), ports (the stores of the ledger that it uses).
+Each feature is a folder with the same file names: service (use-cases), store (the only place with
+SQL), sql/ (statements), ports (the stores of the ledger that the feature uses).
 
     ingest/  lanes/       accept an add and run its stages; the state machine of a scope's queue
     search/               ranked memories and turns: candidates, fusion, cutoff, rerank
     memories/  graph/  turns/       what is stored, and its history
-    events/  replays/     list, cancel, retry, undo; a whole scope once more, in a shadow
+    events/  replays/     list, cancel, retry, undo; process a whole scope again, in a shadow
     tenants/  erasure/    organizations, projects, members, API keys; deletion for good
-    webhooks/             notifications: signature, delivery, retries, dead letters
+    webhooks/             signatures, deliveries, retries, dead letters
     vector_index/  reindex/         a projection of the ledger; a new index beside the live one
     models/               questions and prompts, circuit breaker, recorded answers
     accounting/           the balance of events, and costs

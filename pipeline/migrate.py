@@ -157,6 +157,6 @@ if __name__ == "__main__":
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--revise", metavar="MESSAGE")
     try:
-        asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry of its own
+        asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry point
     except (InvalidInput, SettingsMissing) as error:
         sys.exit(str(error))

@@ -96,7 +96,7 @@ def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
 
 
 def _filters(arguments: Arguments) -> dict[str, Any]:
-    """The filters, restricted by the ids beside them."""
+    """The filters, restricted by the ids next to them."""
     ids, filters = _given(arguments, *IDS), arguments.get("filters") or {}
     if not isinstance(filters, dict):
         raise InvalidInput('filters is an object, such as {"user_id": "maya"}.')

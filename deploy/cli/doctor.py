@@ -57,7 +57,7 @@ class Finding:
 def examine(configured: Settings, layout: Layout) -> list[Finding]:
     """Run all checks of this machine, its settings, and the configured servers and models."""
     running = is_running(layout)
-    reports = asyncio.run(_probe(configured))  # noqa: TID251  a process of its own, no worker
+    reports = asyncio.run(_probe(configured))  # noqa: TID251  a separate process
     return [
         check_python(),
         check_settings(),

@@ -197,7 +197,7 @@ CHECKS: Mapping[str, Callable[[Settings], Awaitable[Report]]] = {
 
 def main() -> None:
     """Check every configured server and write the report to a file."""
-    report = asyncio.run(check(settings.load()))  # noqa: TID251  a process of its own, no worker
+    report = asyncio.run(check(settings.load()))  # noqa: TID251  a separate process
     write_private(Path(sys.argv[1]), report.model_dump_json())
 
 

@@ -55,7 +55,7 @@ def supervise(
         journal.write()
         try:
             stack = Supervisor(plan(settings, layout, programs), layout, journal, on_healthy)
-            asyncio.run(stack.run())  # noqa: TID251  a process of its own, no worker
+            asyncio.run(stack.run())  # noqa: TID251  a separate process
         except StackError as error:
             log.error("stack_failed error=%s", error)
             journal.failed(str(error), error.process)

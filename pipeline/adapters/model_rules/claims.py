@@ -1,8 +1,8 @@
 """The table of statements that predicates make, as data; `statements` applies it.
 
 A predicate is in the third person, without its date. In `RULES` the first match wins. In a
-template, `{s}` is the subject, `{p}` its possessive ("User's"), `{x}` a captured group, and `
-[moved{when}]` an aside that is written only if its date or another optional group is known. An
+template, `{s}` is the subject, `{p}` its possessive ("User's"), `{x}` a captured group, and
+`[moved{when}]` an aside that is written only if its date or another optional group is known. An
 aside that ends in "!" is always written. A date that the template does not mention is appended.
 """
 
