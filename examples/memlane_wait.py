@@ -35,8 +35,7 @@ class Memlane:
         )
 
     def add(self, messages: list[dict[str, str]], **ids: Any) -> str:
-        """Post a turn and return the event's id at once. The turn is stored durably when this
-        returns.
+        """Post a turn and return its event's id at once. The turn is stored durably by then.
 
         Because of the Idempotency-Key, the same request can be sent again after a lost response.
         """

@@ -51,8 +51,7 @@ class MemoryModel(Protocol):
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        """Exactly one decision for each fact, in the order of the facts; targets only from
-        `neighbours`.
+        """Exactly one decision for each fact, in order; targets only from `neighbours`.
 
         Facts are in the order of their messages: if two contradict each other, the later one
         counts.

@@ -42,11 +42,11 @@ class ModelSettings(BaseModel):
     """Timeout of one call, in seconds."""
 
     def named(self, model: str, allowed: Collection[str]) -> ModelSettings:
-        """These settings with another model: the configured one, or an allowed one of the same
-        provider.
+        """These settings for another model: the configured one, or an allowed one.
 
-        Errors: InvalidInput for any other name. Only exact names are allowed: part of a model's
-        name can determine the host that is called, and the key is for the configured provider only.
+        Errors: InvalidInput for any other name, and for another provider. Only exact names are
+        allowed: part of a model's name can determine the host that is called, and the key is for
+        the configured provider only.
         """
         provider = self.model.partition("/")[0]
         names = {self.model} | {one for one in allowed if one.partition("/")[0] == provider}

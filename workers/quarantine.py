@@ -36,9 +36,7 @@ class Quarantine:
 
     @asynccontextmanager
     async def alone(self, crashes: int) -> AsyncIterator[None]:
-        """Wait for the process's age and for other suspects; then run the block as the only
-        suspect.
-        """
+        """Wait for the process's age and for other suspects; then run the block."""
         self._stand_aside()
         await asyncio.sleep(self._born + proof_s(crashes) - time.monotonic())
         async with self._turn:

@@ -105,8 +105,9 @@ class Sweeper:
             await self._release(self._models, FailureCode.LLM_UNAVAILABLE)
 
     async def restore(self) -> None:
-        """Resume lanes that an outage of the vector store parked: a growing number per tick after
-        it.
+        """Resume lanes that an outage of the vector store parked.
+
+        After the outage, a growing number is resumed in each tick.
         """
         try:
             async with asyncio.timeout(PING_S):

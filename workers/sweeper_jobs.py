@@ -73,9 +73,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
 
 
 async def attempt(chore: Chore, *, limit_s: float) -> None:
-    """Run a job once, within `limit_s` seconds. Its exceptions are logged: the next run may
-    succeed.
-    """
+    """Run a job once, within `limit_s` seconds. Exceptions are logged, not raised."""
     name = getattr(chore, "__name__", type(chore).__name__)
     try:
         async with asyncio.timeout(limit_s):

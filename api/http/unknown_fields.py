@@ -45,7 +45,10 @@ def begin() -> list[str]:
 
 
 def refuse_or_note(body: Mapping[str, Any], known: Iterable[str], *, strict: bool) -> None:
-    """Errors: ValueError for an option that is not built and, if `strict`, for any unknown key."""
+    """Refuse unsupported options and, if `strict`, unknown keys; note other unknown keys.
+
+    Errors: ValueError that names the key.
+    """
     for name in NOT_BUILT.keys() & body.keys():
         if body[name] not in (None, False, ""):
             raise ValueError(NOT_BUILT[name])

@@ -76,9 +76,7 @@ class McpEndpoint:
         return self._manager
 
     async def _run(self, manager: Any, ready: asyncio.Event) -> None:
-        """Run the SDK's manager in one task, because it must be stopped by the task that started
-        it.
-        """
+        """Run the SDK's manager in one task: only the task that started it can stop it."""
         async with manager.run():
             ready.set()
             await self._closing.wait()

@@ -60,9 +60,7 @@ class UpdateRequest(Request):
         return value if value is None else moment("timestamp", value)
 
     def values(self) -> dict[str, Any]:
-        """The columns to change. An explicit null clears expiration_date; without it, the date
-        stays.
-        """
+        """The columns to change. An explicit null clears expiration_date; its absence does not."""
         values: dict[str, Any] = {}
         if self.text is not None:
             values["text"] = self.text.strip()

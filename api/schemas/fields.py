@@ -1,4 +1,4 @@
-"""`fields`: the keys of a row that the response keeps.
+"""Selection of a row's keys by the option `fields`.
 
 `metadata.x` selects one key of the metadata. Unknown names are ignored, as in the Mem0 Platform,
 because clients name fields that do not exist here.

@@ -13,7 +13,7 @@ from pipeline.tenants.owners import KINDS
 
 
 class RegisterRequest(Request):
-    """`user_id` for a user, `agent_id` for an agent, and so on."""
+    """A user, agent, app or run to register: `user_id` for a user, and so on."""
 
     user_id: EntityId = None
     agent_id: EntityId = None

@@ -59,9 +59,7 @@ def stored(event_id: UUID, end: EventEnd) -> dict[str, Any]:
 
 
 def shown(status: Status) -> Status:
-    """The status for clients: CANCELLED is shown as FAILED, because clients know only four
-    statuses.
-    """
+    """The status for clients: FAILED for CANCELLED, because clients know only four statuses."""
     return Status.FAILED if status is Status.CANCELLED else status
 
 
@@ -75,8 +73,9 @@ def progress(row: Progress) -> dict[str, Any]:
 
 
 def waiting(code: str | None, cause: str | None, until: datetime | None) -> dict[str, Any] | None:
-    """The reason of a wait. `until`: time of the next attempt; it is earlier if the dependency
-    recovers.
+    """The reason of a wait. `until`: time of the next attempt at the latest.
+
+    The attempt is made earlier if a probe shows that the dependency has recovered.
     """
     return {"code": code, "cause": cause, "until": until} if code else None
 
@@ -96,9 +95,7 @@ def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
 
 
 def receipt_line(line: ReceiptLine) -> dict[str, Any]:
-    """The outcome of one fact. `memory` and `data.memory` are the same, because clients read
-    either.
-    """
+    """The outcome of one fact. `memory` equals `data.memory`, because clients read either."""
     return {
         "id": str(line.memory_id) if line.memory_id else None,
         "event": line.outcome,

@@ -67,9 +67,9 @@ def follow(
     show: Callable[[Sequence[Event]], None],
     within_s: float = ENDED_WITHIN_S,
 ) -> list[Event]:
-    """Poll the events until all have ended, and show each state. Returns them in the order of
-    `ids`.
+    """Poll the events until all have ended, and show each state.
 
+    Returns them in the order of `ids`.
     Errors: DemoError if one failed, or has not ended in time.
     """
     seen = {event_id: look(event_id) for event_id in ids}

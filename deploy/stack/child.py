@@ -83,9 +83,7 @@ class Child:
             self._give_up(StackError(f"supervisor: {error!r}"))
 
     async def stop(self) -> None:
-        """Stop the program: its stop signal, then SIGKILL after `grace_s`. Returns when it has
-        ended.
-        """
+        """Send the stop signal, and SIGKILL after `grace_s`. Returns when the program has ended."""
         self._stopping.set()
         if self._task is not None:
             await asyncio.wait([self._task])

@@ -30,11 +30,10 @@ class Command:
     user: str = "self"
 
     def launch(self, *, tied: bool) -> list[str]:
-        """The argument list to spawn. `tied`: the program gets `stop_signal` when the calling
-        thread ends.
+        """The argument list to spawn.
 
-        The kernel watches the thread, not the process, so the calling thread must live as long as
-        the child.
+        `tied`: the program gets `stop_signal` when the calling thread ends. The kernel watches the
+        thread, not the process, so the calling thread must live as long as the child.
         """
         parent = os.getpid() if tied else 0
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]

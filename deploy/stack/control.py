@@ -167,7 +167,7 @@ def explain(layout: Layout, state: State | None) -> str:
 
 
 def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]) -> int:
-    """`up` in the foreground, for systemd and containers. Returns the exit code, 1 on failure."""
+    """Start the stack in the foreground, for systemd and containers; 1 if it fails."""
     try:
         state = supervise(
             settings,

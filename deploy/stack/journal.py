@@ -51,8 +51,9 @@ class ProcessNote(BaseModel):
 
 
 class Report(BaseModel):
-    """Result of a check: a sentence for each setting that cannot work (`refused`) or may not yet
-    work (`warnings`).
+    """Result of a check, a sentence for each setting.
+
+    `refused`: settings that cannot work. `warnings`: settings that may not work yet.
     """
 
     refused: list[str] = []

@@ -156,10 +156,10 @@ def find_binaries() -> Path:
 
 
 def choose_user(binary: Path, root: Path, data: Path) -> str:
-    """The user that runs PostgreSQL (see launch.py): ourselves, unless we are root, which it
-    refuses.
+    """The user that runs PostgreSQL (see launch.py).
 
-    If another user owns the data, PostgreSQL requires that user.
+    This is the current user, unless it is root, which PostgreSQL refuses. If another user owns the
+    data, PostgreSQL requires that user.
     """
     if os.geteuid() != 0:
         return "self"

@@ -66,8 +66,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """All processes of a stack: `servers` start at once, `edges` after `migrate` and `check`
-    succeeded.
+    """All processes of a stack: first `servers`; `edges` after `migrate` and `check`.
 
     `check` is None if the settings name only the stack's own servers and models.
     """

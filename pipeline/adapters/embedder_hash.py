@@ -15,9 +15,7 @@ _WORD = re.compile(r"\w+")
 
 
 class HashEmbedder:
-    """The Embedder port without a model: deterministic in every process; compares words, not
-    meanings.
-    """
+    """The Embedder port without a model: deterministic; compares words, not meanings."""
 
     @property
     def name(self) -> str:

@@ -53,8 +53,7 @@ class OpenAIChat(JsonLLM):
         await self._http.close()
 
     async def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Reply:
-        """One chat completion over HTTP, or through LiteLLM after an answer that was not
-        understood.
+        """One chat completion over HTTP; through LiteLLM if the answer is not understood.
 
         Errors: as `JsonLLM.chat`.
         """

@@ -34,11 +34,11 @@ class Throttled(ModelUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Retries for errors that pass within seconds: connection errors, timeouts, 5xx, and 429 with a
-    short Retry-After.
+    """Retries for errors that pass within seconds.
 
-    No retry starts, or runs, after `total_s`; the first attempt has the client's whole timeout.
-    `wait`: the wait after an attempt; a longer Retry-After replaces it.
+    These are connection errors, timeouts, 5xx, and 429 with a short Retry-After. No retry starts,
+    or runs, after `total_s`; the first attempt has the client's whole timeout. `wait`: the wait
+    after an attempt; a longer Retry-After replaces it.
     """
 
     tries: int = 3

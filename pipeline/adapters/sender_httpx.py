@@ -22,9 +22,7 @@ CONNECTIONS = 64
 
 
 class HttpSender:
-    """The WebhookSender port. `private`: private, loopback and link-local addresses are allowed
-    too.
-    """
+    """The WebhookSender port. `private`: private and link-local addresses are allowed too."""
 
     def __init__(self, *, timeout_s: float, private: bool) -> None:
         self._timeout_s = timeout_s

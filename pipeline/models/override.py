@@ -34,9 +34,7 @@ class Workshop:
     def of(
         cls, model: Callable[[str], MemoryModel], embedder: Callable[[str], Embedder]
     ) -> Workshop:
-        """A factory that builds each model at its first use and keeps it for the life of the
-        process.
-        """
+        """A factory that builds each model at its first use and keeps it until the process ends."""
         return cls(cache(model), cache(embedder))
 
 

@@ -227,9 +227,7 @@ def _with_subject(part: str, head: str) -> str:
 
 
 def subject_of(clause: str) -> str:
-    """The words before the first verb, which the next clause may share: "I", "my sister Anna",
-    "Anna".
-    """
+    """The words before the first verb, for the next clause: "I", "my sister Anna", "Anna"."""
     match = re.match(
         rf"(?:\b{ADVERBS} )*(?P<s>I|we|he|she|they|my (?:\w+ )?{KIN}(?: (?-i:[A-Z])[\w'-]+)?"
         rf"|my [\w ]{{1,30}}?(?= {CARRIED}\b)|(?-i:[A-Z])[\w'-]+(?= {CARRIED}\b))\b",

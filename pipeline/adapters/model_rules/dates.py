@@ -264,8 +264,9 @@ def _written(anchor: Anchor, resolve: Resolver, match: re.Match[str]) -> str:
 
 
 def lift(clause: str) -> tuple[str, str]:
-    """The clause without its date, and the date with its preposition; "" unless there is exactly
-    one.
+    """The clause without its date, and the date with its preposition.
+
+    The date is "" unless the clause has exactly one.
     """
     found = list(ABSOLUTE.finditer(clause))
     if len(found) != 1:

@@ -176,9 +176,7 @@ def _claims(said: str, subject: Subject, when: str, listener: Listener) -> list[
 
 
 def _read_attribute(text: str, when: str, listener: Listener) -> list[str] | None:
-    """Attributes and favourites: "My favourite colour is blue", "Anna's job is ..."; None if
-    neither.
-    """
+    """Attributes and favourites: "My favourite colour is blue"; None for other clauses."""
     match = ATTRIBUTE.match(text) or FAVOURITE.match(text)
     if match is None or re.match(
         r"(?:to be|that|not|it|this|your|what|how|why)\b", match["x"], re.IGNORECASE

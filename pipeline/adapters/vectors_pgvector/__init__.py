@@ -218,9 +218,7 @@ class Pgvector:
 
 @cache
 def statement(name: str, **parts: str) -> TextClause:
-    """The SQL of a file with its `{placeholders}` filled: `statement("put", table=…)` reads
-    put.sql.
-    """
+    """The SQL of a file with its placeholders filled: `statement("put", table=…)`."""
     words = resources.files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
     return text(words.format(**parts))
 

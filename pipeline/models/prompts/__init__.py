@@ -66,8 +66,7 @@ def numbered(texts: Iterable[str]) -> str:
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:
-    """One line for each message, `1 user "Anna": "…"`, under a line with the time (UTC) of its
-    minute.
+    """One line for each message, `1 user "Anna": "…"`, below a line with its minute (UTC).
 
     Messages of tools have no number, so no fact can refer to them; they are cut to CONTEXT_CHARS.
     """
