@@ -49,7 +49,10 @@ class Aftermath:
         self.console.print(screens.moment(self.seconds(), what))
 
     def count(self, ended: int, of: int) -> None:
-        """Print the number of ended events, at most once in WAVE_S seconds, and their total."""
+        """Print the number of ended events if it has grown.
+
+        Until all have ended, it is printed at most every WAVE_S seconds.
+        """
         all_over, quiet_s = ended == of, self.seconds() - self.ended_told_s
         if ended > self.ended and (all_over or quiet_s > WAVE_S):
             self.ended, self.ended_told_s = ended, self.seconds()
