@@ -159,10 +159,14 @@ class Client:
 
 
 async def wait_until(
-    condition: Callable[[], Awaitable[bool]], *, within_s: float, what: str
+    condition: Callable[[], Awaitable[bool]],
+    *,
+    within_s: float,
+    what: str,
+    every_s: float = 0.02,
 ) -> None:
     """Return as soon as the condition holds; fail on timeout with `what` in the message."""
     deadline = time.monotonic() + within_s
     while not await condition():
         assert time.monotonic() < deadline, f"waited {within_s} s in vain: {what}"
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(every_s)
