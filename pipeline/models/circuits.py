@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.statements import Direct
-from pipeline.ledger.tables import cooldowns
+from pipeline.ledger.tables import cooldowns, shadows
 
 # Number of failures in a row that open the circuit.
 FAILURES = 3
@@ -68,7 +68,7 @@ class Circuits:
             return Permit.FREE
         if row.failures < FAILURES:
             return Permit.SHAKY
-        if row.project_id not in (None, project_id):
+        if row.project_id not in (None, await self._owner_of(project_id)):
             return Permit.FREE
         probe = (
             update(cooldowns)
@@ -92,7 +92,7 @@ class Circuits:
         `retry_after_s`: delay that the provider asked for; it opens the circuit for all projects.
         """
         self._closed_until.pop(provider, None)
-        only = None if retry_after_s else project_id
+        only = None if retry_after_s else await self._owner_of(project_id)
         delay = timedelta(seconds=min(retry_after_s or 0.0, LONGEST_S))
         count = FAILURES if retry_after_s else 1
         later = func.now() + max(delay, PROBE_EVERY)
@@ -110,6 +110,16 @@ class Circuits:
         )
         async with self._engine.connect() as connection:
             await connection.execute(upsert)
+
+    async def _owner_of(self, project_id: ProjectId | None) -> ProjectId | None:
+        """The project that a replay belongs to, so that its failures count as that project's.
+
+        Asked only after failures: a replay and its project must not open the circuit for all.
+        """
+        query = select(shadows.c.project_id).where(shadows.c.id == project_id)
+        async with self._engine.connect() as connection:
+            owner: ProjectId | None = await connection.scalar(query)
+        return owner or project_id
 
     async def answered(self, provider: str) -> None:
         """Close the circuit: the provider has answered."""

@@ -8,6 +8,7 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import insert
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
@@ -18,6 +19,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
+from pipeline.ledger.tables import shadows
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
 from pipeline.ports import ExtractionRequest
@@ -212,6 +214,19 @@ async def test_the_trouble_of_one_project_stops_no_other(engine: Engine) -> None
     assert await cooldowns.enter("far/model", second) is Permit.FREE
     await cooldowns.failed("far/model", retry_after_s=None, project_id=second)
     assert await cooldowns.enter("far/model", third) is Permit.REFUSED
+
+
+async def test_failures_of_a_replay_count_as_those_of_its_project(engine: Engine) -> None:
+    circuits, replay, stranger = engine.ledger.circuits, ProjectId(uuid4()), ProjectId(uuid4())
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            insert(shadows).values(id=replay, project_id=engine.project.id, user_id="maya")
+        )
+    for project_id in (engine.project.id, *[replay] * FAILURES):
+        await circuits.failed("far/model", retry_after_s=None, project_id=project_id)
+    assert await circuits.enter("far/model", stranger) is Permit.FREE
+    assert await circuits.enter("far/model", replay) is Permit.REFUSED
+    assert await circuits.enter("far/model", engine.project.id) is Permit.REFUSED
 
 
 async def test_a_provider_that_names_a_time_is_left_alone_by_all(engine: Engine) -> None:
