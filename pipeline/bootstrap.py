@@ -275,7 +275,9 @@ async def warm(embedder: Embedder, *named: ModelSettings) -> None:
 
     `named`: the configured models; LiteLLM is loaded only if one of them is remote.
     """
-    if any(not one.model.startswith("local/") and one.model != NO_MODEL for one in named):
+    if any(
+        not settings.model.startswith("local/") and settings.model != NO_MODEL for settings in named
+    ):
         from pipeline.adapters import litellm_client  # noqa: PLC0415
 
         await asyncio.to_thread(litellm_client.load)

@@ -84,12 +84,12 @@ async def add_pgvector(engine: AsyncEngine) -> None:
         async with engine.begin() as connection:
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
             await connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
-            found = str(await connection.scalar(version))
+            installed = str(await connection.scalar(version))
     except DBAPIError as error:
         state = getattr(error.orig, "sqlstate", None)
         raise InvalidInput(f"{NO_PGVECTOR} (SQLSTATE {state})") from error
-    if tuple(int(part) for part in found.split(".")[:2]) < OLDEST_PGVECTOR:
-        raise InvalidInput(f"{NO_PGVECTOR} (It has {found}.)")
+    if tuple(int(part) for part in installed.split(".")[:2]) < OLDEST_PGVECTOR:
+        raise InvalidInput(f"{NO_PGVECTOR} (It has {installed}.)")
 
 
 async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> None:

@@ -49,7 +49,7 @@ class ModelSettings(BaseModel):
         the configured provider only.
         """
         provider = self.model.partition("/")[0]
-        names = {self.model} | {one for one in allowed if one.partition("/")[0] == provider}
+        names = {self.model} | {name for name in allowed if name.partition("/")[0] == provider}
         if model not in names:
             known = " or ".join(sorted(names))
             raise InvalidInput(

@@ -69,14 +69,18 @@ class Direct:
             suspect_all(self._engine.dialect)
             pooled.invalidate()
             raise
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as said:
-            error = _as_sqlalchemys(said, gone=driver.is_closed() or isinstance(said, GOING))
-            if is_stale(said):
+        except (
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+        ) as cause:
+            error = _as_sqlalchemys(cause, gone=driver.is_closed() or isinstance(cause, GOING))
+            if is_stale(cause):
                 suspect_all(self._engine.dialect)
                 error.connection_invalidated = True
             if error.connection_invalidated:  # else the pool would hand it out again
                 pooled.invalidate()
-            raise error from said
+            raise error from cause
         finally:
             pooled.close()
 

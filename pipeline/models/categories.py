@@ -20,12 +20,12 @@ BUILT_IN: Mapping[str, str] = {
     "music": "songs, bands, instruments, concerts",
     "health": "illness, allergies, medicine, sleep, doctors",
     "technology": "software, devices, programming",
-    "hobbies": "what somebody does for pleasure",
+    "hobbies": "what someone does for pleasure",
     "fashion": "clothes, shoes, style",
     "entertainment": "films, series, books, games",
     "milestones": "weddings, births, moves, graduations, promotions",
     "user_preferences": "likes, dislikes, favourites, how to be answered",
-    MISC: "whatever fits nowhere else",
+    MISC: "anything that fits nowhere else",
 }
 
 
@@ -40,5 +40,5 @@ def chosen(names: Iterable[str], instructions: Instructions) -> tuple[str, ...]:
     Case is ignored; names that were not offered are dropped.
     """
     written = {name.casefold(): name for name in offered(instructions)}
-    found = (written.get(name.strip().casefold()) for name in names)
-    return tuple(dict.fromkeys(name for name in found if name is not None))
+    offered_names = (written.get(name.strip().casefold()) for name in names)
+    return tuple(dict.fromkeys(name for name in offered_names if name is not None))

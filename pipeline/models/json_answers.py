@@ -106,9 +106,9 @@ def storable(value: Any) -> Any:
         case str():
             return value.replace("\x00", "").encode(errors="ignore").decode()
         case list():
-            return [storable(one) for one in value]
+            return [storable(item) for item in value]
         case dict():
-            return {str(storable(key)): storable(one) for key, one in value.items()}
+            return {str(storable(key)): storable(item) for key, item in value.items()}
         case _:
             return value
 
@@ -126,17 +126,17 @@ def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, object]:
     """The schema, recursively, with only the keywords that strict structured output supports."""
-    kept: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
+    strict: dict[str, object] = {key: schema[key] for key in _AS_IS if key in schema}
     for key in _MAPS:
         if key in schema:
-            kept[key] = {name: _strict(part) for name, part in schema[key].items()}
+            strict[key] = {name: _strict(part) for name, part in schema[key].items()}
     if "items" in schema:
-        kept["items"] = _strict(schema["items"])
+        strict["items"] = _strict(schema["items"])
     if "anyOf" in schema:
-        kept["anyOf"] = [_strict(part) for part in schema["anyOf"]]
+        strict["anyOf"] = [_strict(part) for part in schema["anyOf"]]
     if "properties" in schema:
-        kept |= {"required": list(schema["properties"]), "additionalProperties": False}
-    return kept
+        strict |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return strict
 
 
 _AS_IS = ("type", "enum", "$ref")

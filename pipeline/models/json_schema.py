@@ -21,10 +21,10 @@ def outline(schema: Mapping[str, Any]) -> dict[str, Any]:
     Errors: InvalidInput if the schema is not an object with properties, nests deeper than DEEPEST
     levels, has more than MOST_FIELDS properties, or has a reference to a missing part.
     """
-    found = _Reader(schema).part(schema, depth=0)
-    if found["type"] != "object" or not found["properties"]:
+    top = _Reader(schema).part(schema, depth=0)
+    if top["type"] != "object" or not top["properties"]:
         raise InvalidInput(WANTED)
-    return found
+    return top
 
 
 class _Reader:
@@ -41,8 +41,8 @@ class _Reader:
         if depth > DEEPEST:
             raise InvalidInput(f"schema nests deeper than {DEEPEST} levels.")
         schema = self._resolved(schema)
-        said = schema.get("description")
-        described = {"description": said} if isinstance(said, str) else {}
+        description = schema.get("description")
+        described = {"description": description} if isinstance(description, str) else {}
         return self._typed(schema, depth) | described
 
     def _typed(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -65,11 +65,11 @@ class _Reader:
         self._fields += len(properties)
         if self._fields > MOST_FIELDS:
             raise InvalidInput(f"schema has more than {MOST_FIELDS} properties.")
-        found = {str(name): self.part(one, depth=depth + 1) for name, one in properties.items()}
+        parts = {str(name): self.part(part, depth=depth + 1) for name, part in properties.items()}
         return {
             "type": "object",
-            "properties": found,
-            "required": list(found),
+            "properties": parts,
+            "required": list(parts),
             "additionalProperties": False,
         }
 
@@ -79,27 +79,33 @@ class _Reader:
         Follows at most DEEPEST references in a row, so a cycle ends.
         """
         for _ in range(DEEPEST):
-            found = self._pointed(schema)
-            if found is None:
+            target = self._pointed(schema)
+            if target is None:
                 break
-            schema = {**{k: v for k, v in schema.items() if k == "description"}, **found}
+            schema = {**{k: v for k, v in schema.items() if k == "description"}, **target}
         return schema
 
     def _pointed(self, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Target of the schema's `$ref` or first alternative, one step; None if it has neither."""
         if isinstance(reference := schema.get("$ref"), str):
             return self._at(reference)
-        others = (one for key in ("anyOf", "oneOf", "allOf") for one in _list(schema.get(key)))
-        real = (one for one in others if isinstance(one, Mapping) and one.get("type") != "null")
+        options = (
+            option for key in ("anyOf", "oneOf", "allOf") for option in _list(schema.get(key))
+        )
+        real = (
+            option
+            for option in options
+            if isinstance(option, Mapping) and option.get("type") != "null"
+        )
         return next(real, None)
 
     def _at(self, reference: str) -> Mapping[str, Any]:
-        found: Any = self._root
+        node: Any = self._root
         for step in filter(None, reference.removeprefix("#").split("/")):
-            found = found.get(step) if isinstance(found, Mapping) else None
-        if not isinstance(found, Mapping):
+            node = node.get(step) if isinstance(node, Mapping) else None
+        if not isinstance(node, Mapping):
             raise InvalidInput("schema refers to a part that it does not hold.")
-        return found
+        return node
 
 
 def _list(value: object) -> list[Any]:

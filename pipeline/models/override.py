@@ -57,12 +57,12 @@ def choose(batch: Batch, configured: Chosen, workshop: Workshop, ledger: ModelSt
 
     Errors: InvalidInput if the override names a model that is not available.
     """
-    asked, chosen = batch.override, configured
-    if asked.embedder and asked.embedder != chosen.embedder.name:
-        embedder = workshop.embedder(asked.embedder)
+    chosen, override = configured, batch.override
+    if override.embedder and override.embedder != chosen.embedder.name:
+        embedder = workshop.embedder(override.embedder)
         chosen = replace(chosen, embedder=embedder, index=chosen.index.read_with(embedder))
-    if asked.recorded:
+    if override.recorded:
         return replace(chosen, model=RecordedModel(batch, ledger))
-    if asked.llm and asked.llm != chosen.model.name:
-        return replace(chosen, model=workshop.model(asked.llm))
+    if override.llm and override.llm != chosen.model.name:
+        return replace(chosen, model=workshop.model(override.llm))
     return chosen

@@ -49,9 +49,14 @@ class RecordedModel:
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         recorded = await self._recorded()
-        decisions = {one.fact: one for one in _saved(recorded, Consolidated).decisions}
-        said = [fact.text for fact in _saved(recorded, Extracted).facts]
-        texts = {one.memory_id: one.text for one in _saved(recorded, Retrieved).neighbours}
+        decisions = {
+            decision.fact: decision for decision in _saved(recorded, Consolidated).decisions
+        }
+        fact_texts = [fact.text for fact in _saved(recorded, Extracted).facts]
+        texts = {
+            neighbour.memory_id: neighbour.text
+            for neighbour in _saved(recorded, Retrieved).neighbours
+        }
         around = await self._ledger.memories.around(self._batch.scope, list(texts.values()))
 
         def target(there: UUID | None) -> UUID | None:
@@ -62,7 +67,7 @@ class RecordedModel:
                 replace(decision, fact=place, memory_id=target(decision.memory_id))
                 for place, fact in enumerate(facts)
                 # Equal facts share the decision on the first of them.
-                for decision in [decisions[said.index(fact.text)]]
+                for decision in [decisions[fact_texts.index(fact.text)]]
             ),
             COST,
         )

@@ -39,12 +39,12 @@ def ranking(scope: CTE) -> TextualSelect:
     return ranked.columns(id=Uuid, ordinal=Integer, share=Float).add_cte(scope)
 
 
-def asking(asked: Sequence[str], *, limit: int) -> dict[str, Any]:
+def asking(terms: Sequence[str], *, limit: int) -> dict[str, Any]:
     """Parameters of a ranking by these terms."""
-    long = [term for term in asked if term.isalpha() and len(term) >= COMPOUND]
+    long = [term for term in terms if term.isalpha() and len(term) >= COMPOUND]
     return {
-        "terms": list(asked),
-        "inside": [_inside(term) for term in asked],
+        "terms": list(terms),
+        "inside": [_inside(term) for term in terms],
         "compounds": " ".join(long),
         "limit": limit,
     }

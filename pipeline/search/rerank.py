@@ -56,7 +56,7 @@ async def rerank(
     except StageError as error:
         log.warning("search_not_reranked", model=reranker.name, code=error.code)
         return Outcome(ranked, reason=error.code)
-    by_key = {one.key: score for one, score in zip(shown, scores, strict=True)}
+    by_key = {candidate.key: score for candidate, score in zip(shown, scores, strict=True)}
     for candidate in shown:
         candidate.score = candidate.score._replace(reranked=by_key[candidate.key])
     first = sorted(shown, key=lambda candidate: -by_key[candidate.key])

@@ -51,7 +51,16 @@ from pipeline.ledger.where import IN_PROJECT, matching, shape, unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.search.bm25 import asking, ranking
 from pipeline.search.candidates import Candidate
-from pipeline.turns.store import among, as_turn, beside, forgotten, just_before, listed, said, uuids
+from pipeline.turns.store import (
+    among,
+    as_turn,
+    beside,
+    forgotten,
+    just_before,
+    listed,
+    turn_passages,
+    uuids,
+)
 
 # Number of messages read per requested turn around a hit, because some messages are not turns.
 REACH = 8
@@ -224,7 +233,9 @@ _FACTS = select(*_READ).where(
     memories.c.id == any_(uuids("facts")),
     memories.c.state == "ACTIVE",
 )
-_TURNS = select(said).where(said.c.project_id == IN_PROJECT, among(said, "turns"))
+_TURNS = select(turn_passages).where(
+    turn_passages.c.project_id == IN_PROJECT, among(turn_passages, "turns")
+)
 _EMBEDDER = bindparam("embedder", type_=Text)
 
 
@@ -240,8 +251,12 @@ def _scope(shape: Shape) -> CTE:
         fact = cast(literal(FACT), Integer).label("ordinal")
         parts.append(select(memories.c.id, fact, memories.c.terms).where(shape.on_facts))
     if shape.turns:
-        turn = (said.c.event_id.label("id"), said.c.ordinal, said.c.terms)
-        parts.append(select(*turn).where(shape.on(said)))
+        turn = (
+            turn_passages.c.event_id.label("id"),
+            turn_passages.c.ordinal,
+            turn_passages.c.terms,
+        )
+        parts.append(select(*turn).where(shape.on(turn_passages)))
     return union_all(*parts).cte("scope")
 
 
@@ -266,13 +281,15 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
         facts = select(memories.c.id, fact, memories.c.embedding)
         parts.append(facts.where(shape.on_facts, memories.c.embedder == _EMBEDDER))
     if shape.turns:
-        turns = select(said.c.event_id.label("id"), said.c.ordinal, turn_vectors.c.embedding)
+        turns = select(
+            turn_passages.c.event_id.label("id"), turn_passages.c.ordinal, turn_vectors.c.embedding
+        )
         its_vector = and_(
-            turn_vectors.c.event_id == said.c.event_id,
-            turn_vectors.c.ordinal == said.c.ordinal,
+            turn_vectors.c.event_id == turn_passages.c.event_id,
+            turn_vectors.c.ordinal == turn_passages.c.ordinal,
             turn_vectors.c.embedder == _EMBEDDER,
         )
-        parts.append(turns.join(turn_vectors, its_vector).where(shape.on(said)))
+        parts.append(turns.join(turn_vectors, its_vector).where(shape.on(turn_passages)))
     return parts
 
 
@@ -284,8 +301,8 @@ def _matching(shape: Shape) -> ClauseElement:
         mine = memories.c.id == any_(uuids("facts"))
         parts.append(select(memories.c.id, fact).where(mine, shape.on_facts))
     if shape.turns:
-        turn = select(said.c.event_id.label("id"), said.c.ordinal)
-        parts.append(turn.where(among(said, "turns"), shape.on(said)))
+        turn = select(turn_passages.c.event_id.label("id"), turn_passages.c.ordinal)
+        parts.append(turn.where(among(turn_passages, "turns"), shape.on(turn_passages)))
     return union_all(*parts)
 
 
@@ -304,7 +321,7 @@ def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
     if shape.facts:
         parts.append(_fact_candidates(shape.on_facts, related=related))
     if shape.turns:
-        parts.append(_turn_candidates(shape.on(said)))
+        parts.append(_turn_candidates(shape.on(turn_passages)))
     return union_all(*parts)
 
 
@@ -357,32 +374,35 @@ def _related() -> ColumnElement[bool]:
 
 def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
     """Select turns as candidates, with the turn before each."""
-    before = just_before(said)
+    before = just_before(turn_passages)
     its_vector = and_(
-        turn_vectors.c.event_id == said.c.event_id,
-        turn_vectors.c.ordinal == said.c.ordinal,
+        turn_vectors.c.event_id == turn_passages.c.event_id,
+        turn_vectors.c.ordinal == turn_passages.c.ordinal,
         turn_vectors.c.embedder == _EMBEDDER,
         among(turn_vectors, "lacking"),
     )
-    by_role = case((said.c.role == Role.ASSISTANT, said.c.agent_id), else_=said.c.user_id)
+    by_role = case(
+        (turn_passages.c.role == Role.ASSISTANT, turn_passages.c.agent_id),
+        else_=turn_passages.c.user_id,
+    )
     return (
         select(
-            said.c.event_id.label("id"),
-            said.c.ordinal,
-            said.c.lane_id,
-            func.coalesce(said.c.name, by_role).label("speaker"),
-            said.c.said_at.label("at"),
-            said.c.seq.label("turn_seq"),
-            said.c.ordinal.label("turn_ordinal"),
+            turn_passages.c.event_id.label("id"),
+            turn_passages.c.ordinal,
+            turn_passages.c.lane_id,
+            func.coalesce(turn_passages.c.name, by_role).label("speaker"),
+            turn_passages.c.said_at.label("at"),
+            turn_passages.c.seq.label("turn_seq"),
+            turn_passages.c.ordinal.label("turn_ordinal"),
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
             turn_vectors.c.embedding,
             literal(False).label("related"),
         )
-        .select_from(said)
+        .select_from(turn_passages)
         .outerjoin(before, true())
         .outerjoin(turn_vectors, its_vector)
-        .where(among(said, "turns"), where, ~forgotten(said))
+        .where(among(turn_passages, "turns"), where, ~forgotten(turn_passages))
     )
 
 

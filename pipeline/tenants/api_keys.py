@@ -33,7 +33,7 @@ from pipeline.tenants.secret import Secret
 NO_SUCH_KEY = "No such key in this organization."
 LAST_KEY = (
     "This is the organization's last admin key that belongs to no member and does not expire; "
-    "without one nobody could make another. Make the next one first."
+    "without one no client could make another. Make the next one first."
 )
 
 
@@ -279,8 +279,8 @@ def _member(maker: Any, wanted: str | None) -> str | None:
     """Return the member of the new key. Errors: Forbidden if `maker` belongs to another one."""
     if maker.member is not None and wanted not in (None, maker.member):
         raise Forbidden(
-            f"This key belongs to {maker.member} and makes keys of theirs only: leave out member,"
-            " or use a key that belongs to no member."
+            f"This key belongs to {maker.member} and makes keys only for that member: leave out"
+            " member, or use a key that belongs to no member."
         )
     member: str | None = maker.member or wanted
     return member
@@ -300,7 +300,7 @@ async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email
         members.c.project_id == project_id, members.c.email == email
     )
     if await connection.scalar(query.with_for_update()) is None:
-        raise NotFound("Nobody with this email is a member of the project; add them first.")
+        raise NotFound("No member of the project has this email; add them first.")
 
 
 def _as_key(row: Row[Any]) -> ApiKey:

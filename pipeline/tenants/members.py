@@ -16,7 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.tables import api_keys, members, projects
 from pipeline.tenants.api_keys import end, hold, made_by
 
-NO_SUCH_MEMBER = "Nobody with this email is a member of the project."
+NO_SUCH_MEMBER = "No member of the project has this email."
 
 
 class Role(StrEnum):

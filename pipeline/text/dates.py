@@ -125,24 +125,24 @@ class Span:
 def spans(text: str, now: datetime) -> tuple[Span, ...]:
     """Return the times that a question names, relative to `now`; at most 8."""
     today = now.astimezone(UTC).date()
-    found: dict[Span, None] = {}
+    unique: dict[Span, None] = {}
     for pattern, read in _READERS:
         for match in list(islice(pattern.finditer(text), MOST_SPANS)):
-            if len(found) == MOST_SPANS:
-                return tuple(found)
+            if len(unique) == MOST_SPANS:
+                return tuple(unique)
             if (span := _read(read, match, today)) is not None:
-                found[span] = None
+                unique[span] = None
                 # Remove the match, so that "last March" does not also match as any March.
                 text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]
-    return tuple(found)
+    return tuple(unique)
 
 
-def closeness(asked: Sequence[Span], when: datetime) -> float:
+def closeness(wanted: Sequence[Span], when: datetime) -> float:
     """Return the closeness of a moment to the best of these times, 0..1."""
-    if not asked:
+    if not wanted:
         return 0.0
     day = when.astimezone(UTC).date()
-    return max(_closeness(span, day) for span in asked)
+    return max(_closeness(span, day) for span in wanted)
 
 
 def _closeness(span: Span, day: date) -> float:
@@ -210,11 +210,11 @@ def _named(match: re.Match[str], today: date) -> Span | None:
         return None
     month = MONTHS[name.lower()]
     # 2000 is a leap year, so that 29 February exists.
-    found = _month(int(year) if year else 2000, month)
+    span = _month(int(year) if year else 2000, month)
     if day:
-        on = found.first.replace(day=int(day))
-        found = Span(on, on)
-    return Span(found.first, found.last, any_year=not year)
+        on = span.first.replace(day=int(day))
+        span = Span(on, on)
+    return Span(span.first, span.last, any_year=not year)
 
 
 def _is_month(name: str, match: re.Match[str]) -> bool:
@@ -233,11 +233,11 @@ _DATE_WORDS = frozenset(_BESIDE_MONTHS.split())
 
 def _chinese(match: re.Match[str], today: date) -> Span:
     year, month = match["year"], int(match["month"])
-    found = _month(int(year) if year else 2000, month)
+    span = _month(int(year) if year else 2000, month)
     if match["day"]:
-        on = found.first.replace(day=int(match["day"]))
-        found = Span(on, on)
-    return Span(found.first, found.last, any_year=not year)
+        on = span.first.replace(day=int(match["day"]))
+        span = Span(on, on)
+    return Span(span.first, span.last, any_year=not year)
 
 
 def _year(match: re.Match[str], today: date) -> Span:
@@ -288,9 +288,9 @@ def _since(match: re.Match[str], today: date) -> Span:
 
 
 def _length(match: re.Match[str]) -> timedelta:
-    said = match["number"].lower()
+    number = match["number"].lower()
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[UNITS[match["unit"].lower()]]
-    return timedelta(days=days * (NUMBERS.get(said) or int(said)))
+    return timedelta(days=days * (NUMBERS.get(number) or int(number)))
 
 
 def _phrase(days: tuple[int, int]) -> Reader:

@@ -19,8 +19,8 @@ def named(question: str, speakers: Iterable[str]) -> str | None:
     None if it names no speaker, or several: such a question is about all of them.
     """
     words = _words(question)
-    found = [speaker for speaker in speakers if _is_named(speaker, words)]
-    return found[0] if len(found) == 1 else None
+    matches = [speaker for speaker in speakers if _is_named(speaker, words)]
+    return matches[0] if len(matches) == 1 else None
 
 
 def unsigned(text: str, speaker: str | None) -> str:
@@ -31,8 +31,8 @@ def unsigned(text: str, speaker: str | None) -> str:
     if not speaker or not text.startswith(speaker):
         return text
     rest = text.removeprefix(speaker).lstrip()
-    said = rest.removeprefix(":").strip()
-    return said if rest.startswith(":") and said else text
+    words = rest.removeprefix(":").strip()
+    return words if rest.startswith(":") and words else text
 
 
 def _is_named(speaker: str, words: list[str]) -> bool:

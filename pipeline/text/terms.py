@@ -22,6 +22,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 import snowballstemmer
 
@@ -48,12 +49,7 @@ _ASCII_APOSTROPHE = str.maketrans("’", "'")
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text in order, with repeats; at most MOST_TERMS."""
-    found: list[str] = []
-    for term in _terms(text):
-        found.append(term)
-        if len(found) == MOST_TERMS:
-            break
-    return found
+    return list(islice(_terms(text), MOST_TERMS))
 
 
 async def cut(texts: Sequence[str]) -> list[list[str]]:

@@ -45,7 +45,7 @@ from pipeline.ledger.tables import events, lanes, memories, memory_history, mess
 from pipeline.ledger.where import IN_PROJECT
 
 # Condition of turns: messages of cancelled, undone or cleared events are not turns.
-told = and_(
+not_withdrawn = and_(
     events.c.status != "CANCELLED",
     events.c.undone_at.is_(None),
     events.c.seq > lanes.c.forgotten_seq,
@@ -89,18 +89,19 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             events.c.event_type == EventType.ADD,
             messages.c.role != Role.SYSTEM,
             messages.c.role != Role.TOOL,
-            told,
+            not_withdrawn,
             *conditions,
         )
         .subquery(name)
     )
 
 
+all_turns = _turns("all_turns")
+
 _verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astext == "false")
-# `heard`: all turns. `said`: those that are passages of their own. A verbatim message is found as
-# its memory, and is deleted with it.
-heard = _turns("heard")
-said = _turns("said", ~_verbatim)
+# Turns that a search can return. A verbatim message is not one of them: search returns the memory
+# with the same text, and both are deleted together.
+turn_passages = _turns("turn_passages", ~_verbatim)
 
 
 @cache
@@ -168,9 +169,9 @@ def beside() -> Select[Any]:
     key of the passage.
     """
     of = _sources()
-    anchor = heard.alias("anchor")
-    order = [heard.c.said_at, heard.c.seq, heard.c.ordinal]
-    before = _nearby(anchor, before=True).order_by(*(one.desc() for one in order))
+    anchor = all_turns.alias("anchor")
+    order = [all_turns.c.said_at, all_turns.c.seq, all_turns.c.ordinal]
+    before = _nearby(anchor, before=True).order_by(*(column.desc() for column in order))
     after = _nearby(anchor, before=False).order_by(*order)
     count = bindparam("count", type_=Integer)
     around = union_all(
@@ -207,16 +208,16 @@ def _nearby(anchor: FromClause, *, before: bool) -> Select[Any]:
             near.c.lane_id == anchor.c.lane_id,
             tuple_(*order) < here if before else tuple_(*order) > here,
         )
-        .order_by(*(one.desc() if before else one for one in order))
+        .order_by(*(column.desc() if before else column for column in order))
         .limit(bindparam("reach", type_=Integer))
         .correlate(anchor)
         .subquery()
     )
-    place = and_(heard.c.seq == picked.c.seq, heard.c.ordinal == picked.c.ordinal)
+    place = and_(all_turns.c.seq == picked.c.seq, all_turns.c.ordinal == picked.c.ordinal)
     return (
-        select(heard)
+        select(all_turns)
         .join(picked, place)
-        .where(heard.c.lane_id == anchor.c.lane_id, ~forgotten(heard))
+        .where(all_turns.c.lane_id == anchor.c.lane_id, ~forgotten(all_turns))
         .correlate(anchor)
     )
 

@@ -37,7 +37,7 @@ from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
 from pipeline.ledger.where import among
 from pipeline.text.speakers import unsigned
-from pipeline.turns.store import told, uuids
+from pipeline.turns.store import not_withdrawn, uuids
 from pipeline.vector_index.projections import Projected, Projection
 
 # Characters of a turn that are embedded: more than most models read, and less than any rejects.
@@ -49,7 +49,7 @@ _says_something = and_(
     messages.c.role != Role.TOOL,
     messages.c.content.regexp_match("[^[:space:]]"),
 )
-_kept = and_(told, _says_something)
+_kept = and_(not_withdrawn, _says_something)
 
 
 class TurnVectors(Projected):
@@ -187,8 +187,8 @@ def _projections() -> Select[Any]:
 
 
 def _page(after: UUID, limit: int) -> Select[Any]:
-    found = _projections().where(turn_vectors.c.id > after, _kept)
-    return found.order_by(turn_vectors.c.id).limit(limit)
+    projections = _projections().where(turn_vectors.c.id > after, _kept)
+    return projections.order_by(turn_vectors.c.id).limit(limit)
 
 
 def _as_projection(row: Row[Any]) -> Projection:

@@ -74,12 +74,12 @@ def transcript(messages: Sequence[SourcedMessage]) -> str:
     number = 0
     for minute, group in groupby(messages, key=_minute):
         lines.append(f"said {minute}")
-        for said in group:
-            if is_numbered(said.message):
+        for message in (sourced.message for sourced in group):
+            if is_numbered(message):
                 number += 1
-                lines.append(f"{number} {_turn(said.message, said.message.content)}")
+                lines.append(f"{number} {_turn(message, message.content)}")
             else:
-                lines.append(_turn(said.message, said.message.content[:CONTEXT_CHARS]))
+                lines.append(_turn(message, message.content[:CONTEXT_CHARS]))
     return _lines(lines)
 
 
@@ -119,10 +119,10 @@ def wishes(instructions: Instructions) -> str:
 
 def categories(instructions: Instructions) -> str:
     """The categories to choose from. Those of a project are listed with their meanings."""
-    found = offered(instructions)
-    if found is BUILT_IN:
-        return ", ".join(found)
-    return _lines(f"{name}: {meaning}" if meaning else name for name, meaning in found.items())
+    meanings = offered(instructions)
+    if meanings is BUILT_IN:
+        return ", ".join(meanings)
+    return _lines(f"{name}: {meaning}" if meaning else name for name, meaning in meanings.items())
 
 
 def _turn(message: Message, content: str) -> str:
@@ -130,8 +130,8 @@ def _turn(message: Message, content: str) -> str:
     return f"{message.role}{name}: {quoted(content)}"
 
 
-def _minute(said: SourcedMessage) -> str:
-    return f"{said.said_at.astimezone(UTC):%A %Y-%m-%d %H:%M}"
+def _minute(sourced: SourcedMessage) -> str:
+    return f"{sourced.said_at.astimezone(UTC):%A %Y-%m-%d %H:%M}"
 
 
 def _lines(lines: Iterable[str]) -> str:

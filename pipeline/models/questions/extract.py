@@ -33,17 +33,17 @@ def parse_facts(
     for at, row in enumerate(rows):
         for number in row.messages:
             check_number(f"facts.{at}.messages", number, len(messages), "messages")
-    found = [
-        Fact(row.text, said.source, said.message.role, chosen(row.categories, instructions))
+    facts = [
+        Fact(row.text, sourced.source, sourced.message.role, chosen(row.categories, instructions))
         for row in rows
-        for said in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
+        for sourced in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
     ]
-    return tuple(sorted(found, key=lambda fact: (fact.source.event, fact.source.message)))
+    return tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
 
 
 def _first_of_each_event(stated: Sequence[SourcedMessage]) -> list[SourcedMessage]:
     """The first message of each event among `stated`."""
-    return list({said.source.event: said for said in reversed(stated)}.values())
+    return list({sourced.source.event: sourced for sourced in reversed(stated)}.values())
 
 
 def _names(value: object) -> list[str]:

@@ -42,12 +42,12 @@ def _fill(name: str, text: str, keys: tuple[str, ...]) -> None:
         rows = connection.execute(after).all()
         if not rows:
             return
-        found = [
+        cut_rows = [
             {f"at_{key}": row[at] for at, key in enumerate(keys)}
             | {"cut": terms.terms(str(row[len(keys)]))}
             for row in rows
         ]
-        connection.execute(change, found)
+        connection.execute(change, cut_rows)
         last = [sa.literal(row[at]) for row in rows[-1:] for at in range(len(keys))]
 
 

@@ -36,7 +36,7 @@ def whose_outputs() -> None:
         UPDATE stage_runs SET lane_id = e.lane_id
         FROM events e WHERE e.batch_id = stage_runs.batch_id
     """)
-    # Batches that were taken apart: nobody reads them, and nobody could say whose they were.
+    # Outputs of batches that no event belongs to any more: no code reads them.
     op.execute("DELETE FROM stage_runs WHERE lane_id IS NULL")
     op.alter_column("stage_runs", "lane_id", nullable=False)
     op.create_index("ix_stage_runs_lane", "stage_runs", ["lane_id"])

@@ -1,4 +1,4 @@
-"""owed: what the vector index owes, found by when it was changed"""
+"""stale memories: index those not yet in the vector index by time of change"""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def downgrade() -> None:
 
 def _lead_with(column: str) -> None:
     op.drop_index(NAME, "memories")
-    owed = sa.text("projected_version <> version")
-    op.create_index(NAME, "memories", [column], postgresql_where=owed)
+    stale = sa.text("projected_version <> version")
+    op.create_index(NAME, "memories", [column], postgresql_where=stale)

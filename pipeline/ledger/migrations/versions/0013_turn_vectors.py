@@ -1,4 +1,4 @@
-"""turn vectors: what was said is found by meaning"""
+"""turn vectors: search turns by meaning"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("event_id", "ordinal", name=op.f("pk_turn_vectors")),
         sa.UniqueConstraint("id", name=op.f("uq_turn_vectors_id")),
     )
-    # What was said before is owed as well; it follows behind what is said from now on.
+    # Existing turns get a row as well. New turns are written to the index before them.
     op.execute("""
         INSERT INTO turn_vectors (event_id, ordinal, lane_id, accepted_at)
         SELECT e.id, m.ordinal, e.lane_id, e.created_at

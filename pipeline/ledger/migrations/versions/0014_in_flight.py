@@ -1,8 +1,8 @@
-"""in flight: told by the end that is missing
+"""open events: drop the index by status; an open event has no completed_at
 
-An index of open events by status stood open to every statement that says which status it wants. A
-planner whose statistics are from before a burst takes it for a short way, and reads the backlog of
-the whole installation for the eight events of a batch.
+The planner could choose that index for any statement with a condition on the status. With
+statistics from before a burst it did, and read the open events of the whole installation to find
+the eight events of one batch.
 """
 
 from __future__ import annotations

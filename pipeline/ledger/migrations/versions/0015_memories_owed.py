@@ -1,8 +1,8 @@
-"""memories owed to the vector index: a column, as turns have one
+"""stale memories: a generated column `owed`, as for turns
 
-That nearly none are owed is more than a planner can know of one column compared to another: it read
-all memories of a user, vectors included, to find at each search that none was owed. Of a column it
-knows.
+The planner has no statistics about a comparison of two columns, so it did not know that nearly no
+memory is stale: each search read all memories of a user, vectors included, and found none. It has
+statistics about a column.
 """
 
 from __future__ import annotations

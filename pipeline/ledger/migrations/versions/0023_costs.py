@@ -1,7 +1,7 @@
-"""costs: each event's own share of what models were paid, and daily sums
+"""costs: each event's share of the costs of its model calls, and daily sums
 
-Existing runs are shared out once, here. What batches cost that were taken apart before is not: no
-event is left in them.
+The costs of existing runs are divided among their events here, once, except those of batches that
+no event belongs to any more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ADDED = ", ".join(
 
 
 def _share(amount: str) -> str:
-    """What an event adds to the rounded-down share of all events up to it: no remainder is left."""
+    """SQL of one event's share; the differences of rounded running sums leave no remainder."""
     return f"{amount} * upto / total - {amount} * (upto - weight) / total"
 
 
