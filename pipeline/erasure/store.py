@@ -43,6 +43,7 @@ from pipeline.domain.events import EventType, Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.erasure.sql import statement
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
     entities,
@@ -63,7 +64,6 @@ from pipeline.ledger.tables import (
     usage_daily,
 )
 from pipeline.ledger.tables.webhooks import webhook_deliveries
-from pipeline.ledger.where import among
 from pipeline.replays.store import read, sweep_out
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import keep

@@ -13,8 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, StageName
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import one_of
 from pipeline.ledger.tables import events, stage_runs
-from pipeline.ledger.where import one_of
 
 NO_EXPORT = "No memory export request found"
 

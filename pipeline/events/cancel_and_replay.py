@@ -30,9 +30,9 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
 from pipeline.lanes.batches import omission_rows
+from pipeline.ledger.filter_conditions import among, events_matching
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
-from pipeline.ledger.where import among, events_matching
 from pipeline.text import terms
 from pipeline.turns.vectors import owe_again, owe_anew
 

@@ -41,6 +41,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
+from pipeline.ledger.filter_conditions import among, events_matching, lanes_with
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
@@ -52,7 +53,6 @@ from pipeline.ledger.tables import (
     stage_runs,
 )
 from pipeline.ledger.tables.costs import event_costs
-from pipeline.ledger.where import among, events_matching, lanes_with
 
 NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 

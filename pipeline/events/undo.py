@@ -39,6 +39,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import (
     cleared_lanes,
@@ -49,7 +50,6 @@ from pipeline.ledger.tables import (
     relations,
     turn_vectors,
 )
-from pipeline.ledger.where import among
 from pipeline.memories.rows import as_memory, states_of
 from pipeline.memories.sql import statement as memory_statement
 from pipeline.text import terms

@@ -20,9 +20,9 @@ from pipeline.domain.graph import StoredRelation, name_key
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.sql import statement
+from pipeline.ledger.filter_conditions import lanes_with
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, lanes, relations
-from pipeline.ledger.where import lanes_with
 
 # Maximum number of current relations in one model call.
 OFFERED = 50

@@ -32,6 +32,7 @@ from pipeline.domain.filters import Filter, of_ids_only, pinned
 from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import among, lanes_matching, matches
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import (
     events,
@@ -42,7 +43,6 @@ from pipeline.ledger.tables import (
     relations,
     turn_vectors,
 )
-from pipeline.ledger.where import among, lanes_matching, matches
 from pipeline.memories.editing import end_unstated
 from pipeline.memories.rows import retire_all
 from pipeline.memories.sql import statement

@@ -14,9 +14,9 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.domain.rollback import PastState
 from pipeline.domain.scope import Scope
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, memory_history
-from pipeline.ledger.where import among
 from pipeline.memories.sql import statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash

@@ -20,9 +20,10 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import among, matches
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import memories, memory_history
-from pipeline.ledger.where import among, matches, unexpired
+from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.equality import text_hash

@@ -11,8 +11,8 @@ from uuid import UUID
 from sqlalchemy import Executable, Integer, Row, Select, and_, bindparam, exists, func, select
 
 from pipeline.domain.vectors import from_bytes
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.tables import events, memories, messages, shadows
-from pipeline.ledger.where import among
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.text.speakers import unsigned

@@ -45,9 +45,10 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.store import names_any
+from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, events, memories, messages, relations, turn_vectors
-from pipeline.ledger.where import IN_PROJECT, matching, shape, unexpired
+from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.search.bm25 import asking, ranking
 from pipeline.search.candidates import Candidate

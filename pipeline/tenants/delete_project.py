@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.accounting.balance import SEARCH, fold_all
 from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import OrganizationId
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
     api_keys,
@@ -25,7 +26,6 @@ from pipeline.ledger.tables import (
     shadows,
     turn_vectors,
 )
-from pipeline.ledger.where import among
 from pipeline.tenants.api_keys import hold, keep_one_admin
 from pipeline.tenants.projects import Project
 

@@ -41,8 +41,8 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.scope import Scope
+from pipeline.ledger.filter_conditions import IN_PROJECT
 from pipeline.ledger.tables import events, lanes, memories, memory_history, messages
-from pipeline.ledger.where import IN_PROJECT
 
 # Condition of turns: messages of cancelled, undone or cleared events are not turns.
 not_withdrawn = and_(

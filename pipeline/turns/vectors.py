@@ -33,9 +33,9 @@ from pipeline.domain.messages import Role
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import NO_VECTOR, from_bytes
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, messages, rebuilt, turn_vectors, vector_indexes
-from pipeline.ledger.where import among
 from pipeline.text.speakers import unsigned
 from pipeline.turns.store import not_withdrawn, uuids
 from pipeline.vector_index.projections import Projected, Projection

@@ -12,9 +12,9 @@ from sqlalchemy import insert, select
 from pipeline.domain.filters import parse
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
+from pipeline.ledger.filter_conditions import matching, shape
 from pipeline.ledger.statements import Direct, _numbered
 from pipeline.ledger.tables import memories
-from pipeline.ledger.where import matching, shape
 from pipeline.search.store import LARGEST_KEPT, Where, _candidates, _ranked
 from tests.support.engine import Engine
 

@@ -18,7 +18,6 @@ from uuid import UUID
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
-    Date,
     DateTime,
     FromClause,
     Text,
@@ -145,12 +144,6 @@ def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement
 def lanes_matching(project_id: ProjectId, tree: Filter) -> ColumnElement[bool]:
     """Match the lanes of a tree that is `of_ids_only`."""
     return and_(lanes.c.project_id == project_id, _condition(_with(Given, tree), lanes))
-
-
-def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
-    """Match rows that have no expiration date, or one of today (UTC) or later."""
-    today = cast(func.timezone("UTC", func.now()), Date)
-    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
 
 
 def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:

@@ -1,0 +1,16 @@
+"""Expiration dates of memories: an expired memory stays stored, but lists and searches omit it."""
+
+from __future__ import annotations
+
+from sqlalchemy import ColumnElement, Date, FromClause, cast, func, or_
+
+from pipeline.ledger.tables import memories
+
+
+def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
+    """Match rows that have no expiration date, or one of today (UTC) or later.
+
+    `table`: memories, or a table with the same column `expiration_date`.
+    """
+    today = cast(func.timezone("UTC", func.now()), Date)
+    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
