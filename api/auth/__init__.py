@@ -1,1 +1,1 @@
-"""Authentication: API keys, their cache, their rate limit, and the tenant a request names."""
+"""Authentication: API keys, their cache, their rate limit, and the tenant check."""

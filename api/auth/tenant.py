@@ -1,15 +1,118 @@
-"""The organizations and projects that a request names. Its tenant still comes from its key."""
+"""The tenant check: which project a request's key may reach, and with which scope.
+
+The tenant comes from the key. Organizations and projects that the request names in its path, query
+or body must be the key's own, or for an admin key other projects of its organization; all others
+are reported as not found.
+
+Granted   the key's grant
+Caller    the key's project; GET requires scope read, any other method write
+Reader    the key's project; any method requires scope read
+Admin     the grant and the named project; GET requires scope read, any other method admin
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
 import orjson
-from fastapi import Request
+from fastapi import Depends, Header, Request, Security
+from fastapi.security import APIKeyHeader
 
+from api.dependencies import Api, api_of
+from api.errors import Unauthorized
+from pipeline.domain.errors import NotFound
+from pipeline.domain.tenants import Access
 from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import NO_SUCH_PROJECT, Project
+
+TOKEN = APIKeyHeader(
+    name="Authorization",
+    scheme_name="API key",
+    description="`Token <key>`, as the Mem0 clients send it; `Bearer <key>` does as well.",
+    auto_error=False,
+)
+HOW = "Send your API key as `Authorization: Token <key>`."
+
+
+@dataclass(frozen=True, slots=True)
+class Administration:
+    """A grant, and the project named in path, query or body, or else the key's own project."""
+
+    grant: Grant
+    project: Project
+
+
+async def granted(
+    api: Annotated[Api, Depends(api_of)],
+    request: Request,
+    authorization: Annotated[str | None, Security(TOKEN)] = None,
+    x_api_key: Annotated[str | None, Header(include_in_schema=False)] = None,
+) -> Grant:
+    """The grant of the key in `Authorization: Token` or `Bearer`, or in `X-API-Key`."""
+    scheme, _, key = (authorization or "").partition(" ")
+    if scheme.lower() not in ("token", "bearer") or not key:
+        key = x_api_key or ""
+    if not key:
+        raise Unauthorized(f"No API key. {HOW}")
+    address = request.client.host if request.client else ""
+    grant = await api.keys.grant(key.strip(), address)
+    if grant is None:
+        raise Unauthorized(f"This API key is not valid. {HOW}")
+    if allowance := api.keys.allowance(grant):
+        request.state.headers = allowance.headers()
+        allowance.require()
+    return grant
+
+
+async def caller(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+    """The key's project. GET requires a key with read scope, other methods one with write scope."""
+    grant.require(Access.READ if request.method == "GET" else Access.WRITE)
+    return await _own(request, grant)
+
+
+async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) -> Project:
+    """The key's project, for a route that only reads, even if its method is POST."""
+    grant.require(Access.READ)
+    return await _own(request, grant)
+
+
+async def _own(request: Request, grant: Grant) -> Project:
+    if (await Named.by(request)).others(grant):
+        raise NotFound(NO_SUCH_PROJECT)
+    return grant.project
+
+
+async def administration(
+    request: Request,
+    api: Annotated[Api, Depends(api_of)],
+    grant: Annotated[Grant, Depends(granted)],
+) -> Administration:
+    """The named project. GET requires any key, other methods an admin key.
+
+    An admin key has access to all projects of its organization.
+    """
+    grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
+    named, own = await Named.by(request), grant.project
+    if named.organizations - {str(own.organization_id)}:
+        raise NotFound("Organization not found.")
+    if not named.others(grant):
+        return Administration(grant, own)
+    if len(named.projects) > 1 or not grant.access.allows(Access.ADMIN):
+        raise NotFound(NO_SUCH_PROJECT)
+    [wanted] = named.projects
+    project = await api.stores.ledger.projects.of(own.organization_id, as_uuid(wanted))
+    return Administration(grant, project)
+
+
+def as_uuid(value: str) -> UUID:
+    """Parse a project id. Errors: NotFound, also for an invalid UUID."""
+    try:
+        return UUID(value)
+    except ValueError:
+        raise NotFound(NO_SUCH_PROJECT) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +156,9 @@ async def _body(request: Request) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return sent if isinstance(sent, dict) else {}
+
+
+Granted = Annotated[Grant, Depends(granted)]
+Caller = Annotated[Project, Depends(caller)]
+Reader = Annotated[Project, Depends(reader)]
+Admin = Annotated[Administration, Depends(administration)]

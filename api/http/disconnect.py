@@ -15,7 +15,7 @@ from typing import Any
 from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.dependencies import reader
+from api.auth.tenant import reader
 
 ADD_S = 5.0
 BODY_HEADERS = {b"content-length", b"transfer-encoding"}

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Header
 
-from api.dependencies import Api, Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Api, Given
 from api.examples import answers
 from api.http.strict_json import StrictJson
 from api.schemas import AddRequest

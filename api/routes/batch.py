@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from api.dependencies import Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.schemas import BatchDeleteRequest, BatchUpdateRequest
 from pipeline.memories import service as memories

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from api.dependencies import Api, Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Api, Given
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
 from api.routes.events import UNRECORDED

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from api.dependencies import Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.schemas.erasures import ErasureRequest
 from api.views import erasures as erasure_views

@@ -9,7 +9,8 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from api.dependencies import Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Given
 from api.examples import answers
 from api.http.paging import Paged
 from api.http.sse import UNBUFFERED, live

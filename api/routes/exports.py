@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Response
 
-from api.dependencies import Api, Caller, Given, Reader
+from api.auth.tenant import Caller, Reader
+from api.dependencies import Api, Given
 from api.http.strict_json import StrictJson
 from api.schemas import ExportReadRequest, ExportRequest, QuestionRequest, SummaryRequest
 from pipeline.domain.errors import Conflict

@@ -6,7 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api.dependencies import Admin, Given, as_uuid
+from api.auth.tenant import Admin, as_uuid
+from api.dependencies import Given
 from api.http.strict_json import StrictJson
 from api.schemas.tenants import KeyRequest
 from api.views import tenants as tenant_views

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 
-from api.dependencies import Api, Caller, Given, Reader
+from api.auth.tenant import Caller, Reader
+from api.dependencies import Api, Given
 from api.http.paging import LARGEST_PAGE, Page, Paged, page_of
 from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson

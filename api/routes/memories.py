@@ -8,7 +8,8 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Request
 
-from api.dependencies import Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Given
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read

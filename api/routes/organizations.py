@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
-from api.dependencies import Admin, Administration, Api, Given
+from api.auth.tenant import Admin, Administration
+from api.dependencies import Api, Given
 from api.http.strict_json import StrictJson
 from api.schemas import tenants as tenant_schemas
 from api.schemas.tenants import (

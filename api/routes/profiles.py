@@ -7,7 +7,7 @@ from typing import NoReturn
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Caller
+from api.auth.tenant import Caller
 
 router = APIRouter(tags=["profiles"])
 

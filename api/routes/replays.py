@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Request
 
-from api.dependencies import Caller, Given
+from api.auth.tenant import Caller
+from api.dependencies import Given
 from api.examples import answers
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson

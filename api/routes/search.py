@@ -7,7 +7,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from api.dependencies import Api, Given, Reader
+from api.auth.tenant import Reader
+from api.dependencies import Api, Given
 from api.examples import answers
 from api.http.strict_json import StrictJson
 from api.routes.lists import caught_up

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from api.dependencies import Caller, Given, Granted
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
 from api.http.paging import page_of
 from api.http.strict_json import StrictJson
 from api.schemas import webhooks as webhook_schemas

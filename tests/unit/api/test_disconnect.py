@@ -9,7 +9,7 @@ import pytest
 from fastapi import Depends, FastAPI
 from starlette.types import Message
 
-from api.dependencies import reader
+from api.auth.tenant import reader
 from api.http.disconnect import EndWithClient
 
 WITHIN_S = 10.0
