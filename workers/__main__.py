@@ -9,18 +9,14 @@ from typing import Any
 
 import structlog
 from celery.platforms import SecurityWarning
-from celery.signals import (
-    setup_logging,
-    task_unknown,
-    worker_ready,
-    worker_shutting_down,
-)
+from celery.signals import setup_logging, task_unknown, worker_ready
 
 from pipeline import bootstrap, settings, telemetry
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
 from workers.queues import QUEUES
 from workers.runtime import Runtime
+from workers.shutdown import Shutdown
 from workers.tasks import register
 from workers.watchdog import Watchdog
 
@@ -63,10 +59,6 @@ def main() -> None:
             # Ready even if loading failed: a model may be unavailable for now.
             warming.add_done_callback(lambda _: arguments.ready_file.touch())
 
-    def stopping(**_: Any) -> None:
-        """Celery takes no more hints: limit the time of the stages that still run."""
-        runtime.stop_within(configured.stop_s)
-
     def unknown(name: str, **_: Any) -> None:
         """Log an unknown message, which Celery drops; the sweeper publishes a new hint."""
         log.warning("hint_dropped", task=name)
@@ -74,7 +66,8 @@ def main() -> None:
     task_unknown.connect(unknown)
     setup_logging.connect(keep_our_logging)
     worker_ready.connect(ready)
-    worker_shutting_down.connect(stopping)
+    shutdown = Shutdown(runtime, watchdog, dispatcher, configured.stop_s)
+    shutdown.listen()
     app.Worker(
         hostname=f"{arguments.name}@%h",
         # A task only starts its stage, in the loop's thread: see workers.runtime.
@@ -86,10 +79,7 @@ def main() -> None:
         without_mingle=True,
         without_heartbeat=True,
     ).start()
-    runtime.finish()
-    watchdog.close()
-    dispatcher.close()
-    runtime.close()
+    shutdown.finish()
 
 
 if __name__ == "__main__":
