@@ -14,11 +14,11 @@ import httpx
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.mcp.tools import Asked
+from api.mcp.tools import ApiRequest
 
 PATHS = ("/mcp", "/mcp/")
 KEY_HEADERS = ("authorization", "x-api-key")
-WHOSE_KEY = Asked("GET", "/v1/ping/")
+CHECK_KEY = ApiRequest("GET", "/v1/ping/")
 # Client address of the MCP request, for the rate limits by address.
 CALLER: ContextVar[Any] = ContextVar("caller", default=None)
 
@@ -40,21 +40,21 @@ class McpEndpoint:
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = await self.ask(WHOSE_KEY, Request(scope))
+        refusal = await self.ask(CHECK_KEY, Request(scope))
         if refusal.is_error:
             await _pass_on(refusal, send)
         else:
             manager = await self._started()
             await manager.handle_request(scope, receive, send)
 
-    async def ask(self, asked: Asked, outside: Request) -> httpx.Response:
+    async def ask(self, request: ApiRequest, outside: Request) -> httpx.Response:
         """Send a request to the REST API with the key of the MCP request; return the response."""
         CALLER.set(outside.scope.get("client"))
         return await self._inside.request(
-            asked.method,
-            asked.path,
-            params=dict(asked.query),
-            json=asked.body,
+            request.method,
+            request.path,
+            params=dict(request.query),
+            json=request.body,
             headers={k: outside.headers[k] for k in KEY_HEADERS if k in outside.headers},
         )
 

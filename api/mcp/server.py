@@ -16,11 +16,11 @@ from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
 
 from api.mcp.compact import compact
-from api.mcp.tools import TOOLS, Asked, Tool
+from api.mcp.tools import TOOLS, ApiRequest, Tool
 from pipeline.domain.errors import InvalidInput
 
 # Calls the REST API in this process, with the key of the MCP request.
-Ask = Callable[[Asked, Request], Awaitable[httpx.Response]]
+Ask = Callable[[ApiRequest, Request], Awaitable[httpx.Response]]
 Context = ServerRequestContext[Any, Any]
 
 ABOUT = (
@@ -49,13 +49,13 @@ def build(ask: Ask, version: str) -> StreamableHTTPSessionManager:
         return types.ListToolsResult(tools=[listed(tool) for tool in TOOLS])
 
     async def call_tool(
-        context: Context, asked: types.CallToolRequestParams
+        context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        tool = BY_NAME.get(asked.name)
+        tool = BY_NAME.get(params.name)
         if tool is None or context.request is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name}.")
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name}.")
         try:
-            request = tool.asks(asked.arguments or {})
+            request = tool.asks(params.arguments or {})
         except InvalidInput as error:
             return _result({"error": str(error)}, is_error=True)
         answer = await ask(request, context.request)

@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApiRequest:
     """A request to the REST API."""
 
     method: str
@@ -31,7 +31,7 @@ class Tool:
     about: str
     properties: Mapping[str, Schema]
     required: tuple[str, ...]
-    asks: Callable[[Arguments], Asked]
+    asks: Callable[[Arguments], ApiRequest]
     reads: bool = False
     destroys: bool = False
 
@@ -115,20 +115,20 @@ def _uuid(arguments: Arguments, name: str) -> UUID:
         raise InvalidInput(f"{name} should be a valid UUID") from None
 
 
-def _add(arguments: Arguments) -> Asked:
-    said = arguments.get("messages") or arguments.get("text")
+def _add(arguments: Arguments) -> ApiRequest:
+    messages = arguments.get("messages") or arguments.get("text")
     options = _given(arguments, *IDS, "metadata", "infer")
-    return Asked("POST", "/v3/memories/add/", body={"messages": said, **options})
+    return ApiRequest("POST", "/v3/memories/add/", body={"messages": messages, **options})
 
 
-def _search(arguments: Arguments) -> Asked:
+def _search(arguments: Arguments) -> ApiRequest:
     body = _given(arguments, "query", "top_k", "threshold", *OPTIONS)
-    return Asked("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
+    return ApiRequest("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
 
 
-def _list(arguments: Arguments) -> Asked:
+def _list(arguments: Arguments) -> ApiRequest:
     pages = _given(arguments, "page", "page_size")
-    return Asked("POST", "/v3/memories/", pages, {"filters": _filters(arguments)})
+    return ApiRequest("POST", "/v3/memories/", pages, {"filters": _filters(arguments)})
 
 
 TOOLS = (
@@ -178,7 +178,7 @@ TOOLS = (
         "Read one memory.",
         MEMORY,
         ("memory_id",),
-        lambda given: Asked("GET", _memory(given)),
+        lambda given: ApiRequest("GET", _memory(given)),
         reads=True,
     ),
     Tool(
@@ -190,7 +190,7 @@ TOOLS = (
             "metadata": _is("object", "In place of the old metadata."),
         },
         ("memory_id",),
-        lambda given: Asked("PUT", _memory(given), body=_given(given, "text", "metadata")),
+        lambda given: ApiRequest("PUT", _memory(given), body=_given(given, "text", "metadata")),
         destroys=True,
     ),
     Tool(
@@ -198,7 +198,7 @@ TOOLS = (
         "Delete one memory.",
         MEMORY,
         ("memory_id",),
-        lambda given: Asked("DELETE", _memory(given)),
+        lambda given: ApiRequest("DELETE", _memory(given)),
         destroys=True,
     ),
     Tool(
@@ -206,7 +206,7 @@ TOOLS = (
         "Delete every memory that has all of the given ids. Give at least one.",
         WHOSE,
         (),
-        lambda given: Asked("DELETE", "/v1/memories/", _given(given, *IDS)),
+        lambda given: ApiRequest("DELETE", "/v1/memories/", _given(given, *IDS)),
         destroys=True,
     ),
     Tool(
@@ -215,7 +215,7 @@ TOOLS = (
         "exactly one id. There is no undo.",
         WHOSE,
         (),
-        lambda given: Asked("POST", "/v1/erasures/", body=_given(given, *IDS)),
+        lambda given: ApiRequest("POST", "/v1/erasures/", body=_given(given, *IDS)),
         destroys=True,
     ),
     Tool(
@@ -223,7 +223,7 @@ TOOLS = (
         "List users, agents, apps and runs that have memories.",
         PAGES,
         (),
-        lambda given: Asked("GET", "/v1/entities/", _given(given, "page", "page_size")),
+        lambda given: ApiRequest("GET", "/v1/entities/", _given(given, "page", "page_size")),
         reads=True,
     ),
     Tool(
@@ -236,7 +236,7 @@ TOOLS = (
             "status": _is("string", "PENDING, RUNNING, SUCCEEDED or FAILED."),
         },
         (),
-        lambda given: Asked(
+        lambda given: ApiRequest(
             "GET",
             "/v1/events/",
             _given(given, *IDS, "event_type", "status", "page", "page_size"),
@@ -248,7 +248,7 @@ TOOLS = (
         "Read an event: its status, and each fact with its outcome and the reason.",
         {"event_id": _is("string", "The event's UUID.")},
         ("event_id",),
-        lambda given: Asked("GET", f"/v1/event/{_uuid(given, 'event_id')}/"),
+        lambda given: ApiRequest("GET", f"/v1/event/{_uuid(given, 'event_id')}/"),
         reads=True,
     ),
 )

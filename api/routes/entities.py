@@ -19,7 +19,7 @@ from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.erasure import service as erasure
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.tenants.owners import KINDS, Owner
 from pipeline.tenants.projects import Project
 
@@ -88,7 +88,7 @@ async def delete(entity_type: str, entity_id: str, api: Given, project: Caller) 
     An unknown id is not an error: it may just have been erased. The receipt is at
     `/v1/erasures/{event_id}/`.
     """
-    owner = Whose(kind_of(entity_type), entity_id)
+    owner = OwnerKey(kind_of(entity_type), entity_id)
     event_id = await erasure.erase(project.id, owner, erasures=api.stores.ledger.erasures)
     return {"message": IN_PROGRESS, "event_id": str(event_id)}
 

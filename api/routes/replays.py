@@ -29,10 +29,10 @@ async def begin(
 
     Reads do not see the shadow. Cancelled and undone events are left out.
     """
-    scope, wish = request.scope(project), request.wish(api.settings)
+    scope, options = request.scope(project), request.options(api.settings)
     limits = replay_schemas.limits(api.settings)
     ledger = api.stores.ledger
-    begun = await use_cases.begin(scope, wish, limits, ledger=ledger, dispatcher=api.dispatcher)
+    begun = await use_cases.begin(scope, options, limits, ledger=ledger, dispatcher=api.dispatcher)
     return replay_views.replay(begun)
 
 

@@ -6,7 +6,7 @@ from pydantic import ConfigDict
 
 from api.schemas.body import EntityId, OwnRequest
 from pipeline.domain.errors import InvalidInput
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.tenants.owners import KINDS
 
 
@@ -20,9 +20,9 @@ class ErasureRequest(OwnRequest):
     app_id: EntityId = None
     run_id: EntityId = None
 
-    def owner(self) -> Whose:
+    def owner(self) -> OwnerKey:
         """The owner to erase. Errors: InvalidInput unless exactly one id is given."""
-        owners = [Whose(kind, value) for kind in KINDS if (value := getattr(self, KINDS[kind]))]
+        owners = [OwnerKey(kind, value) for kind in KINDS if (value := getattr(self, KINDS[kind]))]
         if len(owners) != 1:
             raise InvalidInput("Give exactly one of user_id, agent_id, app_id, run_id.")
         return owners[0]

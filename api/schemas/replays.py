@@ -12,7 +12,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import ENTITY_IDS
 from pipeline.domain.scope import Scope
 from pipeline.replays.service import MOST_EVENTS
-from pipeline.replays.store import ReplayLimits, Wish
+from pipeline.replays.store import ReplayLimits, ReplayOptions
 from pipeline.settings import RULES, Settings
 from pipeline.tenants.projects import Project
 
@@ -62,7 +62,7 @@ class BeginRequest(OwnRequest):
         """The scope of exactly these ids."""
         return Scope(project.id, *(getattr(self, name) for name in ENTITY_IDS))
 
-    def wish(self, settings: Settings) -> Wish:
+    def options(self, settings: Settings) -> ReplayOptions:
         """The changes for the replay. Errors: InvalidInput for a model that is not allowed, or for
         instructions that the model cannot read.
         """
@@ -76,7 +76,9 @@ class BeginRequest(OwnRequest):
                 " language model with MEMLANE_LLM__MODEL."
             )
         recorded = self.answers == "recorded"
-        return Wish(self.custom_instructions, self.llm_model, self.embedder_model, recorded)
+        return ReplayOptions(
+            self.custom_instructions, self.llm_model, self.embedder_model, recorded
+        )
 
 
 class SwitchRequest(OwnRequest):

@@ -37,7 +37,7 @@ def _plain(name: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]
-Wish = Annotated[str, Field(max_length=LONGEST_INSTRUCTIONS)]
+InstructionText = Annotated[str, Field(max_length=LONGEST_INSTRUCTIONS)]
 Email = Annotated[
     str,
     Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
@@ -61,7 +61,7 @@ class ProjectRequest(Request):
     )
 
     name: Name
-    description: Wish | None = None
+    description: InstructionText | None = None
 
 
 class ProjectUpdateRequest(Request):
@@ -72,13 +72,13 @@ class ProjectUpdateRequest(Request):
     )
 
     name: Name | None = None
-    description: Wish | None = None
-    custom_instructions: Wish | None = None
-    agent_custom_instructions: Wish | None = None
-    includes: Wish | None = Field(
+    description: InstructionText | None = None
+    custom_instructions: InstructionText | None = None
+    agent_custom_instructions: InstructionText | None = None
+    includes: InstructionText | None = Field(
         default=None, validation_alias=AliasChoices("includes", "inclusion_prompt")
     )
-    excludes: Wish | None = Field(
+    excludes: InstructionText | None = Field(
         default=None, validation_alias=AliasChoices("excludes", "exclusion_prompt")
     )
     custom_categories: Categories | None = Field(

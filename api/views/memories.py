@@ -60,12 +60,12 @@ def only(row: dict[str, Any], fields: list[str] | None) -> dict[str, Any]:
     """The given fields, and always the id; `metadata.x` selects one key of the metadata."""
     if not fields:
         return row
-    kept = {key: row[key] for key in row if key in ("id", *fields)}
+    shown = {key: row[key] for key in row if key in ("id", *fields)}
     inside = [name.removeprefix("metadata.") for name in fields if name.startswith("metadata.")]
-    if inside and "metadata" not in kept:
-        held = row["metadata"] or {}
-        kept["metadata"] = {key: held[key] for key in inside if key in held} or None
-    return kept
+    if inside and "metadata" not in shown:
+        metadata = row["metadata"] or {}
+        shown["metadata"] = {key: metadata[key] for key in inside if key in metadata} or None
+    return shown
 
 
 def history(entry: HistoryEntry) -> dict[str, Any]:

@@ -13,15 +13,15 @@ from pipeline.replays.switch import Switched
 
 def replay(row: Shadow) -> dict[str, Any]:
     """A replay and its progress. The counts of events are not available after a switch."""
-    wish, counts = row.wish, row.counts
+    options, counts = row.options, row.counts
     return {
         "id": str(row.id),
         "status": status(row),
         **scope_ids(row.scope),
-        "custom_instructions": wish.custom_instructions,
-        "llm_model": wish.llm_model,
-        "embedder_model": wish.embedder_model,
-        "answers": "recorded" if wish.recorded else "fresh",
+        "custom_instructions": options.custom_instructions,
+        "llm_model": options.llm_model,
+        "embedder_model": options.embedder_model,
+        "answers": "recorded" if options.recorded else "fresh",
         "accepted": sum(counts.values()),
         "succeeded": counts[Status.SUCCEEDED],
         "failed": counts[Status.FAILED],
@@ -85,5 +85,5 @@ def edited(item: Edited) -> dict[str, Any]:
 
 def switched(row: Shadow, done: Switched) -> dict[str, Any]:
     """The replay and the counts of its switch."""
-    counts = {"removed": len(done.gone), "adopted": len(done.here), "kept": done.kept}
+    counts = {"removed": len(done.gone), "adopted": len(done.here), "kept": done.unchanged}
     return replay(row) | counts

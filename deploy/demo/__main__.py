@@ -80,21 +80,21 @@ def screen() -> Console:
 def play(settings: Settings, console: Console, *, kill: bool) -> None:
     """Play all acts, with ids of this run only. Errors: DemoError."""
     layout = Layout(settings.data_dir)
-    told = story.load()
+    demo = story.load()
     run = uuid.uuid4().hex[:6]
-    user_id = f"{told.speaker.lower()}-{run}"
+    user_id = f"{demo.speaker.lower()}-{run}"
     with Client(f"http://127.0.0.1:{settings.port}", key(layout)) as client:
         client.ping()
         console.print(screens.heading(1, *ACTS[0]))
-        events = sessions.tell(told, user_id, client=client, console=console)
+        events = sessions.tell(demo, user_id, client=client, console=console)
         console.print(screens.mix(events))
         refuse_poor_mix(events, settings.llm.model)
         console.print(screens.heading(2, *ACTS[1]))
-        asking.ask(told, user_id, events, client=client, console=console)
+        asking.ask(demo, user_id, events, client=client, console=console)
         if kill:
             console.print(screens.heading(3, *ACTS[2]))
             crash.survive(
-                told,
+                demo,
                 f"burst-{run}",
                 lease_s=settings.lease_s,
                 grace_s=settings.queued_grace_s,
@@ -102,7 +102,7 @@ def play(settings: Settings, console: Console, *, kill: bool) -> None:
                 client=client,
                 console=console,
             )
-        farewell(client.url, layout, user_id, told.questions[0], console)
+        farewell(client.url, layout, user_id, demo.questions[0], console)
 
 
 def key(layout: Layout) -> str:

@@ -21,7 +21,7 @@ def ask(
     answers = {q: client.search(q, top_k=TOP_K, user_id=user_id) for q in story.questions}
     for question, answer in answers.items():
         console.print(screens.found(question, answer))
-    if edges := next((found.relations for found in answers.values() if found.relations), None):
+    if edges := next((answer.relations for answer in answers.values() if answer.relations), None):
         console.print(screens.graph(edges))
     if memory_id := tally.changed(events):
         console.print(screens.history(client.history(memory_id)))

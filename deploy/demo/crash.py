@@ -34,14 +34,14 @@ class Aftermath:
     killed: Identity
     console: Console
     began_s: float = field(default_factory=time.perf_counter)
-    told: set[str] = field(default_factory=set)
+    printed: set[str] = field(default_factory=set)
     ended: int = 0
-    ended_told_s: float = 0.0
+    ended_printed_s: float = 0.0
 
     def once(self, what: str) -> None:
         """Print a line the first time only."""
-        if what not in self.told:
-            self.told.add(what)
+        if what not in self.printed:
+            self.printed.add(what)
             self.tell(what)
 
     def tell(self, what: str) -> None:
@@ -53,9 +53,9 @@ class Aftermath:
 
         Until all have ended, it is printed at most every WAVE_S seconds.
         """
-        all_over, quiet_s = ended == of, self.seconds() - self.ended_told_s
+        all_over, quiet_s = ended == of, self.seconds() - self.ended_printed_s
         if ended > self.ended and (all_over or quiet_s > WAVE_S):
-            self.ended, self.ended_told_s = ended, self.seconds()
+            self.ended, self.ended_printed_s = ended, self.seconds()
             self.tell(f"all {of} events have ended" if all_over else f"{ended} of {of} have ended")
 
     def seconds(self) -> float:

@@ -28,9 +28,9 @@ def heading(number: int, title: str, about: str) -> RenderableType:
     return Group("", Text(f"{number}  {title}", style="bold magenta"), Text(about, style="dim"), "")
 
 
-def session(number: int, told: Session) -> RenderableType:
+def session(number: int, chat: Session) -> RenderableType:
     """The heading of one session."""
-    return Text(f"Session {number}, {told.day}: {told.title}", style="bold")
+    return Text(f"Session {number}, {chat.day}: {chat.title}", style="bold")
 
 
 def accepted(number: int, said_by: str, words: str, answer: Accepted) -> RenderableType:

@@ -29,7 +29,7 @@ def tell(story: Story, user_id: str, *, client: Client, console: Console) -> lis
     for number, session in enumerate(story.sessions, start=1):
         console.print(screens.session(number, session))
         answers = _post(session, story.speaker, user_id, client=client, console=console)
-        ended = _watch([one.event_id for one in answers], client=client, console=console)
+        ended = _watch([answer.event_id for answer in answers], client=client, console=console)
         console.print(screens.receipts(ended), screens.cost(tally.cost(ended)), "")
         events += ended
     return events
@@ -75,7 +75,9 @@ def follow(
     seen = {event_id: look(event_id) for event_id in ids}
 
     def all_ended() -> bool:
-        seen.update({one: look(one) for one, event in seen.items() if not event.ended})
+        seen.update(
+            {event_id: look(event_id) for event_id, event in seen.items() if not event.ended}
+        )
         show(list(seen.values()))
         return all(event.ended for event in seen.values())
 

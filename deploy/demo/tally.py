@@ -44,7 +44,7 @@ def missing(events: Sequence[Event]) -> list[str]:
 def changed(events: Iterable[Event]) -> str | None:
     """Id of the first memory that an UPDATE changed, or None."""
     updated = (line.id for event in events for line in event.results if line.event == "UPDATE")
-    return next((found for found in updated if found), None)
+    return next((memory_id for memory_id in updated if memory_id), None)
 
 
 def cost(events: Sequence[Event]) -> Cost:
@@ -69,5 +69,5 @@ def due(events: Iterable[Event]) -> int:
 
 def doubles(stored: Memories) -> int:
     """Number of memories whose text is stored more than once for the same owner."""
-    kept = [(one.user_id, one.memory) for one in stored.results]
-    return len(kept) - len(set(kept))
+    pairs = [(row.user_id, row.memory) for row in stored.results]
+    return len(pairs) - len(set(pairs))

@@ -202,10 +202,10 @@ def down(layout: Layout) -> int:
     """Stop the stack and all its processes. Returns 0 also if nothing runs."""
     state = read(layout)
     if not is_running(layout):
-        found = end_leftovers(state)
+        ended = end_leftovers(state)
         end_backends(layout.root)
-        names = ", ".join(found)
-        print(f"Stopped what was left over: {names}." if found else "Nothing is running.")
+        names = ", ".join(ended)
+        print(f"Stopped what was left over: {names}." if ended else "Nothing is running.")
         return 0
     state = _settled(layout)
     who = state.supervisor.identity() if state else None
@@ -235,8 +235,8 @@ def _settled(layout: Layout) -> State | None:
 
 def reset(layout: Layout, *, sure: bool) -> int:
     """Stop the stack and delete all its data: memories, keys, logs. Asks first, unless `sure`."""
-    kept = layout.kept()
-    if not kept:
+    paths = layout.kept()
+    if not paths:
         print(f"There is nothing in {layout.root}.")
         return 0
     question = f"Delete every memory, key and log in {layout.root}? Type yes: "
@@ -246,7 +246,7 @@ def reset(layout: Layout, *, sure: bool) -> int:
         return 1
     code = down(layout)
     layout.delete()
-    print(f"Deleted: {', '.join(path.name for path in kept)}.")
+    print(f"Deleted: {', '.join(path.name for path in paths)}.")
     return code
 
 

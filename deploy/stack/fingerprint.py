@@ -39,7 +39,7 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 def _provider_keys(settings: Settings) -> Iterator[tuple[str, object]]:
     """Keys that LiteLLM reads from the environment, such as OPENAI_API_KEY."""
     models = (settings.llm, settings.embedder, settings.reranker)
-    names = {f"{one.model.partition('/')[0].upper()}_API_KEY" for one in models}
+    names = {f"{model.model.partition('/')[0].upper()}_API_KEY" for model in models}
     env = inherited_environment()
     yield from ((name, env[name]) for name in names if name in env)
 

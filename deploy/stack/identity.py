@@ -88,12 +88,12 @@ def wait_gone(who: Iterable[Identity], timeout_s: float) -> list[Identity]:
     """Wait until all have ended. Returns those that still run after `timeout_s` seconds."""
     left = list(who)
     wait_until(lambda: not any(map(alive, left)), timeout_s)
-    return [one for one in left if alive(one)]
+    return [identity for identity in left if alive(identity)]
 
 
 def working_in(folder: Path, program: str) -> list[Identity]:
     """Processes of this program with the working directory `folder`. Linux only; elsewhere none."""
-    found = []
+    identities = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fits = (entry / "cwd").readlink() == folder
@@ -101,8 +101,8 @@ def working_in(folder: Path, program: str) -> list[Identity]:
         except OSError:
             continue
         if fits and (who := identify(int(entry.name))):
-            found.append(who)
-    return found
+            identities.append(who)
+    return identities
 
 
 def rss_mb(pid: int) -> float | None:

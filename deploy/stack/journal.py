@@ -79,8 +79,8 @@ class State(BaseModel):
 
     def survivors(self) -> dict[str, Identity]:
         """Children that still run."""
-        found = {name: note.identity() for name, note in self.processes.items()}
-        return {name: who for name, who in found.items() if who is not None and alive(who)}
+        identities = {name: note.identity() for name, note in self.processes.items()}
+        return {name: who for name, who in identities.items() if who is not None and alive(who)}
 
 
 def read(layout: Layout) -> State | None:

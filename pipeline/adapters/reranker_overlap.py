@@ -16,8 +16,8 @@ class OverlapReranker:
         return "fake/overlap"
 
     async def rerank(self, question: str, texts: Sequence[str]) -> list[float]:
-        asked = _words(question)
-        return [len(asked & _words(text)) / (len(asked) or 1) for text in texts]
+        wanted = _words(question)
+        return [len(wanted & _words(text)) / (len(wanted) or 1) for text in texts]
 
 
 def _words(text: str) -> set[str]:

@@ -73,11 +73,11 @@ class HttpSender:
         name.
         """
         port = target.port or (443 if target.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(
+        resolved = await asyncio.get_running_loop().getaddrinfo(
             target.host, port, type=socket.SOCK_STREAM
         )
         # Remove the zone of an IPv6 link-local address.
-        addresses = [ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+        addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in resolved]
         if not self._private and not all(map(is_public, addresses)):
             raise Undeliverable(
                 "Its name leads to a private address; MEMLANE_WEBHOOK_PRIVATE=on allows that."

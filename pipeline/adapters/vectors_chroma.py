@@ -66,7 +66,7 @@ class Chroma:
         await self._request("GET", "/api/v2/heartbeat")
 
     async def create_col(self, name: str, *, dimensions: int, embedder: str) -> None:
-        found = await self._request(
+        collection = await self._request(
             "POST",
             ROOT,
             {
@@ -76,13 +76,13 @@ class Chroma:
                 "configuration": {"hnsw": {"space": "cosine"}},
             },
         )
-        built_with = (found.get("metadata") or {}).get("embedder", embedder)
+        built_with = (collection.get("metadata") or {}).get("embedder", embedder)
         if built_with != embedder:
             raise InvalidInput(
                 f"Collection {name} holds vectors of {built_with}, not of {embedder}: "
                 "vectors of two models cannot be compared."
             )
-        self._ids[name] = found["id"]
+        self._ids[name] = collection["id"]
 
     async def insert(self, name: str, records: Sequence[VectorRecord]) -> None:
         await self._on(
@@ -100,7 +100,7 @@ class Chroma:
     async def search(
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
-        found = await self._on(
+        answer = await self._on(
             name,
             "query",
             {
@@ -114,7 +114,7 @@ class Chroma:
             # Chroma's cosine distance is 1 - cosine. asyncpg's UUID type is five times as fast to
             # parse and compare as Python's, and a search has hundreds of ids.
             [VectorHit(pgproto.UUID(key), 1 - far) for key, far in zip(ids, distances, strict=True)]
-            for ids, distances in zip(found["ids"], found["distances"], strict=True)
+            for ids, distances in zip(answer["ids"], answer["distances"], strict=True)
         ]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
@@ -147,11 +147,11 @@ class Chroma:
 
     async def col_info(self, name: str) -> CollectionInfo | None:
         try:
-            found = await self._request("GET", f"{ROOT}/{name}")
-            count = await self._request("GET", f"{ROOT}/{found['id']}/count")
+            collection = await self._request("GET", f"{ROOT}/{name}")
+            count = await self._request("GET", f"{ROOT}/{collection['id']}/count")
         except CollectionMissing:
             return None
-        metadata = found.get("metadata") or {}
+        metadata = collection.get("metadata") or {}
         return CollectionInfo(
             name, count, metadata.get("dimensions", 0), metadata.get("embedder", "")
         )
@@ -161,10 +161,11 @@ class Chroma:
             await self.delete_col(name)
 
     async def _get(self, name: str, query: dict[str, Any]) -> Records:
-        found = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
-        rows = zip(found["ids"], found["embeddings"], found["metadatas"], strict=True)
+        answer = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
+        rows = zip(answer["ids"], answer["embeddings"], answer["metadatas"], strict=True)
         return [
-            VectorRecord(UUID(key), as_vector(vector), _given(held)) for key, vector, held in rows
+            VectorRecord(UUID(key), as_vector(vector), _given(metadata))
+            for key, vector, metadata in rows
         ]
 
     async def _on(self, name: str, operation: str, body: dict[str, Any]) -> Any:

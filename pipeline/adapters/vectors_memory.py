@@ -53,8 +53,8 @@ class InMemoryVectors:
             self._of(name).pop(key, None)
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
-        held = self._of(name)
-        return [held[key] for key in ids if key in held]
+        records = self._of(name)
+        return [records[key] for key in ids if key in records]
 
     async def list_cols(self) -> Names:
         return list(self._records)

@@ -83,10 +83,10 @@ class Qdrant:
         self, name: str, vectors: Sequence[Vector], *, limit: int, where: Mapping[str, str | int]
     ) -> Hits:
         alike = {"limit": limit, "with_payload": False, **_filter(where)}
-        asked = {"searches": [{"query": vector.tolist(), **alike} for vector in vectors]}
-        answers = await self._request("POST", f"{_of(name)}/points/query/batch", asked)
+        body = {"searches": [{"query": vector.tolist(), **alike} for vector in vectors]}
+        answers = await self._request("POST", f"{_of(name)}/points/query/batch", body)
         return [
-            [VectorHit(UUID(p["id"]), p["score"]) for p in found["points"]] for found in answers
+            [VectorHit(UUID(p["id"]), p["score"]) for p in answer["points"]] for answer in answers
         ]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
@@ -98,17 +98,17 @@ class Qdrant:
             await self._request("POST", f"{_of(name)}/points/delete?wait=true", gone)
 
     async def get(self, name: str, ids: Sequence[UUID]) -> Records:
-        asked = {"ids": [str(key) for key in ids], **WHOLE}
-        return _records(await self._request("POST", f"{_of(name)}/points", asked))
+        body = {"ids": [str(key) for key in ids], **WHOLE}
+        return _records(await self._request("POST", f"{_of(name)}/points", body))
 
     async def list(self, name: str, *, where: Mapping[str, str | int], limit: int) -> Records:
-        asked = {"limit": limit, **WHOLE, **_filter(where)}
-        found = await self._request("POST", f"{_of(name)}/points/scroll", asked)
-        return _records(found["points"])
+        body = {"limit": limit, **WHOLE, **_filter(where)}
+        answer = await self._request("POST", f"{_of(name)}/points/scroll", body)
+        return _records(answer["points"])
 
     async def list_cols(self) -> Names:
-        found = await self._request("GET", "/collections")
-        return [collection["name"] for collection in found["collections"]]
+        answer = await self._request("GET", "/collections")
+        return [collection["name"] for collection in answer["collections"]]
 
     async def delete_col(self, name: str) -> None:
         try:
@@ -118,11 +118,11 @@ class Qdrant:
 
     async def col_info(self, name: str) -> CollectionInfo | None:
         try:
-            found = await self._request("GET", _of(name))
+            collection = await self._request("GET", _of(name))
             counted = await self._request("POST", f"{_of(name)}/points/count", {"exact": True})
         except CollectionMissing:
             return None
-        config = found["config"]
+        config = collection["config"]
         embedder = (config.get("metadata") or {}).get("embedder", "")
         return CollectionInfo(name, counted["count"], config["params"]["vectors"]["size"], embedder)
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from pipeline.domain.tenants import OrganizationId, ProjectId
-from pipeline.erasure.store import Erasures, Whose
+from pipeline.erasure.store import Erasures, OwnerKey
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import VectorIndex
@@ -23,13 +23,13 @@ from pipeline.vector_index.index import VectorIndex
 log = structlog.get_logger()
 
 
-async def erase(project_id: ProjectId, whose: Whose, *, erasures: Erasures) -> UUID:
+async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -> UUID:
     """Erase every scope with this id. Returns the event's id; vectors are deleted within seconds.
 
     Erasing an id without any data is no error: all counts of the receipt are zero.
     """
-    event_id = await erasures.erase(project_id, whose)
-    log.info("erased", event_id=str(event_id), kind=whose.kind)
+    event_id = await erasures.erase(project_id, owner)
+    log.info("erased", event_id=str(event_id), kind=owner.kind)
     return event_id
 
 
@@ -61,10 +61,10 @@ async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
     """
     done = 0
     while (owed := await erasures.claim()) is not None:
-        held = await index.holding(owed.memory_ids)
+        vectors = await index.holding(owed.memory_ids)
         if owed.vectors is None:
-            await erasures.found(owed.event_id, sum(map(len, held.values())))
-        await index.drop(held)
+            await erasures.found(owed.event_id, sum(map(len, vectors.values())))
+        await index.drop(vectors)
         await erasures.end(owed.event_id)
         done += 1
     return done

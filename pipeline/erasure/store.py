@@ -98,8 +98,8 @@ erasures = Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """The owner to erase: `kind` is user, agent, app or run."""
+class OwnerKey:
+    """Identity of an owner to erase: `kind` is user, agent, app or run."""
 
     kind: str
     id: str
@@ -136,27 +136,27 @@ class Erasures:
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def erase(self, project_id: ProjectId, whose: Whose) -> UUID:
+    async def erase(self, project_id: ProjectId, owner: OwnerKey) -> UUID:
         """Delete every scope with this id from the ledger. Returns the id of the event."""
         event_id, own = uuid4(), Scope(project_id)
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
-            lane_ids = await _lock(connection, own, whose)
-            copies = await _drop_shadows(connection, project_id, whose)
+            lane_ids = await _lock(connection, own, owner)
+            copies = await _drop_shadows(connection, project_id, owner)
             of_lanes = among(memories.c.lane_id, lane_ids)
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
-            await _withdraw(connection, project_id, whose)
+            await _withdraw(connection, project_id, owner)
             counts = {
                 store: (await connection.execute(rows)).rowcount
-                for store, rows in _all_of(project_id, whose, lane_ids, memory_ids)
+                for store, rows in _all_of(project_id, owner, lane_ids, memory_ids)
             }
             counts |= await _empty(connection, own, lane_ids, event_id)
             await connection.execute(
                 insert(erasures).values(
                     event_id=event_id,
                     project_id=project_id,
-                    kind=whose.kind,
+                    kind=owner.kind,
                     counts=counts,
                     memory_ids=[*memory_ids, *copies, *turn_ids],
                     due_at=func.now(),
@@ -205,7 +205,7 @@ class Erasures:
         )
 
 
-async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+async def _lock(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> list[UUID]:
     """Lock the idempotency keys of the owner's events, then its lanes, in the order adds use.
 
     An add may commit a new key between the two locks. Both are then released and taken again:
@@ -218,28 +218,28 @@ async def _lock(connection: AsyncConnection, own: Scope, whose: Whose) -> list[U
         .join(lanes, lanes.c.id == events.c.lane_id)
         .where(
             idempotency_keys.c.project_id == own.project_id,
-            lanes.c[KINDS[whose.kind]] == whose.id,
+            lanes.c[KINDS[owner.kind]] == owner.id,
         )
         .order_by(idempotency_keys.c.key)
     )
     while True:
         locks = await connection.begin_nested()
         first = (await connection.scalars(keys.with_for_update(of=idempotency_keys))).all()
-        lane_ids = await _lock_lanes(connection, own, whose)
+        lane_ids = await _lock_lanes(connection, own, owner)
         if (await connection.scalars(keys)).all() == first:
             return lane_ids
         await locks.rollback()
 
 
-async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> list[UUID]:
+async def _lock_lanes(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> list[UUID]:
     """Lock the owner's lanes and the project's own lane. Returns the ids of the owner's lanes."""
     row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
     await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
-    whose_id = lanes.c[KINDS[whose.kind]]
-    theirs = whose_id == whose.id
+    owner_id = lanes.c[KINDS[owner.kind]]
+    theirs = owner_id == owner.id
     apart = select(shadows.c.id).where(shadows.c.project_id == own.project_id)
     mine = and_(lanes.c.project_id == own.project_id, theirs)
-    asked = select(events.c.lane_id).where(
+    with_questions = select(events.c.lane_id).where(
         events.c.project_id == own.project_id,
         events.c.event_type != EventType.ADD.value,
         events.c.completed_at.is_(None),
@@ -249,28 +249,28 @@ async def _lock_lanes(connection: AsyncConnection, own: Scope, whose: Whose) -> 
         mine,
         and_(lanes.c.project_id.in_(apart), theirs),
         # Lanes with an unfinished export or summary over several scopes.
-        and_(lanes.c.id.in_(asked), whose_id.is_(None)),
+        and_(lanes.c.id.in_(with_questions), owner_id.is_(None)),
     )
     rows = await lock_lanes(connection, which, mine.label("mine"))
     return [row.id for row in rows if row.mine]
 
 
 async def _drop_shadows(
-    connection: AsyncConnection, project_id: ProjectId, whose: Whose
+    connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey
 ) -> Sequence[UUID]:
     """Delete replays of the owner's scopes, which are copies. Returns the ids of their memories."""
-    theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[whose.kind]] == whose.id)
-    found = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
-    copies = select(memories.c.id).where(among(memories.c.project_id, found))
+    theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[owner.kind]] == owner.id)
+    shadow_ids = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
+    copies = select(memories.c.id).where(among(memories.c.project_id, shadow_ids))
     memory_ids = (await connection.scalars(copies)).all()
-    for shadow_id in found:
+    for shadow_id in shadow_ids:
         await sweep_out(connection, await read(connection, project_id, shadow_id))
     await connection.execute(delete(shadows).where(theirs))
     return memory_ids
 
 
 def _all_of(
-    project_id: ProjectId, whose: Whose, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
+    project_id: ProjectId, owner: OwnerKey, lane_ids: Sequence[UUID], memory_ids: Sequence[UUID]
 ) -> Iterator[tuple[str, Delete]]:
     """Yield a DELETE per store for rows with a text or an id of the owner.
 
@@ -279,8 +279,10 @@ def _all_of(
     theirs = select(events.c.id).where(
         events.c.project_id == project_id, among(events.c.lane_id, lane_ids)
     )
-    told = select(memory_history.c.event_id).where(among(memory_history.c.memory_id, memory_ids))
-    elsewhere = and_(receipts.c.event_id.in_(told), among(receipts.c.memory_id, memory_ids))
+    in_history = select(memory_history.c.event_id).where(
+        among(memory_history.c.memory_id, memory_ids)
+    )
+    elsewhere = and_(receipts.c.event_id.in_(in_history), among(receipts.c.memory_id, memory_ids))
     yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
@@ -301,15 +303,15 @@ def _all_of(
             idempotency_keys.c.project_id == project_id, idempotency_keys.c.event_id.in_(theirs)
         ),
     )
-    if whose.kind == "user":
-        paid = and_(usage_daily.c.project_id == project_id, usage_daily.c.user_id == whose.id)
+    if owner.kind == "user":
+        paid = and_(usage_daily.c.project_id == project_id, usage_daily.c.user_id == owner.id)
         yield "usage", delete(usage_daily).where(paid)
     yield (
         "entity_rows",
         delete(owners).where(
             owners.c.project_id == project_id,
-            owners.c.kind == whose.kind,
-            owners.c.id == whose.id,
+            owners.c.kind == owner.kind,
+            owners.c.id == owner.id,
         ),
     )
 
@@ -335,12 +337,12 @@ async def _empty(
     return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
-async def _withdraw(connection: AsyncConnection, project_id: ProjectId, whose: Whose) -> None:
+async def _withdraw(connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey) -> None:
     """Withdraw exports and summaries over several scopes that may contain the owner's data."""
     values = {
         "project_id": project_id,
-        "kind": whose.kind,
-        "owner_id": whose.id,
+        "kind": owner.kind,
+        "owner_id": owner.id,
         "note": ERASED,
     }
     await connection.execute(statement("withdraw_answers"), values)

@@ -46,8 +46,8 @@ class Answers:
 
         Errors: NotFound.
         """
-        asked: ColumnElement[Any] = events.c.options["question"]["filters"]
-        which = events.c.id == event_id if event_id else asked == cast(filters, JSONB)
+        stored: ColumnElement[Any] = events.c.options["question"]["filters"]
+        which = events.c.id == event_id if event_id else stored == cast(filters, JSONB)
         query = (
             select(events.c.id)
             .where(
@@ -59,7 +59,7 @@ class Answers:
             .limit(1)
         )
         async with self._engine.connect() as connection:
-            found: UUID | None = await connection.scalar(query)
-        if found is None:
+            export_id: UUID | None = await connection.scalar(query)
+        if export_id is None:
             raise NotFound(NO_EXPORT)
-        return found
+        return export_id

@@ -178,7 +178,7 @@ async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -
 
 
 async def _say_instead(
-    connection: AsyncConnection, event: Row[Any], said: Sequence[Message]
+    connection: AsyncConnection, event: Row[Any], replacements: Sequence[Message]
 ) -> None:
     """Replace the event's messages. The new ones get the time of the first old one."""
     here = and_(messages.c.lane_id == event.lane_id, messages.c.seq == event.seq)
@@ -196,7 +196,7 @@ async def _say_instead(
             "terms": terms.terms(message.content),
             "said_at": said_at or func.now(),
         }
-        for ordinal, message in enumerate(said)
+        for ordinal, message in enumerate(replacements)
     ]
     await connection.execute(insert(messages), rows)
     await owe_anew(connection, event.id)

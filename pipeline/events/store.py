@@ -232,10 +232,10 @@ class Events:
             events.c.project_id == project_id, events.c.id == event_id
         )
         async with self._engine.connect() as connection:
-            found = await connection.scalar(query)
-        if found is None:
+            status = await connection.scalar(query)
+        if status is None:
             raise NotFound(NO_SUCH_EVENT)
-        return Status(found)
+        return Status(status)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
         """Return the progress of these events, read in one query."""
@@ -304,11 +304,11 @@ class Events:
             ids, batches = [r.id for r in rows], [r.batch_id for r in rows if r.batch_id]
             lines = (await connection.execute(_receipts_of(ids, whole=whole))).all()
             runs = (await connection.execute(_runs_of(batches))).all()
-            said = (await connection.execute(_messages_of(ids, whole=whole))).all()
-        lines_of, said_of = _grouped(lines, "event_id"), _grouped(said, "event_id")
+            message_rows = (await connection.execute(_messages_of(ids, whole=whole))).all()
+        lines_of, messages_of = _grouped(lines, "event_id"), _grouped(message_rows, "event_id")
         runs_of = _grouped(runs, "batch_id")
         return [
-            _view(row, lines_of[row.id], runs_of[row.batch_id], said_of[row.id]) for row in rows
+            _view(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id]) for row in rows
         ]
 
 
@@ -343,14 +343,14 @@ def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
 def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
     this = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
     columns = (messages.c[name] for name in ("ordinal", "role", "name", "content", "omitted"))
-    said = (
+    query = (
         select(events.c.id.label("event_id"), *columns)
         .join(events, this)
         .where(among(events.c.id, ids))
     )
     if whole:
-        return said.order_by(messages.c.ordinal)
-    return first_rows(said, of="event_id", order="ordinal", texts=("content",))
+        return query.order_by(messages.c.ordinal)
+    return first_rows(query, of="event_id", order="ordinal", texts=("content",))
 
 
 def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
@@ -363,7 +363,10 @@ def _runs_of(batches: Sequence[UUID]) -> CompoundSelect[Any]:
 
 
 def _view(
-    row: Row[Any], lines: Sequence[Row[Any]], runs: Sequence[Row[Any]], said: Sequence[Row[Any]]
+    row: Row[Any],
+    lines: Sequence[Row[Any]],
+    runs: Sequence[Row[Any]],
+    message_rows: Sequence[Row[Any]],
 ) -> EventView:
     """Build a view from an event's row and the rows of its receipt, runs and messages."""
     active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
@@ -399,9 +402,11 @@ def _view(
         wait_cause=row.wait_cause if waiting else None,
         messages=[
             {"role": m.role, "content": m.content} | ({"name": m.name} if m.name else {})
-            for m in said
+            for m in message_rows
         ],
-        omitted=[{"message": m.ordinal} | left_out for m in said for left_out in m.omitted or ()],
+        omitted=[
+            {"message": m.ordinal} | left_out for m in message_rows for left_out in m.omitted or ()
+        ],
         receipt=[
             ReceiptLine(
                 Outcome(line.outcome),
@@ -428,7 +433,10 @@ def _view(
             for run in runs
         ],
         truncated=row.options is None
-        or any("truncated" in one._fields and one.truncated for one in (*lines, *said)),
+        or any(
+            "truncated" in excerpt._fields and excerpt.truncated
+            for excerpt in (*lines, *message_rows)
+        ),
     )
 
 

@@ -194,8 +194,8 @@ def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
         raise Conflict(f"There is nothing to undo: the event {event.status} without an effect.")
     obstacles = [step.obstacle for step in steps if step.obstacle]
     if obstacles and not force:
-        said = " ".join(obstacles)
-        raise Conflict(f'{said} Send {{"force": true}} to undo the rest.')
+        reasons = " ".join(obstacles)
+        raise Conflict(f'{reasons} Send {{"force": true}} to undo the rest.')
 
 
 async def _steps(

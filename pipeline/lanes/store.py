@@ -150,12 +150,12 @@ class Lanes:
 
         A lane that is not idle needs no hint: its worker continues with the queue.
         """
-        said = [
+        placed = [
             (place, ordinal, message)
             for place, add in enumerate(adds, start=1)
             for ordinal, message in enumerate(add.messages)
         ]
-        cut = await lexical.cut([message.content for _, _, message in said])
+        cut = await lexical.cut([message.content for _, _, message in placed])
         values = {
             "event_ids": [add.event_id for add in adds],
             "lane_ids": [add.scope.lane_id for add in adds],
@@ -169,12 +169,12 @@ class Lanes:
             "said_at": [add.said_at for add in adds],
             "keys": [add.key for add in adds],
             "digests": [_digest(add) if add.key is not None else None for add in adds],
-            "message_of": [place for place, _, _ in said],
-            "ordinals": [ordinal for _, ordinal, _ in said],
-            "roles": [message.role.value for _, _, message in said],
-            "names": [message.name for _, _, message in said],
-            "contents": [message.content for _, _, message in said],
-            "omitted": [_as_json(message.omitted) for _, _, message in said],
+            "message_of": [place for place, _, _ in placed],
+            "ordinals": [ordinal for _, ordinal, _ in placed],
+            "roles": [message.role.value for _, _, message in placed],
+            "names": [message.name for _, _, message in placed],
+            "contents": [message.content for _, _, message in placed],
+            "omitted": [_as_json(message.omitted) for _, _, message in placed],
             # One string each: the arrays in an array must have the same length.
             "terms": [" ".join(terms) for terms in cut],
             "grace": self.grace,
@@ -429,13 +429,13 @@ class Lanes:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
             await self._one(statement("absolve"), **_held(activation), **values)
 
-    async def renew(self, held: Sequence[Hold]) -> set[Hold]:
+    async def renew(self, holds: Sequence[Hold]) -> set[Hold]:
         """Extend these leases. Returns the extended ones; the others are lost or locked."""
         values = {
             "lease": self._lease,
-            "lane_ids": [lane_id for lane_id, _, _ in held],
-            "fences": [fence for _, fence, _ in held],
-            "owners": [owner for _, _, owner in held],
+            "lane_ids": [lane_id for lane_id, _, _ in holds],
+            "fences": [fence for _, fence, _ in holds],
+            "owners": [owner for _, _, owner in holds],
         }
         rows = await self._direct.rows(statement("renew"), values)
         return {(row.id, row.fence, row.owner) for row in rows}
@@ -534,10 +534,10 @@ def _as_json(omitted: Sequence[Omission]) -> str | None:
 
 def _digest(add: Add) -> bytes:
     """Digest of an add's content, equal for equal adds even if their JSON differs in form."""
-    said = [
+    messages = [
         (message.role, message.name, message.content, *omission_rows(message.omitted))
         for message in add.messages
     ]
     options = OPTIONS.dump_python(add.options, mode="json")
-    asked = [str(add.scope.lane_id), said, options, str(add.said_at)]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
+    content = [str(add.scope.lane_id), messages, options, str(add.said_at)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()

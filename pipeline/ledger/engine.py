@@ -169,8 +169,8 @@ async def _set_up(
         await driver.execute("; ".join(f"SET {name} = '{settings[name]}'" for name in settings))
         return
     query = "SELECT name, setting FROM pg_settings WHERE name = ANY ($1)"
-    held = {row["name"]: row["setting"] for row in await driver.fetch(query, list(SESSION))}
-    if missing := {name: value for name, value in SESSION.items() if held.get(name) != value}:
+    current = {row["name"]: row["setting"] for row in await driver.fetch(query, list(SESSION))}
+    if missing := {name: value for name, value in SESSION.items() if current.get(name) != value}:
         commands = " ".join(f"ALTER ROLE CURRENT_USER SET {k} = '{v}';" for k, v in missing.items())
         log.error("session_settings_missing", commands=commands)
         raise SettingsMissing(

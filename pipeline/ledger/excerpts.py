@@ -30,7 +30,7 @@ def first_rows(rows: Select[Any], *, of: str, order: str, texts: tuple[str, ...]
     """
     every = rows.subquery("every")
     sizes = [func.coalesce(func.octet_length(every.c[name]), 0) for name in texts]
-    size = reduce(add, (func.least(one, _LARGEST_CUT_BYTES) for one in sizes))
+    size = reduce(add, (func.least(length, _LARGEST_CUT_BYTES) for length in sizes))
     counted = select(
         every,
         func.sum(size).over(partition_by=every.c[of], order_by=every.c[order]).label("so_far"),

@@ -171,12 +171,12 @@ def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
 
 
 def _taken(take: Callable[[Any], Given | Named], test: Test) -> Given | Named | str | None:
-    asked = test.value if test.operator in LISTED else [test.value]
-    if ANY in asked:
+    values = test.value if test.operator in LISTED else [test.value]
+    if ANY in values:
         return ANY
-    if None in asked and _asks_for_none(test):
+    if None in values and _asks_for_none(test):
         return None
-    return take(_value(test, asked))
+    return take(_value(test, values))
 
 
 def _asks_for_none(test: Test) -> bool:
@@ -187,16 +187,16 @@ def _asks_for_none(test: Test) -> bool:
     return test.field == "categories" or (test.value is None and test.field != "metadata")
 
 
-def _value(test: Test, asked: list[Any]) -> Any:
+def _value(test: Test, values: list[Any]) -> Any:
     """The test's value in the form of the SQL parameter."""
     if test.operator in PATTERNS:
         return str(test.value)
     match test.field:
         case "metadata":
-            packed = [json.dumps(value) for value in asked]
+            packed = [json.dumps(value) for value in values]
             return packed if test.operator in LISTED else packed[0]
         case "categories":
-            return asked
+            return values
         case _:
             return test.value
 
@@ -223,55 +223,59 @@ def _test(test: Test, table: FromClause) -> ColumnElement[bool]:
         return _metadata(test, table)
     if test.field == "categories":
         return _categories(test, table)
-    held: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
+    column: ColumnElement[Any] = table.c[NAMES.get(test.field, test.field)]
     if test.value == ANY:
-        return held.is_(None) if test.operator == "ne" else held.is_not(None)
+        return column.is_(None) if test.operator == "ne" else column.is_not(None)
     compare = COMPARISONS[test.operator]
     if test.value is None:
-        return compare(held, None)
+        return compare(column, None)
     if test.operator == "in":
-        return compare(held, test.value.of(ARRAY(held.type)))
-    return compare(held, test.value.of(MOMENT if test.field in TIMES else Text()))
+        return compare(column, test.value.of(ARRAY(column.type)))
+    return compare(column, test.value.of(MOMENT if test.field in TIMES else Text()))
 
 
 MOMENT = DateTime(timezone=True)
 COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]] = {
-    "eq": lambda held, value: held.is_(None) if value is None else held == value,
-    "ne": lambda held, value: held.is_distinct_from(value),
-    "in": lambda held, values: held == any_(values),
-    "gt": lambda held, value: held > value,
-    "gte": lambda held, value: held >= value,
-    "lt": lambda held, value: held < value,
-    "lte": lambda held, value: held <= value,
+    "eq": lambda column, value: column.is_(None) if value is None else column == value,
+    "ne": lambda column, value: column.is_distinct_from(value),
+    "in": lambda column, values: column == any_(values),
+    "gt": lambda column, value: column > value,
+    "gte": lambda column, value: column >= value,
+    "lt": lambda column, value: column < value,
+    "lte": lambda column, value: column <= value,
     # Not LIKE: its time grows with the product of both lengths, and nothing can interrupt it.
-    "contains": lambda held, value: func.strpos(held, value) > 0,
-    "icontains": lambda held, value: func.strpos(func.lower(held), func.lower(value)) > 0,
+    "contains": lambda column, value: func.strpos(column, value) > 0,
+    "icontains": lambda column, value: func.strpos(func.lower(column), func.lower(value)) > 0,
 }
 
 
 def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
     """Condition of one test on a metadata key; values are compared as JSON."""
-    held = _at(str(test.path), table)
+    stored = _at(str(test.path), table)
     if test.value == ANY:
-        absent = func.coalesce(func.jsonb_typeof(held), "null") == "null"
+        absent = func.coalesce(func.jsonb_typeof(stored), "null") == "null"
         return absent if test.operator in ("ne", "nin") else not_(absent)
     if test.operator in LISTED:
-        among: ColumnElement[bool] = held == any_(cast(test.value.of(ARRAY(Text())), ARRAY(JSONB)))
+        among: ColumnElement[bool] = stored == any_(
+            cast(test.value.of(ARRAY(Text())), ARRAY(JSONB))
+        )
         among = func.coalesce(among, false())
         return among if test.operator == "in" else not_(among)
-    asked = test.value.of(Text())
+    text = test.value.of(Text())
     if test.operator in PATTERNS:
-        return COMPARISONS["icontains"](_as_text(held), asked)
-    value = cast(asked, JSONB)
+        return COMPARISONS["icontains"](_as_text(stored), text)
+    value = cast(text, JSONB)
     if test.operator in ORDERED:
-        return _compared(test.operator, held, value)
+        return _compared(test.operator, stored, value)
     return (
-        held.is_not_distinct_from(value) if test.operator == "eq" else held.is_distinct_from(value)
+        stored.is_not_distinct_from(value)
+        if test.operator == "eq"
+        else stored.is_distinct_from(value)
     )
 
 
 def _compared(
-    comparison: str, held: ColumnElement[Any], value: ColumnElement[Any]
+    comparison: str, stored: ColumnElement[Any], value: ColumnElement[Any]
 ) -> ColumnElement[bool]:
     """Compare numbers with numbers, and strings with strings by code points.
 
@@ -279,14 +283,14 @@ def _compared(
     """
     compare = COMPARISONS[comparison]
     kind = func.jsonb_typeof(value)
-    strings = compare(collate(_as_text(held), "C"), _as_text(value))
-    by_kind = case((kind == "number", compare(held, value)), else_=strings)
-    return and_(func.jsonb_typeof(held) == kind, by_kind)
+    strings = compare(collate(_as_text(stored), "C"), _as_text(value))
+    by_kind = case((kind == "number", compare(stored, value)), else_=strings)
+    return and_(func.jsonb_typeof(stored) == kind, by_kind)
 
 
-def _as_text(held: ColumnElement[Any]) -> ColumnElement[str]:
+def _as_text(stored: ColumnElement[Any]) -> ColumnElement[str]:
     """A JSON string without its quotes; any other value as JSON text."""
-    return held.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
+    return stored.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
 
 
 def _at(path: str, table: FromClause) -> ColumnElement[Any]:
@@ -294,12 +298,12 @@ def _at(path: str, table: FromClause) -> ColumnElement[Any]:
 
     If the key does not exist and has dots, it is the value along the path.
     """
-    held: ColumnElement[Any] = table.c.metadata[path]
+    plain: ColumnElement[Any] = table.c.metadata[path]
     if "." not in path:
-        return held
+        return plain
     along = table.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
-    found: ColumnElement[Any] = func.coalesce(held, along, type_=JSONB())
-    return found
+    either: ColumnElement[Any] = func.coalesce(plain, along, type_=JSONB())
+    return either
 
 
 def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
@@ -307,12 +311,12 @@ def _categories(test: Test, table: FromClause) -> ColumnElement[bool]:
 
     `contains`: the text is part of a category's name, in any case.
     """
-    held = table.c.categories
+    column = table.c.categories
     if test.value in (ANY, None):
-        filled = func.cardinality(held) > 0
+        filled = func.cardinality(column) > 0
         return filled if (test.value == ANY) == (test.operator != "ne") else not_(filled)
     if test.operator == "contains":
-        each: ColumnElement[str] = func.unnest(held, type_=Text()).column_valued("each")
+        each: ColumnElement[str] = func.unnest(column, type_=Text()).column_valued("each")
         return exists(select(true()).where(COMPARISONS["icontains"](each, test.value.of(Text()))))
-    found: ColumnElement[bool] = held.overlap(test.value.of(ARRAY(Text())))
-    return not_(found) if test.operator == "ne" else found
+    overlaps: ColumnElement[bool] = column.overlap(test.value.of(ARRAY(Text())))
+    return not_(overlaps) if test.operator == "ne" else overlaps

@@ -116,7 +116,7 @@ def as_projection(row: Row[Any]) -> Projection:
         scope=memory.scope,
         text=unsigned(memory.text, row.speaker),
         version=memory.version,
-        kept=memory.state == "ACTIVE",
+        wanted=memory.state == "ACTIVE",
         vector=vector,
         embedder=row.embedder,
     )

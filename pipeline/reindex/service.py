@@ -85,14 +85,14 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
         await index.source.owe_foreign(embedder.name)
         while await index.refit() or await index.catch_up():
             pass
-        after, held = FIRST, Counter[str]()
+        after, expected = FIRST, Counter[str]()
         while page := await index.source.following(after, limit=AT_ONCE):
             lacking = await index.lacking(page)
             await index.write(lacking)
-            held += index.counted(page)
+            expected += index.counted(page)
             done, after = done + len(page), page[-1].id
             tell(Progress(done, max(done, total)))
-        await index.drop_unknown(held)
+        await index.drop_unknown(expected)
 
 
 async def _total(indexes: Sequence[VectorIndex]) -> int:

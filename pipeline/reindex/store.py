@@ -124,9 +124,9 @@ class Indexes:
         `anew`: their vectors are new and are stored, too.
         """
         values = {
-            "ids": [one.id for one in done],
-            "versions": [one.version for one in done],
-            "vectors": [to_bytes(one.vector) if anew else None for one in done],
+            "ids": [row.id for row in done],
+            "versions": [row.version for row in done],
+            "vectors": [to_bytes(row.vector) if anew else None for row in done],
         }
         async with self._single.connect() as connection:
             await connection.execute(statement("built"), values)
@@ -139,8 +139,8 @@ class Indexes:
 
 async def _named(connection: AsyncConnection, state: str) -> str | None:
     query = select(vector_indexes.c.name).where(vector_indexes.c.state == state)
-    found: str | None = await connection.scalar(query)
-    return found
+    name: str | None = await connection.scalar(query)
+    return name
 
 
 async def _switch(connection: AsyncConnection) -> None:

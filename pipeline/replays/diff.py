@@ -77,23 +77,23 @@ class Store:
 def difference(live: Store, shadow: Store, edits: Sequence[Edited]) -> Difference:
     """Compare a scope with its shadow; `edits` are checked for those that a switch would undo."""
     ours, theirs = _by_text(live.memories), _by_text(shadow.memories)
-    gone = [one for digest, one in ours.items() if digest not in theirs]
-    new = [one for digest, one in theirs.items() if digest not in ours]
+    gone = [memory for digest, memory in ours.items() if digest not in theirs]
+    new = [memory for digest, memory in theirs.items() if digest not in ours]
     changed = _pairs(gone, new)
-    paired = {one.id for pair in changed for one in pair}
+    paired = {memory.id for pair in changed for memory in pair}
     return Difference(
         same=len(ours) - len(gone),
-        only_live=[one for one in gone if one.id not in paired],
-        only_shadow=[one for one in new if one.id not in paired],
+        only_live=[memory for memory in gone if memory.id not in paired],
+        only_shadow=[memory for memory in new if memory.id not in paired],
         changed=changed,
         relations_added=sorted(shadow.edges - live.edges),
         relations_removed=sorted(live.edges - shadow.edges),
-        lost=[one for one in edits if _is_lost(one, ours, theirs)],
+        lost=[edit for edit in edits if _is_lost(edit, ours, theirs)],
     )
 
 
 def _by_text(memories: Iterable[Remembered]) -> dict[bytes, Remembered]:
-    return {text_hash(one.text): one for one in memories}
+    return {text_hash(memory.text): memory for memory in memories}
 
 
 def _pairs(
@@ -101,14 +101,14 @@ def _pairs(
 ) -> list[tuple[Remembered, Remembered]]:
     """Pair memories from the same message, in the order in which they are listed."""
     waiting: dict[tuple[UUID, int | None], list[Remembered]] = defaultdict(list)
-    for one in gone:
-        if one.event_id is not None:
-            waiting[one.event_id, one.message].append(one)
+    for memory in gone:
+        if memory.event_id is not None:
+            waiting[memory.event_id, memory.message].append(memory)
     pairs = []
-    for one in new:
-        before = waiting[one.event_id, one.message] if one.event_id is not None else []
+    for memory in new:
+        before = waiting[memory.event_id, memory.message] if memory.event_id is not None else []
         if before:
-            pairs.append((before.pop(0), one))
+            pairs.append((before.pop(0), memory))
     return pairs
 
 

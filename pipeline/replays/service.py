@@ -14,7 +14,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.replays.ports import ReplayStores
-from pipeline.replays.store import ReplayLimits, Shadow, Wish
+from pipeline.replays.store import ReplayLimits, ReplayOptions, Shadow
 from pipeline.replays.switch import Switched
 from pipeline.vector_index.index import AT_ONCE, VectorIndex
 
@@ -26,14 +26,19 @@ TEXTS_AT_ONCE = 100
 
 
 async def begin(
-    scope: Scope, wish: Wish, limits: ReplayLimits, *, ledger: ReplayStores, dispatcher: Dispatcher
+    scope: Scope,
+    options: ReplayOptions,
+    limits: ReplayLimits,
+    *,
+    ledger: ReplayStores,
+    dispatcher: Dispatcher,
 ) -> Shadow:
     """Copy the scope's log into a shadow, where workers run it through the stages again.
 
     Errors: NotFound if there is nothing to replay; Conflict beyond a limit.
     """
-    shadow_id, wake = await ledger.shadows.cast(scope, wish, limits)
-    log.info("replay_begun", replay_id=str(shadow_id), recorded=wish.recorded)
+    shadow_id, wake = await ledger.shadows.cast(scope, options, limits)
+    log.info("replay_begun", replay_id=str(shadow_id), recorded=options.recorded)
     _kick(wake, scope.project_id, dispatcher)
     return await ledger.shadows.get(scope.project_id, shadow_id)
 

@@ -43,7 +43,7 @@ NO_SUCH_REPLAY = "Replay not found or you don't have permission to access it."
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReplayOptions:
     """Options of a replay that override the configuration.
 
     `recorded`: call no model; process each batch with its recorded answers.
@@ -61,7 +61,7 @@ class Shadow:
 
     id: UUID
     scope: Scope
-    wish: Wish
+    options: ReplayOptions
     created_at: datetime
     switched_at: datetime | None
     behind: int
@@ -101,7 +101,7 @@ class Shadows:
         self._grace = grace
 
     async def cast(
-        self, scope: Scope, wish: Wish, limits: ReplayLimits
+        self, scope: Scope, options: ReplayOptions, limits: ReplayLimits
     ) -> tuple[UUID, Wake | None]:
         """Create a shadow of the scope with a copy of its log. Returns its id and the lane to wake.
 
@@ -121,10 +121,10 @@ class Shadows:
                 insert(shadows).values(
                     id=shadow.project_id,
                     **_columns(scope),
-                    custom_instructions=wish.custom_instructions,
-                    llm_model=wish.llm_model,
-                    embedder_model=wish.embedder_model,
-                    recorded=wish.recorded,
+                    custom_instructions=options.custom_instructions,
+                    llm_model=options.llm_model,
+                    embedder_model=options.embedder_model,
+                    recorded=options.recorded,
                 )
             )
             await connection.execute(
@@ -133,7 +133,7 @@ class Shadows:
             copied, wake = await self.copy(connection, scope, shadow)
             if not copied:
                 raise NotFound("These ids have no event that has ended and could be replayed.")
-            if wish.recorded:
+            if options.recorded:
                 await _refuse_torn(connection, scope.lane_id)
         return shadow.project_id, wake
 
@@ -173,8 +173,8 @@ class Shadows:
         )
         count = select(func.count()).select_from(shadows).where(mine)
         async with self._engine.connect() as connection:
-            found = (await connection.scalars(ids)).all()
-            page = [await read(connection, project_id, one) for one in found]
+            shadow_ids = (await connection.scalars(ids)).all()
+            page = [await read(connection, project_id, shadow_id) for shadow_id in shadow_ids]
             return page, await connection.scalar(count) or 0
 
     async def stop(self, shadow: Shadow) -> None:
@@ -237,7 +237,9 @@ def _shadow(row: Row[Any], scope: Scope, behind: int, counted: Sequence[Row[Any]
     return Shadow(
         id=row.id,
         scope=scope,
-        wish=Wish(row.custom_instructions, row.llm_model, row.embedder_model, row.recorded),
+        options=ReplayOptions(
+            row.custom_instructions, row.llm_model, row.embedder_model, row.recorded
+        ),
         created_at=row.created_at,
         switched_at=row.switched_at,
         behind=behind,
@@ -257,9 +259,11 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
     ids = select(events.c.id).where(events.c.project_id == mine)
     taken_over = select(events.c.batch_id).where(events.c.lane_id == shadow.scope.lane_id)
     spent = batches.except_(taken_over)
-    kept = events.c.batch_id == stage_runs.c.batch_id
+    same_batch = events.c.batch_id == stage_runs.c.batch_id
     for doomed in (
-        delete(stage_runs).where(stage_runs.c.lane_id == lane_id, ~taken_over.where(kept).exists()),
+        delete(stage_runs).where(
+            stage_runs.c.lane_id == lane_id, ~taken_over.where(same_batch).exists()
+        ),
         update(stage_runs)
         .where(stage_runs.c.lane_id == lane_id)
         .values(lane_id=shadow.scope.lane_id),
@@ -316,10 +320,10 @@ async def _refuse_torn(connection: AsyncConnection, lane_id: UUID) -> None:
     Answers are recorded by batch, so such a batch cannot be repeated without the undone event.
     Errors: Conflict.
     """
-    undone, kept = events.alias("undone"), events.alias("kept")
+    undone, valid = events.alias("undone"), events.alias("valid")
     torn = await connection.scalar(
         select(undone.c.id)
-        .join(kept, and_(kept.c.batch_id == undone.c.batch_id, kept.c.undone_at.is_(None)))
+        .join(valid, and_(valid.c.batch_id == undone.c.batch_id, valid.c.undone_at.is_(None)))
         .where(undone.c.lane_id == lane_id, undone.c.undone_at.is_not(None))
         .limit(1)
     )

@@ -49,14 +49,14 @@ COMPARED = (
 class Switched:
     """Result of a switch.
 
-    `gone`: ids of memories the scope no longer has; `here`: ids of memories it got; `kept`: number
-    of memories that stayed. `behind`: number of events copied first; if it is not 0, nothing else
-    was done.
+    `gone`: ids of memories the scope no longer has; `here`: ids of memories it got; `unchanged`:
+    number of memories that stayed. `behind`: number of events copied first; if it is not 0, nothing
+    else was done.
     """
 
     gone: Sequence[UUID] = ()
     here: Sequence[UUID] = ()
-    kept: int = 0
+    unchanged: int = 0
     behind: int = 0
     wake: Wake | None = None
 
@@ -65,12 +65,12 @@ class Switched:
 class _Comparison:
     """Result of a comparison, valid while the stamp of the two lanes does not change.
 
-    `lost`: people's edits that a switch would undo; `kept`: ids of memories of the scope that stay.
+    `lost`: people's edits that a switch would undo; `staying`: ids of its memories that stay.
     """
 
     stamp: tuple[int, ...]
     lost: Sequence[Edited]
-    kept: frozenset[UUID]
+    staying: frozenset[UUID]
 
 
 class Switch:
@@ -134,7 +134,7 @@ class Switch:
             if not force:
                 await _refuse_loss(connection, shadow, compared.lost)
             await _embed(connection, shadow, vectors, embedder)
-            return await _adopt(connection, shadow, current, compared.kept)
+            return await _adopt(connection, shadow, current, compared.staying)
 
     async def _compared(self, project_id: ProjectId, shadow_id: UUID) -> _Comparison:
         async with self._engine.connect() as connection:
@@ -259,15 +259,15 @@ async def _refuse_restored(connection: AsyncConnection, shadow: Shadow) -> None:
 
 async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequence[Edited]) -> None:
     """Refuse a switch that would lose people's edits or successful events. Errors: Conflict."""
-    said = [
+    reasons = [
         f"Memory {edit.memory.id} was {'deleted' if edit.deleted else 'edited or restored'}"
         " by a person."
         for edit in lost
     ]
     if failed := await _failed_anew(connection, shadow):
-        said.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
-    if said:
-        raise Conflict(f'{" ".join(said)} Send {{"force": true}} to switch all the same.')
+        reasons.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
+    if reasons:
+        raise Conflict(f'{" ".join(reasons)} Send {{"force": true}} to switch all the same.')
 
 
 async def _failed_anew(connection: AsyncConnection, shadow: Shadow) -> int:
@@ -312,8 +312,10 @@ async def _store(connection: AsyncConnection, scope: Scope) -> Store:
         .where(relations.c.lane_id == scope.lane_id, relations.c.expired_at.is_(None))
     )
     rows = (await connection.execute(query)).all()
-    found = [_remembered(row, row.copy_of or row.event_id) for row in rows]
-    return Store(found, frozenset(Edge(**row._asdict()) for row in await connection.execute(edges)))
+    remembered = [_remembered(row, row.copy_of or row.event_id) for row in rows]
+    return Store(
+        remembered, frozenset(Edge(**row._asdict()) for row in await connection.execute(edges))
+    )
 
 
 async def _edits(connection: AsyncConnection, scope: Scope) -> list[Edited]:
@@ -378,14 +380,14 @@ async def _embed(
 
 
 async def _adopt(
-    connection: AsyncConnection, shadow: Shadow, current: Sequence[UUID], kept: frozenset[UUID]
+    connection: AsyncConnection, shadow: Shadow, current: Sequence[UUID], staying: frozenset[UUID]
 ) -> Switched:
     """Apply the switch under the locks. The order matters.
 
     The scope's replaced memories are retired first, so that the active ones left are exactly those
     that the shadow has, too; these are merged before the shadow's rows move over.
     """
-    gone = [memory_id for memory_id in current if memory_id not in kept]
+    gone = [memory_id for memory_id in current if memory_id not in staying]
     values = {
         "shadow_id": shadow.id,
         "shadow_lane_id": shadow.apart.lane_id,
@@ -405,7 +407,7 @@ async def _adopt(
     await connection.execute(
         update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
     )
-    return Switched(gone=gone, here=here, kept=len(current) - len(gone))
+    return Switched(gone=gone, here=here, unchanged=len(current) - len(gone))
 
 
 async def _expire(connection: AsyncConnection, scope: Scope) -> None:

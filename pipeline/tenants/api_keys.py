@@ -146,10 +146,10 @@ class ApiKeys:
             maker = await _maker(connection, by)
             member = _member(maker, member)
             expires_at = _end(maker, expires_at)
-            kept = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
+            stored = {"digest": secret.digest, "prefix": secret.prefix, "expires_at": expires_at}
             if member is not None:
                 await _hold_member(connection, project_id, member)
-            await connection.execute(insert(api_keys).values(values | kept | {"member": member}))
+            await connection.execute(insert(api_keys).values(values | stored | {"member": member}))
             made = _listed().where(api_keys.c.digest == secret.digest)
             row = (await connection.execute(made)).one()
             if expires_at and expires_at <= row.created_at:

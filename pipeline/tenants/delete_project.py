@@ -51,13 +51,13 @@ class Removal:
         index. Errors: Conflict, as `remove`.
         """
         mine = lanes.c.project_id == project.id
-        said = select(events.c.id).where(events.c.project_id == project.id)
-        held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
+        event_ids = select(events.c.id).where(events.c.project_id == project.id)
+        turn_ids = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(event_ids))
         async with self._engine.begin() as connection:
             await self._refuse(connection, project)
             forgotten = update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
             await connection.execute(forgotten)
-            return (await connection.scalars(held)).all()
+            return (await connection.scalars(turn_ids)).all()
 
     async def remove(self, project: Project) -> None:
         """Delete a project with its keys, members, replays and every other row of it.
@@ -81,9 +81,9 @@ class Removal:
             await connection.execute(
                 update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
             )
-            said = select(events.c.id).where(events.c.project_id.in_(ids))
-            held = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(said))
-            return (await connection.scalars(held)).all()
+            event_ids = select(events.c.id).where(events.c.project_id.in_(ids))
+            turn_ids = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(event_ids))
+            return (await connection.scalars(turn_ids)).all()
 
     async def remove_organization(self, organization_id: OrganizationId) -> None:
         """Delete an organization with its projects and keys. Errors: Conflict, as `remove`."""
@@ -134,12 +134,12 @@ async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID])
     """Lock the projects' lanes. Errors: Conflict if memories or open events are left."""
     # While the lanes are locked they accept no event, and no worker can finish a batch.
     await lock_lanes(connection, lanes.c.project_id.in_(ids))
-    held = exists().where(
+    remembered = exists().where(
         memories.c.project_id.in_(ids),
         or_(memories.c.state == "ACTIVE", memories.c.owed),
     )
     going = exists().where(events.c.project_id.in_(ids), events.c.completed_at.is_(None))
-    if await connection.scalar(select(or_(held, going))):
+    if await connection.scalar(select(or_(remembered, going))):
         raise Conflict(NOT_EMPTY)
 
 

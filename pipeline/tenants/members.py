@@ -58,7 +58,9 @@ class Members:
 
         Errors: Conflict if they are already a member of all of them.
         """
-        rows = [{"project_id": one, "email": email, "role": role} for one in project_ids]
+        rows = [
+            {"project_id": project_id, "email": email, "role": role} for project_id in project_ids
+        ]
         query = insert(members).values(rows).on_conflict_do_nothing()
         async with self._engine.begin() as connection:
             added = await connection.execute(query)

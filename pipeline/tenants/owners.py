@@ -75,11 +75,11 @@ class Owners:
         }
         async with self._engine.connect() as connection:
             rows = (await connection.execute(statement("owners"), values)).all()
-        found = [
+        page = [
             Owner(r.kind, r.id, r.name, r.metadata, r.memories, r.created_at, r.updated_at)
             for r in rows
         ]
-        return Census(found, dict.fromkeys(KINDS, 0) | (rows[0].totals if rows else {}))
+        return Census(page, dict.fromkeys(KINDS, 0) | (rows[0].totals if rows else {}))
 
     async def named(self, project_id: ProjectId, kind: str, owner_id: str) -> bool:
         """Tell if an add ever named this owner, or if it is registered."""

@@ -49,7 +49,7 @@ _says_something = and_(
     messages.c.role != Role.TOOL,
     messages.c.content.regexp_match("[^[:space:]]"),
 )
-_kept = and_(not_withdrawn, _says_something)
+_wanted = and_(not_withdrawn, _says_something)
 
 
 class TurnVectors(Projected):
@@ -66,7 +66,7 @@ class TurnVectors(Projected):
 
     async def count(self) -> int:
         """Count the turns that have, or should have, a vector."""
-        [(count,)] = await self._rows(_said(func.count()).where(_kept))
+        [(count,)] = await self._rows(_said(func.count()).where(_wanted))
         return int(count)
 
     async def unprojected(
@@ -109,7 +109,7 @@ class TurnVectors(Projected):
         # Written as two ranges, so that the index on (embedder) is used.
         other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
         return await self._found(
-            _projections().where(turn_vectors.c.owed, other, _kept, live).limit(limit)
+            _projections().where(turn_vectors.c.owed, other, _wanted, live).limit(limit)
         )
 
     async def owed(
@@ -183,11 +183,11 @@ def _said(*columns: Any) -> Select[Any]:
 def _projections() -> Select[Any]:
     ids = (lanes.c[name] for name in ("project_id", "user_id", "agent_id", "app_id", "run_id"))
     text = func.left(messages.c.content, MOST_CHARACTERS).label("text")
-    return _said(*turn_vectors.c, *ids, text, messages.c.name, _kept.label("kept"))
+    return _said(*turn_vectors.c, *ids, text, messages.c.name, _wanted.label("wanted"))
 
 
 def _page(after: UUID, limit: int) -> Select[Any]:
-    projections = _projections().where(turn_vectors.c.id > after, _kept)
+    projections = _projections().where(turn_vectors.c.id > after, _wanted)
     return projections.order_by(turn_vectors.c.id).limit(limit)
 
 
@@ -197,7 +197,7 @@ def _as_projection(row: Row[Any]) -> Projection:
         scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
         text=unsigned(row.text or "", row.name),
         version=row.version,
-        kept=bool(row.kept),
+        wanted=bool(row.wanted),
         vector=from_bytes(row.embedding) if row.embedding else NO_VECTOR,
         embedder=row.embedder or "",
     )

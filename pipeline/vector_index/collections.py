@@ -57,14 +57,14 @@ class Collections:
 
         Returns the names of those that have rows.
         """
-        found: set[str] = set()
+        marked: set[str] = set()
         after = UUID(int=0)
         async with self._single.connect() as connection:
             while True:
                 query = select(lanes).where(lanes.c.id > after).order_by(lanes.c.id)
                 rows = (await connection.execute(query.limit(LANES_AT_ONCE))).all()
                 if not rows:
-                    return found
+                    return marked
                 after = rows[-1].id
                 of = {
                     row.id: collection_of(
@@ -77,4 +77,4 @@ class Collections:
                     "embedder": embedder,
                 }
                 owing = await connection.execute(statement("owe_lanes", self._table), values)
-                found |= {of[row.lane_id] for row in owing}
+                marked |= {of[row.lane_id] for row in owing}

@@ -88,16 +88,16 @@ class VectorIndex:
             if erased := await self.source.projected(some, index=self.name):
                 await self._drop(name, erased)
 
-    async def drop_unknown(self, held: Mapping[str, int]) -> int:
+    async def drop_unknown(self, expected: Mapping[str, int]) -> int:
         """Delete records whose ids the ledger does not know. Returns their number.
 
-        `held`: the number the ledger expects in each collection; only those with more are read.
+        `expected`: the number the ledger expects in each collection; only those with more are read.
         Errors: StoreUnavailable.
         """
         dropped = 0
         for name in await self._stored():
             info = await self._store.col_info(name)
-            if info is None or info.count <= held.get(name, 0):
+            if info is None or info.count <= expected.get(name, 0):
                 continue
             records = await self._store.list(name, where={}, limit=info.count)
             for some in _shares([record.id for record in records], AT_ONCE):
@@ -108,15 +108,17 @@ class VectorIndex:
 
     def counted(self, projections: Iterable[Projection]) -> Counter[str]:
         """The number of these in each collection."""
-        return Counter(self._of(one.scope, one.embedder) for one in projections)
+        return Counter(
+            self._of(projection.scope, projection.embedder) for projection in projections
+        )
 
     async def lacking(self, projections: Sequence[Projection]) -> list[Projection]:
         """Return those that the store lacks or has in another state. Errors: StoreUnavailable."""
         return [
             projection
             for name, some in self._by_collection(projections)
-            for projection, held in zip(some, await self._held(name, some), strict=True)
-            if held != payload(projection)
+            for projection, stored in zip(some, await self._held(name, some), strict=True)
+            if stored != payload(projection)
         ]
 
     async def wipe(self) -> None:
@@ -133,11 +135,11 @@ class VectorIndex:
         check. Errors: StoreUnavailable.
         """
         known = await self.source.collections.known(self._family)
-        held = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
+        infos = {name: await self._store.col_info(name) for name in {*known, *await self._stored()}}
         lost = [
             name
             for name, records in known.items()
-            if (info := held.get(name)) is None or 2 * info.count < records
+            if (info := infos.get(name)) is None or 2 * info.count < records
         ]
         if lost:
             log.warning("vectors_lost", collections=len(lost))
@@ -146,22 +148,24 @@ class VectorIndex:
                 lambda scope: self._of(scope, self._embedder.name),
                 embedder=self._embedder.name,
             )
-            missing = {name for name in lost if held.get(name) is None}
+            missing = {name for name in lost if infos.get(name) is None}
             await self.source.collections.forget(missing - owing)
-        for name, info in held.items():
+        for name, info in infos.items():
             if info is not None:
                 await self.source.collections.note(name, info.count)
         return lost
 
     async def fitting(self, projections: Sequence[Projection]) -> list[Projection]:
         """Return the same rows with vectors of this index's model. Errors: ModelUnavailable."""
-        foreign = [one for one in projections if one.embedder != self._embedder.name]
-        vectors = await self._embedder.embed([one.text for one in foreign])
+        foreign = [
+            projection for projection in projections if projection.embedder != self._embedder.name
+        ]
+        vectors = await self._embedder.embed([projection.text for projection in foreign])
         fitted = {
-            one.id: replace(one, vector=vector, embedder=self._embedder.name)
-            for one, vector in zip(foreign, vectors, strict=True)
+            projection.id: replace(projection, vector=vector, embedder=self._embedder.name)
+            for projection, vector in zip(foreign, vectors, strict=True)
         }
-        return [fitted.get(one.id, one) for one in projections]
+        return [fitted.get(projection.id, projection) for projection in projections]
 
     async def refit(self, *, limit: int = AT_ONCE) -> int:
         """Embed stale rows with another model's vectors again. Returns their number."""
@@ -175,7 +179,11 @@ class VectorIndex:
 
         Texts the model rejects get no vector.
         """
-        bare = [one for one in projections if one.kept and not one.embedder]
+        bare = [
+            projection
+            for projection in projections
+            if projection.wanted and not projection.embedder
+        ]
         if not bare:
             return list(projections)
         try:
@@ -183,10 +191,14 @@ class VectorIndex:
             await self.source.fitted(made, self._embedder.name)
         except ModelRejected:
             if len(bare) > 1:  # find the rejected one
-                return [one for each in projections for one in await self._embedded([each])]
-            made = [replace(one, kept=False) for one in bare]
-        by_id = {one.id: one for one in made}
-        return [by_id.get(one.id, one) for one in projections]
+                return [
+                    embedded
+                    for projection in projections
+                    for embedded in await self._embedded([projection])
+                ]
+            made = [replace(projection, wanted=False) for projection in bare]
+        by_id = {projection.id: projection for projection in made}
+        return [by_id.get(projection.id, projection) for projection in projections]
 
     def _by_collection(
         self, projections: Sequence[Projection]
@@ -203,11 +215,11 @@ class VectorIndex:
     ) -> list[Mapping[str, str | int] | None]:
         """Return the store's payload of each row, in order; None if the store lacks it."""
         try:
-            records = await self._store.get(name, [one.id for one in projections])
+            records = await self._store.get(name, [projection.id for projection in projections])
         except CollectionMissing:
             records = []
-        held = {record.id: dict(record.payload) for record in records}
-        return [held.get(one.id) for one in projections]
+        payloads = {record.id: dict(record.payload) for record in records}
+        return [payloads.get(projection.id) for projection in projections]
 
     async def forget(self, scope: Scope, embedder: str, ids: Sequence[UUID]) -> None:
         """Delete vectors of a scope, before the ledger deletes its rows.
@@ -229,17 +241,17 @@ class VectorIndex:
 
         Searches the collections of all models and buckets. Errors: StoreUnavailable.
         """
-        held: dict[str, list[UUID]] = defaultdict(list)
+        by_collection: dict[str, list[UUID]] = defaultdict(list)
         ours = tuple(f"{kind}-" for kind in KINDS)
         names = [name for name in await self._store.list_cols() if name.startswith(ours)]
         for name in names if ids else ():
             for some in _shares(ids, AT_ONCE):
-                held[name] += [record.id for record in await self._store.get(name, some)]
-        return {name: found for name, found in held.items() if found}
+                by_collection[name] += [record.id for record in await self._store.get(name, some)]
+        return {name: stored for name, stored in by_collection.items() if stored}
 
-    async def drop(self, held: Mapping[str, Sequence[UUID]]) -> None:
+    async def drop(self, by_collection: Mapping[str, Sequence[UUID]]) -> None:
         """Delete the result of `holding` from the store. Errors: StoreUnavailable."""
-        for name, ids in held.items():
+        for name, ids in by_collection.items():
             await self._drop(name, ids)
 
     async def nearest(
@@ -252,10 +264,10 @@ class VectorIndex:
         names = await self._collections(where)
         # Read stale rows first: a row written in between is then found twice instead of missed.
         [owed] = await self._owed(where, [vector])
-        found = await asyncio.gather(
+        hit_lists = await asyncio.gather(
             *(self._search(name, vector, limit=limit, where=where) for name in names)
         )
-        hits = {hit.id: hit for hits in found for hit in hits}
+        hits = {hit.id: hit for hits in hit_lists for hit in hits}
         hits |= {key: VectorHit(key, cosine) for key, cosine in owed.items()}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
 
@@ -270,16 +282,16 @@ class VectorIndex:
         where = {"lane_id": str(scope.lane_id)}
         owed = await self._owed(where, vectors)
         try:
-            found = await self._store.search(
+            hit_lists = await self._store.search(
                 self.collection(scope), vectors, limit=limit, where=where
             )
         except CollectionMissing as error:
             raise StoreUnavailable("The index is gone; it is being written again.") from error
-        held = ({hit.id: hit.similarity for hit in hits} for hits in found)
-        near = [old | new for old, new in zip(held, owed, strict=True)]
+        indexed = ({hit.id: hit.similarity for hit in hits} for hits in hit_lists)
+        near = [old | new for old, new in zip(indexed, owed, strict=True)]
         if any(
-            len(one) < min(limit, least) or len(new) >= MOST_OWED
-            for one, new in zip(near, owed, strict=True)
+            len(cosines) < min(limit, least) or len(new) >= MOST_OWED
+            for cosines, new in zip(near, owed, strict=True)
         ):
             raise StoreUnavailable("The index holds too little of this scope; it is being written.")
         return nearest_of(near, each=limit)
@@ -325,28 +337,33 @@ class VectorIndex:
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
     ) -> list[VectorHit]:
         try:
-            found = await self._store.search(name, [vector], limit=limit, where=where)
+            hit_lists = await self._store.search(name, [vector], limit=limit, where=where)
         except CollectionMissing:
             if await self.source.collections.known(name):
                 raise StoreUnavailable(LOST) from None
             return []
-        return [hit for hits in found for hit in hits]
+        return [hit for hits in hit_lists for hit in hits]
 
     async def _write(self, name: str, projections: Sequence[Projection]) -> None:
-        kept = [one for one in projections if one.kept]
-        if kept:
-            await self._put(name, kept)
-        await self._drop(name, [one.id for one in projections if not one.kept])
+        wanted = [projection for projection in projections if projection.wanted]
+        if wanted:
+            await self._put(name, wanted)
+        await self._drop(
+            name, [projection.id for projection in projections if not projection.wanted]
+        )
 
-    async def _put(self, name: str, kept: Sequence[Projection]) -> None:
+    async def _put(self, name: str, projections: Sequence[Projection]) -> None:
         """Upsert records; create the collection first if it is missing."""
-        records = [VectorRecord(one.id, one.vector, payload(one)) for one in kept]
+        records = [
+            VectorRecord(projection.id, projection.vector, payload(projection))
+            for projection in projections
+        ]
         if name not in self._created:
-            await self._create(name, kept[0])
+            await self._create(name, projections[0])
         try:
             await self._store.insert(name, records)
         except CollectionMissing:
-            await self._create(name, kept[0])
+            await self._create(name, projections[0])
             await self._store.insert(name, records)
 
     async def _create(self, name: str, like: Projection) -> None:

@@ -19,7 +19,7 @@ from pipeline.vector_index.sql import statement
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The state that the index should have of a memory or turn; not `kept`: no vector.
+    """The state that the index should have of a memory or turn; not `wanted`: no vector.
 
     An empty `embedder` means that it is not embedded yet.
     """
@@ -28,7 +28,7 @@ class Projection:
     scope: Scope
     text: str
     version: int
-    kept: bool
+    wanted: bool
     vector: Vector = field(compare=False)  # an array has no single truth value
     embedder: str
 
@@ -104,9 +104,9 @@ class Projected:
     async def fitted(self, done: Sequence[Projection], embedder: str) -> None:
         """Store vectors that this embedder computed, unless the text has changed."""
         values = {
-            "ids": [one.id for one in done],
-            "versions": [one.version for one in done],
-            "vectors": [to_bytes(one.vector) for one in done],
+            "ids": [row.id for row in done],
+            "versions": [row.version for row in done],
+            "vectors": [to_bytes(row.vector) for row in done],
             "embedder": embedder,
         }
         async with self._single.connect() as connection:
@@ -117,9 +117,9 @@ class Projected:
         if not done:
             return []
         seen = {
-            "ids": [one.id for one in done],
-            "versions": [one.version for one in done],
-            "lane_ids": [one.scope.lane_id for one in done],
+            "ids": [row.id for row in done],
+            "versions": [row.version for row in done],
+            "lane_ids": [row.scope.lane_id for row in done],
             "index": index,
         }
         rows = await self._direct.rows(statement("projected", self.table), seen)

@@ -78,8 +78,8 @@ class Courier:
             under_way=list(under_way.values()),
             slow=self._slow,
         )
-        for one in claimed:
-            under_way[asyncio.create_task(self._try(one))] = one.webhook_id
+        for delivery in claimed:
+            under_way[asyncio.create_task(self._try(delivery))] = delivery.webhook_id
         return bool(under_way)
 
     async def _tidy(self) -> None:
@@ -91,43 +91,43 @@ class Courier:
             telemetry.webhook_tries.labels("DROPPED").inc(given_up)
             log.warning("deliveries_given_up", count=given_up)
 
-    async def _try(self, one: Try) -> None:
+    async def _try(self, delivery: Try) -> None:
         with telemetry.webhook_seconds.time():
-            verdict = await self._post(one)
+            verdict = await self._post(delivery)
         if verdict.answered:
-            self._slow.discard(one.webhook_id)
+            self._slow.discard(delivery.webhook_id)
         elif verdict.timed_out:
-            self._slow.add(one.webhook_id)
-        await self.webhooks.end(one, verdict, most_dead=MOST_DEAD, most_silent=MOST_SILENT)
+            self._slow.add(delivery.webhook_id)
+        await self.webhooks.end(delivery, verdict, most_dead=MOST_DEAD, most_silent=MOST_SILENT)
         telemetry.webhook_tries.labels(verdict.state).inc()
         if verdict.state == "DEAD":
-            log.warning("delivery_dead", delivery_id=str(one.id), status=verdict.status_code)
+            log.warning("delivery_dead", delivery_id=str(delivery.id), status=verdict.status_code)
 
-    async def _post(self, one: Try) -> Verdict:
+    async def _post(self, delivery: Try) -> Verdict:
         """Sign and send one delivery. A status of 2xx is success."""
-        body = one.body.encode()
+        body = delivery.body.encode()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "Memlane",
-            "webhook-id": str(one.id),
-            "webhook-timestamp": str(one.sent_at),
-            "webhook-signature": sign(one.secret, one.id, one.sent_at, body),
+            "webhook-id": str(delivery.id),
+            "webhook-timestamp": str(delivery.sent_at),
+            "webhook-signature": sign(delivery.secret, delivery.id, delivery.sent_at, body),
         }
         try:
-            status = await self.sender.post(one.url, body, headers)
+            status = await self.sender.post(delivery.url, body, headers)
         except Undeliverable as error:
-            failed = self._failed(one, error=str(error))
+            failed = self._failed(delivery, error=str(error))
             return replace(failed, timed_out=isinstance(error, Unanswered))
         if 200 <= status < 300:
             return Verdict("DELIVERED", status_code=status)
-        return self._failed(one, status_code=status)
+        return self._failed(delivery, status_code=status)
 
     def _failed(
-        self, one: Try, *, status_code: int | None = None, error: str | None = None
+        self, delivery: Try, *, status_code: int | None = None, error: str | None = None
     ) -> Verdict:
         gone = status_code == GONE
-        if gone or one.attempt >= self.tries:
+        if gone or delivery.attempt >= self.tries:
             return Verdict("DEAD", status_code=status_code, error=error, gone=gone)
-        pause_s = min(self.first_retry_s * FACTOR ** (one.attempt - 1), LONGEST_PAUSE_S)
+        pause_s = min(self.first_retry_s * FACTOR ** (delivery.attempt - 1), LONGEST_PAUSE_S)
         jittered = pause_s * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  no secret
         return Verdict("PENDING", jittered, status_code, error)

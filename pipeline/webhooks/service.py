@@ -57,7 +57,7 @@ async def create(
 
 def refuse_types(event_types: Sequence[str]) -> None:
     """Check the event types of a webhook. Errors: InvalidInput for none or an unknown one."""
-    unknown = [one for one in event_types if one not in (*EVENT_TYPES, *UNKNOWN_HERE)]
+    unknown = [name for name in event_types if name not in (*EVENT_TYPES, *UNKNOWN_HERE)]
     if unknown or not event_types:
         raise InvalidInput(f"event_types: give one or more of {', '.join(EVENT_TYPES)}.")
 

@@ -144,13 +144,13 @@ class Sentence:
 def lines(text: str) -> list[str]:
     """A message's lines with plain quotes and single spaces, without code, dashes and emoji."""
     prose = " . ".join(text.split(FENCE)[::2]).translate(PLAIN_QUOTES)
-    found = []
+    cleaned = []
     for raw in prose.split("\n"):
         line = " ".join(raw.split())
         for pattern, new in MARKS:
             line = pattern.sub(new, line)
-        found.append(" ".join(line.split()))
-    return found
+        cleaned.append(" ".join(line.split()))
+    return cleaned
 
 
 def normalise(sentence: str) -> str:
@@ -165,14 +165,14 @@ def sentences(text: str) -> list[Sentence]:
 
     Linear in the length of the message: pieces that are too long for a sentence are dropped first.
     """
-    found = []
+    pieces = []
     for raw in (piece for line in lines(text) for piece in SENTENCE_END.split(line)):
         if len(raw) <= LONGEST_SENTENCE_CHARS:
             bare = trim(normalise(BULLET.sub("", raw)))
-            asked = raw.rstrip(" \"')").endswith("?") or QUESTION.match(bare)
+            is_question = raw.rstrip(" \"')").endswith("?") or QUESTION.match(bare)
             if bare:
-                found.append(Sentence(bare, not asked and not SUPPOSING.search(bare)))
-    return found
+                pieces.append(Sentence(bare, not is_question and not SUPPOSING.search(bare)))
+    return pieces
 
 
 def trim(text: str) -> str:
@@ -236,6 +236,6 @@ def subject_of(clause: str) -> str:
     )
     if not match:
         return ""
-    said = match["s"]
+    subject = match["s"]
     # "My name is Maya and live in Rome": the subject of "live" is the speaker, not the name.
-    return "I" if re.search(r"\bname$", said) else said
+    return "I" if re.search(r"\bname$", subject) else subject

@@ -161,10 +161,10 @@ def vague(match: re.Match[str], resolved: Resolved) -> Resolved:
 
 def nearest_year(month: int, day: int, anchor: Anchor) -> date:
     """The next such date, or the latest one if the clause is about the past."""
-    found = date(anchor.day.year, month, day)
-    if anchor.past and found > anchor.day:
-        return found.replace(year=found.year - 1)
-    return found.replace(year=found.year + 1) if not anchor.past and found < anchor.day else found
+    guess = date(anchor.day.year, month, day)
+    if anchor.past and guess > anchor.day:
+        return guess.replace(year=guess.year - 1)
+    return guess.replace(year=guess.year + 1) if not anchor.past and guess < anchor.day else guess
 
 
 def calendar_day(match: re.Match[str], anchor: Anchor) -> Resolved:
@@ -194,12 +194,12 @@ def calendar_month(match: re.Match[str], anchor: Anchor) -> Resolved:
 def day_of_month(match: re.Match[str], anchor: Anchor) -> Resolved:
     """A day of the nearest month: "on the 13th"."""
     wanted = int(match["dom"])
-    found = anchor.day.replace(day=wanted)
-    if anchor.past and found > anchor.day:
+    nearest = anchor.day.replace(day=wanted)
+    if anchor.past and nearest > anchor.day:
         return on_day(add_months(anchor.day, -1).replace(day=wanted))
-    if not anchor.past and found < anchor.day:
+    if not anchor.past and nearest < anchor.day:
         return on_day(add_months(anchor.day, 1).replace(day=wanted))
-    return on_day(found)
+    return on_day(nearest)
 
 
 def as_said(match: re.Match[str], _: Anchor) -> Resolved:
@@ -268,10 +268,10 @@ def lift(clause: str) -> tuple[str, str]:
 
     The date is "" unless the clause has exactly one.
     """
-    found = list(ABSOLUTE.finditer(clause))
-    if len(found) != 1:
+    matches = list(ABSOLUTE.finditer(clause))
+    if len(matches) != 1:
         return clause, ""
-    match = found[0]
+    match = matches[0]
     rest = f"{clause[: match.start()]} {clause[match.end() :]}"
     return re.sub(r"\s+", " ", rest).strip(" ,"), match["when"].lower()
 
@@ -301,5 +301,5 @@ def looks_back(clause: str) -> bool:
 
 def day_and_month(value: str) -> str:
     """The form of birthdays: "2026-03-13" as "March 13"."""
-    found = date.fromisoformat(value)
-    return f"{MONTHS[found.month - 1].capitalize()} {found.day}"
+    parsed = date.fromisoformat(value)
+    return f"{MONTHS[parsed.month - 1].capitalize()} {parsed.day}"

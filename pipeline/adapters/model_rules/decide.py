@@ -138,9 +138,9 @@ def judge(text: str, entries: Sequence[Entry]) -> Verdict:
         return _forget(new[0], entries, aliases)
     best: tuple[Found, Entry] | None = None
     for entry in entries:
-        found = _bears(text, new, entry, aliases)
-        if found and (best is None or found[0] > best[0][0]):
-            best = (found, entry)
+        effect = _bears(text, new, entry, aliases)
+        if effect and (best is None or effect[0] > best[0][0]):
+            best = (effect, entry)
     if best is None:
         return Verdict(Outcome.ADD, _news(new), text)
     (bearing, reason, written), entry = best
@@ -151,13 +151,13 @@ def judge(text: str, entries: Sequence[Entry]) -> Verdict:
 
 def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
     """Effect of a statement on one entry, or on the text that the batch replaced in it."""
-    found = compare(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
-    if found or not entry.before:
-        return found
+    effect = compare(text, new, entry.text, _resolved(slots_of(entry.text), aliases))
+    if effect or not entry.before:
+        return effect
     # "I left Munich. I live in Vienna now." is one change of residence, not an end and a start.
     stored = entry.before.text
-    found = compare(text, new, stored, _resolved(slots_of(stored), aliases))
-    return found if found and found[0] is Bearing.CHANGE else None
+    effect = compare(text, new, stored, _resolved(slots_of(stored), aliases))
+    return effect if effect and effect[0] is Bearing.CHANGE else None
 
 
 def _news(slots: Sequence[Slot]) -> str:
@@ -323,8 +323,8 @@ def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Verdict:
     """Delete the memory that a retraction names: by its slot, else by all words of the request."""
     wanted = _resolved(slots_of(ask.value), {**aliases, "user": ask.subject})
     for entry in entries:
-        held = _resolved(slots_of(entry.text), aliases)
-        if same_text(entry.text).endswith(f" {same_text(ask.value)}") or _says(held, wanted):
+        slots = _resolved(slots_of(entry.text), aliases)
+        if same_text(entry.text).endswith(f" {same_text(ask.value)}") or _says(slots, wanted):
             return Verdict(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
     words = ask.key
     for entry in entries:
@@ -333,10 +333,10 @@ def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Verdict:
     return Verdict(Outcome.NOOP, f"nothing stored matches the request to forget: {ask.value}")
 
 
-def _says(held: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
+def _says(slots: Sequence[Slot], wanted: Sequence[Slot]) -> bool:
     return bool(wanted) and all(
         any(w.relation == h.relation and w.subject == h.subject and w.positive is h.positive
-            and w.key <= h.key for h in held)
+            and w.key <= h.key for h in slots)
         for w in wanted
     )  # fmt: skip
 
@@ -346,17 +346,17 @@ def _aliases(entries: Sequence[Entry]) -> Aliases:
 
     If there are two sisters, neither name is an alias.
     """
-    found: dict[str, set[str]] = {}
+    aliases: dict[str, set[str]] = {}
     for entry in entries:
         for slot in slots_of(entry.text)[:1]:
             if slot.relation == "named" and slot.value:
-                found.setdefault(slot.value.lower(), set()).add(slot.subject)
+                aliases.setdefault(slot.value.lower(), set()).add(slot.subject)
             elif (
                 slot.relation.startswith("has_") and slot.value and slot.relation != "has_birthday"
             ):
                 kin = slot.relation.removeprefix("has_").replace("_", " ")
-                found.setdefault(f"{slot.subject}'s {kin}", set()).add(slot.value.lower())
-    return {name: min(same) for name, same in found.items() if len(same) == 1}
+                aliases.setdefault(f"{slot.subject}'s {kin}", set()).add(slot.value.lower())
+    return {name: min(same) for name, same in aliases.items() if len(same) == 1}
 
 
 def _resolved(slots: Sequence[Slot], aliases: Aliases) -> tuple[Slot, ...]:

@@ -146,10 +146,10 @@ def _remembered(match: re.Match[str], listener: Listener) -> Iterator[str]:
         r"(?:to|when|how|the time|me|it|this)\b", body, re.IGNORECASE
     ):
         return
-    found = list(_stated(body, listener))
+    facts = list(_stated(body, listener))
     plain = in_voice(absolute(body, Anchor(listener.day, looks_back(body))), listener)
-    if found or not match["that"] or len(body.split()) < 3:
-        yield from found
+    if facts or not match["that"] or len(body.split()) < 3:
+        yield from facts
     else:
         yield plain[:1].upper() + plain[1:]
 
@@ -159,8 +159,8 @@ def _forgotten(match: re.Match[str], listener: Listener) -> Iterator[str]:
     body = trim(match["body"])
     if NOTHING.match(body):
         return
-    found = list(_stated(body, listener)) or [in_voice(body, listener)]
-    for text in found:
+    facts = list(_stated(body, listener)) or [in_voice(body, listener)]
+    for text in facts:
         what = text.removeprefix(listener.name + " ").strip()
         if what:
             yield f"{listener.name} asks to forget: {what}"

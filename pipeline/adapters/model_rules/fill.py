@@ -51,15 +51,15 @@ def _value(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
 
 def _scalar(part: Mapping[str, Any], texts: Sequence[str]) -> Any:
     """The value of one property: the texts, their first number, True, or a word of the enum."""
-    said = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
+    joined = " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in texts)
     match part["type"]:
         case "boolean":
             return True if texts else None
         case "integer" | "number":
-            found = re.search(r"\d+", said)
-            return int(found[0]) if found else None
+            number = re.search(r"\d+", joined)
+            return int(number[0]) if number else None
         case "object":
             return _object(part, texts)
         case _:
-            words = [word for word in part.get("enum", ()) if word.casefold() in said.casefold()]
-            return next(iter(words), None) if "enum" in part else said or None
+            words = [word for word in part.get("enum", ()) if word.casefold() in joined.casefold()]
+            return next(iter(words), None) if "enum" in part else joined or None

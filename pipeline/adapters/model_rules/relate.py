@@ -74,12 +74,12 @@ def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> Gra
 
 def _names(current: Sequence[StoredRelation]) -> dict[str, str]:
     """Names of people by possessive: "user's sister" is "anna" if there is only one."""
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for edge in current:
         kin = edge.relation.removeprefix("has_").replace("_", " ")
         if edge.relation.startswith("has_") and kin.split(" ")[-1] in RELATIVES:
-            found.setdefault(f"{_plain(edge.source)}'s {kin}", set()).add(edge.destination)
-    return {who: min(same) for who, same in found.items() if len(same) == 1}
+            names.setdefault(f"{_plain(edge.source)}'s {kin}", set()).add(edge.destination)
+    return {who: min(same) for who, same in names.items() if len(same) == 1}
 
 
 def _renamed(slot: Slot, names: dict[str, str]) -> Slot:
@@ -205,8 +205,8 @@ def _excludes(slot: Slot, relation: str, destination: str) -> bool:
 
 def _species(slot: Slot) -> str:
     """The animal of "lost their dog Bruno", because the entity "Bruno" does not contain "dog"."""
-    found = re.search(rf"\b{w.PETS}\b", slot.value, re.IGNORECASE)
-    return found[0] if found and len(slot.key) > 1 else ""
+    match = re.search(rf"\b{w.PETS}\b", slot.value, re.IGNORECASE)
+    return match[0] if match and len(slot.key) > 1 else ""
 
 
 def _slot_relation(relation: str) -> str:

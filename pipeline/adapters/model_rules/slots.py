@@ -110,8 +110,8 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=4096)
 def stems(text: str) -> frozenset[str]:
     """The stems of a text's words, without small words."""
-    found = re.findall(r"[\w'+#-]+", text.lower())
-    return frozenset(stem(word) for word in found if word not in SMALL)
+    tokens = re.findall(r"[\w'+#-]+", text.lower())
+    return frozenset(stem(word) for word in tokens if word not in SMALL)
 
 
 @lru_cache(maxsize=4096)
@@ -291,9 +291,9 @@ def _plain(text: str) -> tuple[str, str]:
     return re.sub(r"\s+", " ", ABSOLUTE.sub("", text)).strip(" ,"), when
 
 
-def subject_key(said: str | None) -> str:
+def subject_key(subject: str | None) -> str:
     """One form for each subject: "The user" and no subject are "user"; "Anna" is "anna"."""
-    low = re.sub(r"^the ", "", (said or "user").lower())
+    low = re.sub(r"^the ", "", (subject or "user").lower())
     low = "user" if low in ("i", "my", "user'") else low
     return _british(low)
 

@@ -76,7 +76,7 @@ def statements(claim: Claim) -> list[str]:
             continue
         groups = {name: (value or "").strip(" ,") for name, value in match.groupdict().items()}
         if CONDITIONS[rule.needs](claim, groups) and not _empty_talk(groups):
-            return [render(rule.template, claim, one) for one in _each(rule, groups)]
+            return [render(rule.template, claim, item) for item in _each(rule, groups)]
     return []
 
 
@@ -95,8 +95,8 @@ def rewritten(claim: Claim) -> str:
 
 def _empty_talk(groups: Groups) -> bool:
     """True if the object is about the conversation, such as "that" or "your idea"."""
-    said = [groups.get(name, "") for name in ("x", "y", "org", "job")]
-    return any(POINTING.match(part) for part in said if part)
+    objects = [groups.get(name, "") for name in ("x", "y", "org", "job")]
+    return any(POINTING.match(part) for part in objects if part)
 
 
 def _each(rule: Rule, groups: Groups) -> list[Groups]:
@@ -114,16 +114,16 @@ def items(text: str) -> list[str]:
     cut = LEADS_ON.search(SEPARATOR.split(text)[0])
     if len(parts) < 2 or cut or any(len(part.split()) > LONGEST_ITEM_WORDS for part in parts):
         return [text]
-    if any(_is_pair(one, other) for one, other in pairwise(parts)):
+    if any(_is_pair(left, right) for left, right in pairwise(parts)):
         return [text]
     if DETERMINED.match(parts[0]) and not all(DETERMINED.match(part) for part in parts):
         return [text]
     return parts
 
 
-def _is_pair(one: str, other: str) -> bool:
+def _is_pair(left: str, right: str) -> bool:
     """True if two neighbouring words name one thing, such as "fish and chips"."""
-    return f"{one.rsplit(maxsplit=1)[-1]}-{other.split(maxsplit=1)[0]}".lower() in w.PAIRS
+    return f"{left.rsplit(maxsplit=1)[-1]}-{right.split(maxsplit=1)[0]}".lower() in w.PAIRS
 
 
 def render(template: str, claim: Claim, groups: Groups) -> str:
@@ -182,10 +182,10 @@ def _dated(claim: Claim, groups: Groups) -> bool:
 
 def _held(_: Claim, groups: Groups) -> bool:
     """True unless the object is not a possession: "has a question", "lost my mind"."""
-    said = set(groups.get("x", "").lower().split()[:4])
+    tokens = set(groups.get("x", "").lower().split()[:4])
     if "lost" in (groups.get("v"), groups.get("past")):
-        return not said & w.NOT_LOST
-    return not said & w.NOT_HELD
+        return not tokens & w.NOT_LOST
+    return not tokens & w.NOT_HELD
 
 
 def _named(claim: Claim, _: Groups) -> bool:
@@ -193,9 +193,9 @@ def _named(claim: Claim, _: Groups) -> bool:
 
 
 def _is_name(claim: Claim, groups: Groups) -> bool:
-    said = groups["x"].lower().split()
+    tokens = groups["x"].lower().split()
     common = NOT_NAMES | w.NATIONALITIES | w.LANGUAGES
-    return claim.subject.me and not common & set(said)
+    return claim.subject.me and not common & set(tokens)
 
 
 def _event(claim: Claim, groups: Groups) -> bool:

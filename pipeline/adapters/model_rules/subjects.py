@@ -103,9 +103,9 @@ class Listener:
         """The speaker as a subject."""
         return Subject(self.name, me=True)
 
-    def owner(self, said: str) -> str:
+    def owner(self, words: str) -> str:
         """The owner in the third person: "User's" for "my", "User's wife's" for "my wife's"."""
-        return re.sub(rf"^{OWNER}\b", self.me.possessive, said, flags=re.IGNORECASE)
+        return re.sub(rf"^{OWNER}\b", self.me.possessive, words, flags=re.IGNORECASE)
 
     def meet(self, subject: Subject, kin: str) -> Subject:
         """Remember a subject under the pronouns for its kind, such as "sister"; returns it."""
@@ -136,15 +136,15 @@ def in_voice(text: str, listener: Listener) -> str:
     return re.sub(r"\b(?:I|me|we|us)\b", listener.name, text)
 
 
-def _predicate(said: str, subject: Subject, listener: Listener) -> str:
+def _predicate(words: str, subject: Subject, listener: Listener) -> str:
     """A predicate as in facts: in the third person, without I, me or my."""
     if subject.me:
         for pattern, new in OWN_WORDS:
-            said = re.sub(pattern, new, said)
+            words = re.sub(pattern, new, words)
     else:
-        said = re.sub(r"\b(?:my|our)\b", f"{listener.name}'s", said)
-        said = re.sub(r"\b(?:I|me|us|we)\b", listener.name, said)
-    return in_third_person(said) if subject.me or subject.plural else said
+        words = re.sub(r"\b(?:my|our)\b", f"{listener.name}'s", words)
+        words = re.sub(r"\b(?:I|me|us|we)\b", listener.name, words)
+    return in_third_person(words) if subject.me or subject.plural else words
 
 
 def clause_facts(clause: str, listener: Listener) -> list[str]:
@@ -157,13 +157,13 @@ def clause_facts(clause: str, listener: Listener) -> list[str]:
     text, when = lift(absolute(clause, Anchor(listener.day, back)))
     text = trim(text)
     for reader in READERS:
-        found = reader(text, when, listener)
-        if found is not None:
-            return found
+        facts = reader(text, when, listener)
+        if facts is not None:
+            return facts
     return []
 
 
-def _claims(said: str, subject: Subject, when: str, listener: Listener) -> list[str]:
+def _claims(words: str, subject: Subject, when: str, listener: Listener) -> list[str]:
     """The canonical sentences of a predicate, without "Anna's name is Anna"."""
     dates = re.findall(r"\d{4}(?:-\d\d)*", when)
     ahead = (
@@ -171,8 +171,8 @@ def _claims(said: str, subject: Subject, when: str, listener: Listener) -> list[
         and not when.startswith("since")
         and dates[0] >= listener.day.isoformat()[: len(dates[0])]
     )
-    found = statements(Claim(subject, _predicate(said, subject, listener), when, ahead))
-    return [text for text in found if text != f"{subject.possessive} name is {subject.text}"]
+    facts = statements(Claim(subject, _predicate(words, subject, listener), when, ahead))
+    return [text for text in facts if text != f"{subject.possessive} name is {subject.text}"]
 
 
 def _read_attribute(text: str, when: str, listener: Listener) -> list[str] | None:
@@ -204,11 +204,11 @@ def _read_kin_name(text: str, _: str, listener: Listener) -> list[str] | None:
         known = listener.met.get(PRONOUN_OF[owner])
         if known is None:
             return []
-        said = known.possessive
+        possessive = known.possessive
     else:
-        said = listener.owner(match["owner"])
+        possessive = listener.owner(match["owner"])
     listener.meet(Subject(match["x"]), match["kin"])
-    return [f"{said} {match['kin'].lower()} is {match['x']}"]
+    return [f"{possessive} {match['kin'].lower()} is {match['x']}"]
 
 
 def _read_name_of(text: str, when: str, listener: Listener) -> list[str] | None:
@@ -246,10 +246,10 @@ def _read_pet(text: str, when: str, listener: Listener) -> list[str] | None:
         return None
     kind, name = match["kind"].lower(), (match["name"] or "").strip(" ,")
     dead = re.match(r"died|passed away|has died", match["p"])
-    found = _introduce(kind, name, listener) if name and not dead else []
+    naming = _introduce(kind, name, listener) if name and not dead else []
     subject = Subject(f"{listener.me.possessive} {kind} {name}".strip())
     listener.meet(subject, "pet")
-    return found + _claims(match["p"], subject, when, listener)
+    return naming + _claims(match["p"], subject, when, listener)
 
 
 def _read_kin(text: str, when: str, listener: Listener) -> list[str] | None:
@@ -259,10 +259,10 @@ def _read_kin(text: str, when: str, listener: Listener) -> list[str] | None:
         return None
     kin, name = match["kin"].lower(), match["name"] or ""
     plural = kin.split()[-1] in w.MANY
-    found = _introduce(kin, name, listener) if name and not plural else []
+    naming = _introduce(kin, name, listener) if name and not plural else []
     subject = Subject(name or f"{listener.me.possessive} {kin}", plural=plural)
     listener.meet(subject, kin)
-    return found + (_claims(match["p"], subject, when, listener) if match["p"] else [])
+    return naming + (_claims(match["p"], subject, when, listener) if match["p"] else [])
 
 
 def _read_schedule(text: str, when: str, listener: Listener) -> list[str] | None:
@@ -277,15 +277,15 @@ def _read_speaker(text: str, when: str, listener: Listener) -> list[str] | None:
     match = SPEAKER.match(text)
     if match is None:
         return None
-    found = _claims(match["p"], listener.me, when, listener)
-    for fact in found:
+    facts = _claims(match["p"], listener.me, when, listener)
+    for fact in facts:
         _meet_in(fact, listener)
-    return found + (_named_inside(match["p"], listener) if found else [])
+    return facts + (_named_inside(match["p"], listener) if facts else [])
 
 
-def _named_inside(said: str, listener: Listener) -> list[str]:
+def _named_inside(words: str, listener: Listener) -> list[str]:
     """Names mentioned in passing: "... with my husband Tom"."""
-    inside = re.finditer(rf"\b{OWNER} ({w.KIN}) ({NAMED})", said, re.IGNORECASE)
+    inside = re.finditer(rf"\b{OWNER} ({w.KIN}) ({NAMED})", words, re.IGNORECASE)
     return [fact for match in inside for fact in _introduce(match[1].lower(), match[2], listener)]
 
 
@@ -331,7 +331,7 @@ def _birthday(clause: str, listener: Listener) -> list[str]:
     """A birthday as month and day, without the year of the next one."""
     match = BIRTHDAY.match(clause)
     text = absolute(match["x"] if match else "", Anchor(listener.day, past=False))
-    found = re.search(r"\d{4}-\d\d-\d\d", text)
-    if match is None or not found:
+    day = re.search(r"\d{4}-\d\d-\d\d", text)
+    if match is None or not day:
         return []
-    return [f"{listener.owner(match['owner'])} birthday is {day_and_month(found[0])}"]
+    return [f"{listener.owner(match['owner'])} birthday is {day_and_month(day[0])}"]

@@ -71,15 +71,15 @@ def topics(text: str, instructions: Instructions) -> tuple[str, ...]:
 
     `misc` if none matches and it is offered.
     """
-    said = frozenset(re.findall(r"[\w-]+", text.casefold()))
-    found = [
+    tokens = frozenset(re.findall(r"[\w-]+", text.casefold()))
+    matching = [
         name
         for name, meaning in offered(instructions).items()
-        if name != MISC and said & _vocabulary(name, meaning)
+        if name != MISC and tokens & _vocabulary(name, meaning)
     ]
-    if not found and MISC in offered(instructions):
+    if not matching and MISC in offered(instructions):
         return (MISC,)
-    return tuple(found[:MOST])
+    return tuple(matching[:MOST])
 
 
 @lru_cache(maxsize=1_000)

@@ -71,8 +71,8 @@ class Pgvector:
             # CREATE … IF NOT EXISTS fails if two sessions run it at the same time.
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({SET_UP_LOCK})"))
             await _each(connection, statement("set_up"))
-            asked = {"name": name, "dimensions": dimensions, "embedder": embedder}
-            built_with = await connection.scalar(statement("register"), asked)
+            collection = {"name": name, "dimensions": dimensions, "embedder": embedder}
+            built_with = await connection.scalar(statement("register"), collection)
             if built_with != embedder:
                 raise InvalidInput(
                     f"Collection {name} holds vectors of {built_with}, not of {embedder}: "
@@ -103,21 +103,21 @@ class Pgvector:
     ) -> Hits:
         passes, values = _filter(where)
         parts = {"table": _table(name), "passes": passes}
-        asked = [values | {"vector": vector.tolist(), "limit": limit} for vector in vectors]
+        queries = [values | {"vector": vector.tolist(), "limit": limit} for vector in vectors]
         dimensions = max(map(len, vectors), default=0)
         most = MOST_EXACT if dimensions <= MOST_DIMENSIONS else ALL
-        found: Hits = []
-        for one in asked:
-            if (hits := await self._compared(parts, one, most)) is None:
-                return await self._walked(parts, asked, limit=limit, dimensions=dimensions)
-            found.append(hits)
-        return found
+        hit_lists: Hits = []
+        for query in queries:
+            if (hits := await self._compared(parts, query, most)) is None:
+                return await self._walked(parts, queries, limit=limit, dimensions=dimensions)
+            hit_lists.append(hits)
+        return hit_lists
 
     async def _compared(
-        self, parts: Mapping[str, str], asked: Mapping[str, Any], most: int
+        self, parts: Mapping[str, str], query: Mapping[str, Any], most: int
     ) -> list[VectorHit] | None:
         """The nearest of all records that pass the filter; None if more than `most` pass."""
-        rows = await self._rows(statement("exact", **parts), {**asked, "most": most})
+        rows = await self._rows(statement("exact", **parts), {**query, "most": most})
         if rows[0].count > most:
             return None
         return [VectorHit(of, similarity) for _, of, similarity in rows if of is not None]
@@ -125,7 +125,7 @@ class Pgvector:
     async def _walked(
         self,
         parts: Mapping[str, str],
-        asked: Sequence[Mapping[str, Any]],
+        queries: Sequence[Mapping[str, Any]],
         *,
         limit: int,
         dimensions: int,
@@ -136,7 +136,7 @@ class Pgvector:
         walk = {"breadth": breadth, "most": str(MOST_WALKED)}
         async with self._together() as connection:
             await connection.execute(statement("walk"), walk)
-            rows = [await connection.execute(near, one) for one in asked]
+            rows = [await connection.execute(near, query) for query in queries]
             return [[VectorHit(of, similarity) for of, similarity in some] for some in rows]
 
     async def update(self, name: str, records: Sequence[VectorRecord]) -> None:
@@ -176,10 +176,10 @@ class Pgvector:
     async def col_info(self, name: str) -> CollectionInfo | None:
         try:
             async with self._alone() as connection:
-                found = await connection.execute(
+                result = await connection.execute(
                     statement("info", table=_table(name)), {"name": name}
                 )
-                row = found.one()
+                row = result.one()
         except CollectionMissing:
             return None
         return CollectionInfo(name, row.records, row.dimensions, row.embedder)
@@ -225,8 +225,8 @@ def statement(name: str, **parts: str) -> TextClause:
 
 async def _each(connection: AsyncConnection, statements: TextClause) -> None:
     """Run statements one at a time: PostgreSQL prepares only single statements."""
-    for one in statements.text.split(";\n"):
-        await connection.execute(text(one))
+    for single in statements.text.split(";\n"):
+        await connection.execute(text(single))
 
 
 def _digest(name: str) -> str:

@@ -17,7 +17,7 @@ from pipeline.domain.errors import LaneLost
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.usage import Usage
 from pipeline.erasure import service as erasure
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.models.prompted import PromptedModel
 from tests.support.engine import LEASE_S, Engine
@@ -241,7 +241,7 @@ async def test_an_erased_user_is_in_the_sums_by_no_name(engine: Engine, server: 
     await engine.drain()
     before = await sums(engine)
     assert await sums(engine, user_id="maya-4711") == before
-    whose = Whose("user", "maya-4711")
+    whose = OwnerKey("user", "maya-4711")
     await erasure.erase(engine.project.id, whose, erasures=engine.ledger.erasures)
     assert await sums(engine) == before
     assert not any((await sums(engine, user_id="maya-4711")).values())

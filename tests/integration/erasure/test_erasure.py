@@ -23,13 +23,13 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure import service as erasure
 from pipeline.erasure import store as ledger_erasure
-from pipeline.erasure.store import Whose, erasures
+from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ports import VectorRecord
-from pipeline.replays.store import Wish
+from pipeline.replays.store import ReplayOptions
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
 from tests.integration.api.test_api import Service, said, serving
@@ -38,7 +38,7 @@ from tests.support.engine import LIMITS, Engine
 from tests.support.raw_look import raw_look
 from tests.support.stack import wait_until
 
-MAYA = Whose("user", "maya-4711")
+MAYA = OwnerKey("user", "maya-4711")
 WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya")
 
 # Effect of an erasure on each table. A new table must be added to one of these sets.
@@ -72,7 +72,7 @@ async def furnish(engine: Engine) -> UUID:
     return first
 
 
-async def erase(engine: Engine, whose: Whose = MAYA) -> UUID:
+async def erase(engine: Engine, whose: OwnerKey = MAYA) -> UUID:
     event_id = await erasure.erase(engine.project.id, whose, erasures=engine.ledger.erasures)
     await finish(engine)
     return event_id
@@ -170,7 +170,7 @@ async def test_other_users_and_other_tenants_keep_everything(engine: Engine) -> 
 
 async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     await furnish(engine)
-    _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), Wish(), LIMITS)
+    _, wake = await engine.ledger.shadows.cast(engine.scope(MAYA.id), ReplayOptions(), LIMITS)
     assert wake is not None
     await engine.run(wake)  # the lane of the replay is running
     await engine.services.index.catch_up()
@@ -376,7 +376,7 @@ async def test_an_erasure_waits_for_no_scope_that_holds_nothing_of_it(engine: En
     jons = select(lanes).where(lanes.c.id == engine.scope("jon").lane_id)
     async with engine.ledger.engine.begin() as other:
         await other.execute(jons.with_for_update())
-        await erase(engine, Whose("agent", "nobody"))
+        await erase(engine, OwnerKey("agent", "nobody"))
         # The session was not ended for being idle, so it held the lock all the time.
         await other.execute(select(1))
 
@@ -391,7 +391,7 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
         await connection.execute(insert(idempotency_keys).values(key))
     async with engine.ledger.engine.begin() as other:
         await other.execute(select(idempotency_keys).with_for_update())
-        erasing = asyncio.create_task(erase(engine, Whose("user", "maya")))
+        erasing = asyncio.create_task(erase(engine, OwnerKey("user", "maya")))
         await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
         lane = select(lanes.c.id).where(lanes.c.id == maya)
         assert await other.scalar(lane.with_for_update(nowait=True)) == maya
@@ -468,7 +468,7 @@ async def test_an_agent_is_erased_with_all_it_knew_of_anybody(engine: Engine) ->
     )
     await engine.add("I like rye.", user_id="jon")
     await engine.drain()
-    await erase(engine, Whose("agent", "butler"))
+    await erase(engine, OwnerKey("agent", "butler"))
     assert await raw_look(engine.ledger, ("butler", "Zanzibar")) == {}
     assert await engine.texts("jon") == ["User likes rye"]
 

@@ -22,7 +22,7 @@ from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
 from pipeline.domain.lanes import Hold, Wake
 from pipeline.domain.stage_outputs import Related, dump
 from pipeline.domain.usage import Answer, Usage
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.lanes import store as machine
 from pipeline.lanes.store import BEATS, Ending, Lanes, session_name
 from pipeline.ledger.engine import connect
@@ -607,7 +607,7 @@ async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) ->
         await late.add("I live in Zanzibar.")
     await bystander
     with pytest.raises(ProjectGone):
-        await ledger.erasures.erase(gone.id, Whose("user", "maya"))
+        await ledger.erasures.erase(gone.id, OwnerKey("user", "maya"))
     asked = DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
     with pytest.raises(ProjectGone):
         await ledger.clearing.clear(gone.id, asked)

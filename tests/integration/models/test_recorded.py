@@ -23,7 +23,7 @@ from pipeline.events.service import undo
 from pipeline.ledger.tables import events, receipts, stage_runs
 from pipeline.ports import ExtractionRequest
 from pipeline.replays.service import begin
-from pipeline.replays.store import Wish
+from pipeline.replays.store import ReplayOptions
 from tests.support.engine import LIMITS, Engine, build_ledger
 from tests.support.scope_dump import changed_lines, dump
 
@@ -130,7 +130,11 @@ async def lived(engine: Engine) -> Engine:
 
 async def replayed(engine: Engine) -> Scope:
     shadow = await begin(
-        engine.scope(), Wish(recorded=True), LIMITS, ledger=engine.ledger, dispatcher=engine.hints
+        engine.scope(),
+        ReplayOptions(recorded=True),
+        LIMITS,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
     )
     await engine.drain()
     shadow = await engine.ledger.shadows.get(engine.project.id, shadow.id)

@@ -15,7 +15,7 @@ from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.domain.filters import parse
 from pipeline.domain.vectors import Vector
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import memories, rebuilt, turn_vectors
 from pipeline.migrate import add_pgvector
@@ -192,7 +192,7 @@ async def test_what_is_erased_during_a_build_is_not_in_the_new_index(stocked: En
 
     async def after_an_erasure(name: str, records: Sequence[VectorRecord]) -> None:
         store.insert = insert  # type: ignore[method-assign]
-        await stocked.ledger.erasures.erase(stocked.project.id, Whose("user", "lea"))
+        await stocked.ledger.erasures.erase(stocked.project.id, OwnerKey("user", "lea"))
         await insert(name, records)
 
     store.insert = after_an_erasure  # type: ignore[method-assign]

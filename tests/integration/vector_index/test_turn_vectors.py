@@ -28,7 +28,7 @@ from pipeline.ledger.tables import turn_vectors
 from pipeline.memories import service as memories
 from pipeline.memories.delete_by_filter import DeleteRequest
 from pipeline.ports import VectorHit, VectorRecord
-from pipeline.replays.store import Wish
+from pipeline.replays.store import ReplayOptions
 from pipeline.search.service import Query, SearchResult, search
 from pipeline.settings import Settings
 from pipeline.turns.vectors import MOST_CHARACTERS
@@ -257,7 +257,7 @@ async def test_of_a_turn_without_end_the_beginning_is_embedded(engine: Engine) -
 async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
     await engine.add(SAID)
     await engine.drain()
-    _, wake = await engine.ledger.shadows.cast(engine.scope(), Wish(), LIMITS)
+    _, wake = await engine.ledger.shadows.cast(engine.scope(), ReplayOptions(), LIMITS)
     assert wake is not None
     await engine.run(wake)
     await engine.drain()

@@ -21,7 +21,7 @@ from pipeline.domain.errors import InvalidInput, MalformedAnswer, Undeliverable
 from pipeline.domain.events import StageName
 from pipeline.domain.usage import Answer
 from pipeline.erasure import service as erasure
-from pipeline.erasure.store import Whose
+from pipeline.erasure.store import OwnerKey
 from pipeline.ledger.tables.webhooks import webhook_deliveries
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
@@ -385,7 +385,7 @@ async def test_an_erasure_takes_what_was_told_and_what_was_still_to_be(
     await engine.add("I live in Bern.", user_id="jon")
     await engine.drain()
     erasures = engine.ledger.erasures
-    event_id = await erasure.erase(engine.project.id, Whose("user", "maya"), erasures=erasures)
+    event_id = await erasure.erase(engine.project.id, OwnerKey("user", "maya"), erasures=erasures)
     receipt = await erasures.receipt(engine.project.id, event_id)
     assert receipt.counts["webhook_deliveries"] == 1
     await deliver(engine)
