@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Identity, Index, Table, Text, Uuid, text
 
-from pipeline.ledger.tables.projects import metadata, time
+from pipeline.ledger.tables.columns import metadata, time
 
 books = Table(
     "books",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Date, SmallInteger, Table, Text, Uuid
 
-from pipeline.ledger.tables.projects import metadata
+from pipeline.ledger.tables.columns import metadata
 
 
 def _amounts() -> list[Column[int]]:

@@ -11,7 +11,6 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
     ForeignKey,
     Index,
     SmallInteger,
@@ -23,9 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from pipeline.ledger.tables import metadata
-
-TIME = DateTime(timezone=True)
+from pipeline.ledger.tables.columns import metadata, now, time
 
 webhooks = Table(
     "webhooks",
@@ -43,8 +40,8 @@ webhooks = Table(
     # Tries without an answer since it was created or enabled; NULL once it has answered.
     Column("silent_tries", SmallInteger, server_default="0"),
     Column("disabled_reason", Text),
-    Column("created_at", TIME, nullable=False, server_default=func.now()),
-    Column("updated_at", TIME, nullable=False, server_default=func.now()),
+    now("created_at"),
+    now("updated_at"),
     Index("ix_webhooks_project", "project_id", "created_at"),
 )
 
@@ -63,12 +60,12 @@ webhook_deliveries = Table(
     Column("state", Text, nullable=False, server_default="PENDING"),
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
     # Time of the next try, or the end of a running try's lease; NULL once it has ended.
-    Column("due_at", TIME, server_default=func.now()),
+    time("due_at", server_default=func.now()),
     # Result of the last try.
     Column("status_code", SmallInteger),
     Column("error", Text),
-    Column("created_at", TIME, nullable=False, server_default=func.now()),
-    Column("ended_at", TIME),
+    now("created_at"),
+    time("ended_at"),
     CheckConstraint("state IN ('PENDING', 'DELIVERED', 'DEAD')", name="state"),
     CheckConstraint("(state = 'PENDING') = (due_at IS NOT NULL)", name="due"),
     Index(

@@ -1,18 +1,13 @@
-"""The tables around a project, and column helpers of all tables."""
+"""Tenants: organizations, projects, members and API keys; users, agents, apps and runs."""
 
 from __future__ import annotations
 
 from sqlalchemy import (
-    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
     ForeignKey,
-    Index,
-    Integer,
     LargeBinary,
-    MetaData,
     Table,
     Text,
     Uuid,
@@ -20,31 +15,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def time(name: str, **options: object) -> Column[object]:
-    """A column with a timestamp and its time zone."""
-    return Column(name, DateTime(timezone=True), **options)  # type: ignore[arg-type]
-
-
-def now(name: str) -> Column[object]:
-    """A NOT NULL timestamp column with the time of the insert as default."""
-    return time(name, nullable=False, server_default=func.now())
-
-
-def scope_ids() -> tuple[Column[str], ...]:
-    """The columns with the entity ids of a scope."""
-    return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
-
+from pipeline.ledger.tables.columns import metadata, now, time
 
 organizations = Table(
     "organizations",
@@ -108,38 +79,6 @@ api_keys = Table(
     CheckConstraint("scope IN ('read', 'write', 'admin')", name="scope"),
 )
 
-idempotency_keys = Table(
-    "idempotency_keys",
-    metadata,
-    Column("project_id", Uuid, primary_key=True),
-    Column("key", Text, primary_key=True),
-    # SHA-256 of the request: the same key with another body is an error of the client.
-    Column("digest", LargeBinary, nullable=False),
-    Column("event_id", Uuid, nullable=False),
-    now("created_at"),
-    Index("ix_idempotency_keys_created_at", "created_at"),
-)
-
-# Replays of whole scopes. The id is also the id of a project without a row or an API key, so no
-# client can read the results in it.
-shadows = Table(
-    "shadows",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("project_id", Uuid, nullable=False),
-    *scope_ids(),
-    # Options that override the configuration.
-    Column("custom_instructions", Text),
-    Column("llm_model", Text),
-    Column("embedder_model", Text),
-    Column("recorded", Boolean, nullable=False, server_default="false"),
-    # Last seq of the scope's lane that was considered for the copy.
-    Column("copied_seq", BigInteger, nullable=False, server_default="0"),
-    now("created_at"),
-    time("switched_at"),
-    Index("ix_shadows_project", "project_id", "created_at"),
-)
-
 # Names and metadata of users, agents, apps and runs. An owner with memories needs no row.
 owners = Table(
     "owners",
@@ -152,19 +91,4 @@ owners = Table(
     now("created_at"),
     now("updated_at"),
     CheckConstraint("kind IN ('user', 'agent', 'app', 'run')", name="kind"),
-)
-
-# Unreachable providers: while the row exists, only one caller at a time may call the provider.
-cooldowns = Table(
-    "cooldowns",
-    metadata,
-    Column("provider", Text, primary_key=True),
-    Column("failures", Integer, nullable=False, server_default="1"),
-    time("probe_at", nullable=False),
-    now("since"),
-    # The only project whose calls failed; NULL if calls of several failed, or if the provider sent
-    # a time to wait.
-    Column("project_id", Uuid),
-    # Error of the last call, without users' texts.
-    Column("cause", Text),
 )

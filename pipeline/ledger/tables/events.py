@@ -1,0 +1,104 @@
+"""Events in the order of their lanes, and the outcome of each of their facts."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from pipeline.ledger.tables.columns import metadata, now, time
+
+NOT_ADD = text("event_type <> 'ADD'")
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", ForeignKey("lanes.id"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("event_type", Text, nullable=False, server_default="ADD"),
+    Column("status", Text, nullable=False, server_default="PENDING"),
+    Column("options", JSONB, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("batch_id", Uuid),
+    Column("failure_code", Text),
+    Column("failure_detail", Text),
+    Column("graph_status", Text),
+    # The reason, if nothing was stored.
+    Column("note", Text),
+    now("created_at"),
+    time("started_at"),
+    time("completed_at"),
+    # Number of times it was put back at the end of its lane after it had ended, and the last time.
+    Column("replays", SmallInteger, nullable=False, server_default="0"),
+    time("replayed_at"),
+    time("undone_at"),
+    # Only the previous release writes it, which has no event_costs.
+    Column("earlier_tries", JSONB, nullable=False, server_default="[]"),
+    # In a shadow: the event of which this is a copy.
+    Column("copy_of", Uuid),
+    # Time of its erasure; since then only numbers are left of it.
+    time("erased_at"),
+    UniqueConstraint("lane_id", "seq"),
+    CheckConstraint(
+        "status IN ('PENDING', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')", name="status"
+    ),
+    Index("ix_events_feed", "project_id", "created_at"),
+    Index(
+        "ix_events_failed",
+        "project_id",
+        "created_at",
+        postgresql_where=text("status = 'FAILED'::text"),
+    ),
+    CheckConstraint(
+        "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
+    ),
+    # Both conditions use `completed_at`: the planner would take an index by status for short, and
+    # read the backlog of all scopes for the few events of one.
+    Index(
+        "ix_events_open",
+        "project_id",
+        text("coalesce(replayed_at, created_at)"),
+        postgresql_where=text("completed_at IS NULL"),
+    ),
+    Index("ix_events_ended", "completed_at", postgresql_where=text("completed_at IS NOT NULL")),
+    Index("ix_events_batch", "batch_id", postgresql_where=text("batch_id IS NOT NULL")),
+    # Exports, summaries and deletes: few among many adds.
+    Index("ix_events_not_add", "project_id", "lane_id", postgresql_where=NOT_ADD),
+)
+
+receipts = Table(
+    "receipts",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("outcome", Text, nullable=False),
+    Column("memory_id", Uuid),
+    Column("text", Text, nullable=False),
+    Column("previous_text", Text),
+    Column("reason", Text, nullable=False),
+    Column("message_ordinal", SmallInteger, nullable=False),
+)
+
+# The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.
+cleared_lanes = Table(
+    "cleared_lanes",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("lane_id", Uuid, primary_key=True, index=True),
+    Column("before_seq", BigInteger, nullable=False),
+    Column("after_seq", BigInteger, nullable=False),
+)

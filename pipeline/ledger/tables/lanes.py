@@ -1,0 +1,54 @@
+"""Lanes: one row per scope, with the state of its queue, and its owner with a lease.
+
+IDLE     nothing to do
+QUEUED   a task is in the broker; the sweeper sends another one after due_at (long grace)
+RUNNING  a worker owns the lane; due_at = end of its lease (short, renewed by heartbeat)
+WAITING  paused until due_at (an outage, a rate limit)
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    Index,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+
+from pipeline.ledger.tables.columns import by_owner, metadata, now, scope_ids, time
+
+lanes = Table(
+    "lanes",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    *scope_ids(),
+    Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
+    Column("settled_seq", BigInteger, nullable=False, server_default="0"),
+    # Messages up to this seq are deleted: they are in no model's context and in no search.
+    Column("forgotten_seq", BigInteger, nullable=False, server_default="0"),
+    Column("state", Text, nullable=False),
+    Column("stage", Text, nullable=False, server_default="extract"),
+    Column("batch_id", Uuid),
+    Column("fence", BigInteger, nullable=False, server_default="0"),
+    Column("owner", Uuid),
+    time("due_at"),
+    Column("attempts", SmallInteger, nullable=False, server_default="0"),
+    Column("waits", SmallInteger, nullable=False, server_default="0"),
+    Column("wait_code", Text),
+    # Error of the dependency; only valid while the lane is WAITING.
+    Column("wait_cause", Text),
+    # Maximum number of events of the next batch; NULL: the setting. Halved to find a poison event.
+    Column("width", SmallInteger),
+    now("created_at"),
+    CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
+    CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
+    Index("ix_lanes_due", "due_at", postgresql_where=text("state <> 'IDLE'")),
+    Index("ix_lanes_owner", "project_id", "user_id"),
+    *by_owner("lanes"),
+)

@@ -1,0 +1,119 @@
+"""Memories: their current state, all their states so far, and feedback."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    Date,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
+
+from pipeline.ledger.tables.columns import (
+    by_owner,
+    metadata,
+    now,
+    projected,
+    scope_ids,
+    terms,
+    time,
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    *scope_ids(),
+    Column("text", Text, nullable=False),
+    Column("text_hash", LargeBinary, nullable=False),
+    terms(),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("categories", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("attributed_to", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default="ACTIVE"),
+    Column("immutable", Boolean, nullable=False, server_default="false"),
+    Column("expiration_date", Date),
+    Column("embedding", LargeBinary, nullable=False),
+    Column("embedder", Text, nullable=False),
+    *projected(),
+    # Provenance: the event and message of its text. NULL if a person wrote it.
+    Column("event_id", Uuid),
+    Column("message_ordinal", SmallInteger),
+    # Time since which it is true in the world; created_at is the time it was stored.
+    time("valid_from", nullable=False),
+    # The shadow whose memories replaced this one.
+    Column("replaced_by", Uuid),
+    now("created_at"),
+    now("updated_at"),
+    CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
+    # No two active memories of a scope have the same text. Checked at commit: within a transaction,
+    # one memory can take over the text of another one.
+    ExcludeConstraint(
+        ("lane_id", "="),
+        ("text_hash", "="),
+        name="uq_memories_active_text",
+        where=text("state = 'ACTIVE'"),
+        using="btree",
+        deferrable=True,
+        initially="DEFERRED",
+    ),
+    Index("ix_memories_user", "project_id", "user_id", "created_at"),
+    Index("ix_memories_feed", "project_id", "created_at"),
+    *by_owner("memories", "created_at"),
+    Index("ix_memories_lane", "lane_id"),
+    # Queries read them by age.
+    Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
+    Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
+)
+
+memory_history = Table(
+    "memory_history",
+    metadata,
+    Column("memory_id", Uuid, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("event", Text, nullable=False),
+    Column("old_text", Text),
+    Column("new_text", Text),
+    Column("metadata", JSONB, nullable=False, server_default="{}"),
+    Column("expiration_date", Date),
+    Column("reason", Text),
+    # The event that caused this state; NULL if a person did.
+    Column("event_id", Uuid),
+    Column("message_ordinal", SmallInteger),
+    # The event that this state undoes.
+    Column("undoes", Uuid),
+    time("valid_from", nullable=False),
+    now("created_at"),
+    Index(
+        "ix_memory_history_feed",
+        "project_id",
+        text("created_at DESC"),
+        "memory_id",
+        text("version DESC"),
+    ),
+    Index("ix_memory_history_event", "event_id", postgresql_where=text("event_id IS NOT NULL")),
+)
+
+feedback = Table(
+    "feedback",
+    metadata,
+    Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("feedback", Text, nullable=False),
+    Column("reason", Text),
+    now("created_at"),
+    CheckConstraint("feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')", name="feedback"),
+)
