@@ -358,7 +358,9 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(target=hints, patience_s=st.sampled_from([0.0, 0.0, PATIENCE_S]))
     def sweep(self, patience_s: float) -> Any:
         mine = {model.scope.lane_id: n for n, model in enumerate(self.lanes)}
-        found = self.run(self.real.sweep(limit=1_000, patient=self.projects, patience_s=patience_s))
+        sweeps = self.run(
+            self.real.sweep(limit=1_000, patient=self.projects, patience_s=patience_s)
+        )
         due = {}
         for n, model in enumerate(self.lanes):
             patience = patience_s if model.state == "QUEUED" else 0.0
@@ -366,8 +368,8 @@ class LaneMachine(RuleBasedStateMachine):
                 due[n] = model.state
                 model.fence += model.state == "RUNNING"
                 model.queue(model.stage)
-        assert {mine[swept.wake.lane_id]: swept.was for swept in found} == due
-        wakes = [swept.wake for swept in found]
+        assert {mine[swept.wake.lane_id]: swept.was for swept in sweeps} == due
+        wakes = [swept.wake for swept in sweeps]
         return multiple(*((mine[wake.lane_id], wake) for wake in wakes))
 
     # Invariants, checked after each step

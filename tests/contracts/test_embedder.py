@@ -57,8 +57,8 @@ def build(name: str, server: LLMServer, minilm: MiniLM) -> Embedder:
             return LiteLLMEmbedder(RemoteModel("openai/stand-in", server.base_url, "k"))
 
 
-def cosine(one: Vector, other: Vector) -> float:
-    return math.fsum(a * b for a, b in zip(one, other, strict=True))
+def cosine(left: Vector, right: Vector) -> float:
+    return math.fsum(a * b for a, b in zip(left, right, strict=True))
 
 
 async def test_the_name_says_which_model_made_a_vector(
@@ -85,7 +85,9 @@ async def test_vectors_come_in_the_order_of_the_texts_however_many(embedder: Emb
     alone = [(await embedder.embed([text]))[0] for text in texts[::35]]
     together = (await embedder.embed(texts))[::35]
     # Not bit-identical: int8 activations are scaled per batch.
-    assert all(cosine(one, other) > 0.99 for one, other in zip(alone, together, strict=True))
+    assert all(
+        cosine(single, paired) > 0.99 for single, paired in zip(alone, together, strict=True)
+    )
 
 
 async def test_the_same_text_is_the_same_vector(embedder: Embedder):

@@ -133,10 +133,10 @@ async def test_of_a_long_text_as_much_is_sent_as_is_read(server: LLMServer) -> N
 
 @given(st.lists(st.floats(-50, 50), min_size=1))
 def test_scores_on_any_scale_become_shares_in_the_same_order(scores: list[float]) -> None:
-    told = shares(scores)
-    assert all(0 <= share <= 1 for share in told)
-    pairs = [(one, other) for one in range(len(scores)) for other in range(len(scores))]
-    assert all(told[a] <= told[b] for a, b in pairs if scores[a] <= scores[b])
+    scaled = shares(scores)
+    assert all(0 <= share <= 1 for share in scaled)
+    pairs = [(lower, higher) for lower in range(len(scores)) for higher in range(len(scores))]
+    assert all(scaled[a] <= scaled[b] for a, b in pairs if scores[a] <= scores[b])
 
 
 def test_shares_are_left_as_they_are() -> None:

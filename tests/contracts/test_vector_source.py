@@ -19,18 +19,20 @@ INDEX = "memory/memories-fake-hash-of4"
 async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
     """Three texts of two users, each with a vector in the ledger; the index holds none of them."""
     await engine.ledger.indexes.adopt(INDEX)
-    for said, user_id in (("I like jazz.", "maya"), ("I own a boat.", "maya"), ("I ski.", "jon")):
-        await engine.add(said, user_id=user_id)
+    for text, user_id in (("I like jazz.", "maya"), ("I own a boat.", "maya"), ("I ski.", "jon")):
+        await engine.add(text, user_id=user_id)
         await engine.drain()
-    found: Source = getattr(engine.ledger, request.param)
-    owed = await found.unprojected(owed_for_s=0, limit=10)
-    await found.fitted(await engine.services.index.of(found).fitting(owed), "fake/hash")
-    return found
+    vector_source: Source = getattr(engine.ledger, request.param)
+    owed = await vector_source.unprojected(owed_for_s=0, limit=10)
+    await vector_source.fitted(
+        await engine.services.index.of(vector_source).fitting(owed), "fake/hash"
+    )
+    return vector_source
 
 
 async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(source: Source) -> None:
     owed = await source.unprojected(owed_for_s=0, limit=10)
-    assert [one.scope.user_id for one in owed] == ["maya", "maya", "jon"]
+    assert [projection.scope.user_id for projection in owed] == ["maya", "maya", "jon"]
     assert await source.count() == 3
     assert await source.unprojected(owed_for_s=0, limit=2) == owed[:2]
     assert await source.unprojected(owed_for_s=60, limit=10) == []
@@ -67,7 +69,10 @@ async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
 ) -> None:
     where = {"project_id": str(engine.project.id), "user_id": "maya"}
     hers = await source.owed(where, embedder="fake/hash", limit=10)
-    known = {one.id: one.vector for one in await source.unprojected(owed_for_s=0, limit=10)}
+    known = {
+        projection.id: projection.vector
+        for projection in await source.unprojected(owed_for_s=0, limit=10)
+    }
     assert dict(hers) == {key: to_bytes(known[key]) for key, _ in hers}
     assert len(hers) == 2
     assert len(await source.owed(where, embedder="fake/hash", limit=1)) == 1
@@ -78,7 +83,7 @@ async def test_everything_is_gone_through_by_id(source: Source) -> None:
     for page in (source.following, source.unbuilt):
         some = await page(FIRST, limit=2)
         rest = await page(some[-1].id, limit=2)
-        ids = [one.id for one in (*some, *rest)]
+        ids = [projection.id for projection in (*some, *rest)]
         assert ids == sorted(ids)
         assert len(ids) == 3
 

@@ -108,8 +108,8 @@ async def test_several_vectors_are_each_answered_in_their_place(
     store: VectorStore, name: str
 ) -> None:
     await store.insert(name, [record(A, WEST), record(B, NORTH), record(C, EAST)])
-    found = await store.search(name, [NORTH, EAST, NORTH], limit=1, where={})
-    assert [[hit.id for hit in hits] for hits in found] == [[B], [C], [B]]
+    hit_lists = await store.search(name, [NORTH, EAST, NORTH], limit=1, where={})
+    assert [[hit.id for hit in hits] for hits in hit_lists] == [[B], [C], [B]]
 
 
 async def test_a_search_brings_no_more_than_its_limit(store: VectorStore, name: str) -> None:
@@ -176,8 +176,8 @@ async def test_users_of_one_name_in_two_projects_are_apart(store: VectorStore, n
     assert await ids_found(store, name, user_id="maya") == [A, B]
     assert await ids_found(store, name, project_id="p", user_id="jon", run_id="r") == [C]
     assert await ids_found(store, name, project_id="q", user_id="jon") == []
-    [found] = await store.get(name, [B])
-    assert dict(found.payload) == {"project_id": "q", "user_id": "maya", "version": 1}
+    [stored] = await store.get(name, [B])
+    assert dict(stored.payload) == {"project_id": "q", "user_id": "maya", "version": 1}
 
 
 async def test_the_limit_counts_only_what_where_lets_through(store: VectorStore, name: str) -> None:
@@ -205,11 +205,11 @@ async def test_what_is_deleted_is_gone_and_deleting_it_again_is_no_error(
 
 async def test_get_brings_the_records_that_are_there(store: VectorStore, name: str) -> None:
     await store.insert(name, [record(A, NORTH_EAST, run_id="r"), record(B)])
-    [found] = await store.get(name, [A, D])
-    assert found.id == A
-    assert list(found.vector) == pytest.approx(NORTH_EAST)
-    assert dict(found.payload) == {"user_id": "maya", "version": 1, "run_id": "r"}
-    assert {one.id for one in await store.get(name, [B, A])} == {A, B}
+    [stored] = await store.get(name, [A, D])
+    assert stored.id == A
+    assert list(stored.vector) == pytest.approx(NORTH_EAST)
+    assert dict(stored.payload) == {"user_id": "maya", "version": 1, "run_id": "r"}
+    assert {record.id for record in await store.get(name, [B, A])} == {A, B}
 
 
 async def test_no_records_and_no_ids_are_nothing_to_do(store: VectorStore, name: str) -> None:
@@ -229,11 +229,11 @@ async def test_deleting_no_ids_deletes_nothing(store: VectorStore, name: str) ->
 async def test_list_brings_what_matches_up_to_its_limit(store: VectorStore, name: str) -> None:
     await store.insert(name, [record(A), record(B), record(C, user_id="jon", run_id="r")])
     everybody = await store.list(name, where={}, limit=10)
-    assert {one.id for one in everybody} == {A, B, C}
+    assert {record.id for record in everybody} == {A, B, C}
     assert len(await store.list(name, where={}, limit=2)) == 2
-    [found] = await store.list(name, where={"user_id": "jon", "run_id": "r"}, limit=10)
-    assert found.id == C
-    assert list(found.vector) == pytest.approx(EAST)
+    [stored] = await store.list(name, where={"user_id": "jon", "run_id": "r"}, limit=10)
+    assert stored.id == C
+    assert list(stored.vector) == pytest.approx(EAST)
 
 
 # ── collections ──────────────────────────────────────────────────────────────────────────────────

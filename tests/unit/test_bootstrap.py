@@ -31,9 +31,9 @@ class Named(HashEmbedder):
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One entry for each load of LiteLLM."""
-    found: list[str] = []
-    monkeypatch.setattr(litellm_client, "load", lambda: found.append("litellm"))
-    return found
+    loaded: list[str] = []
+    monkeypatch.setattr(litellm_client, "load", lambda: loaded.append("litellm"))
+    return loaded
 
 
 async def test_the_built_in_models_load_no_litellm(loads: list[str]) -> None:

@@ -35,16 +35,16 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_without_any_setting_the_documented_defaults_hold() -> None:
-    found = load()
-    assert found.data_dir == Path(".memlane")
-    assert (found.host, found.port) == ("127.0.0.1", 8000)
-    assert found.workers == min(os.cpu_count() or 1, 8)
-    assert (found.database_url, found.broker_url, found.chroma_url) == (None, None, None)
-    assert found.llm.model == "local/rules"
-    assert found.embedder.model == "local/minilm"
-    assert (found.reranker.model, found.reranker.timeout_s) == ("none", 5.0)
-    assert found.graph == "on"
-    assert found.turn_vectors == "on"
+    settings = load()
+    assert settings.data_dir == Path(".memlane")
+    assert (settings.host, settings.port) == ("127.0.0.1", 8000)
+    assert settings.workers == min(os.cpu_count() or 1, 8)
+    assert (settings.database_url, settings.broker_url, settings.chroma_url) == (None, None, None)
+    assert settings.llm.model == "local/rules"
+    assert settings.embedder.model == "local/minilm"
+    assert (settings.reranker.model, settings.reranker.timeout_s) == ("none", 5.0)
+    assert settings.graph == "on"
+    assert settings.turn_vectors == "on"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_each_documented_handle_is_read(
 
 @pytest.mark.parametrize("part", ["LLM", "EMBEDDER", "RERANKER"])
 def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
-    found = given(
+    settings = given(
         {
             f"MEMLANE_{part}__MODEL": "openai/gpt-4o-mini",
             f"MEMLANE_{part}__API_BASE": "http://llm/v1",
@@ -77,21 +77,21 @@ def test_a_model_is_set_by_nested_names(given: Any, part: str) -> None:
             f"MEMLANE_{part}__TIMEOUT_S": "5",
         }
     )
-    model = getattr(found, part.lower())
+    model = getattr(settings, part.lower())
     assert (model.model, model.api_base) == ("openai/gpt-4o-mini", "http://llm/v1")
     assert (model.api_key.get_secret_value(), model.timeout_s) == ("k", 5.0)
 
 
 @pytest.mark.parametrize("part", ["LLM", "EMBEDDER", "RERANKER"])
 def test_one_nested_name_alone_leaves_the_others_at_their_defaults(given: Any, part: str) -> None:
-    found = given({f"MEMLANE_{part}__TIMEOUT_S": "5"})
-    model = getattr(found, part.lower())
+    settings = given({f"MEMLANE_{part}__TIMEOUT_S": "5"})
+    model = getattr(settings, part.lower())
     assert (model.model, model.timeout_s) == (getattr(Settings(), part.lower()).model, 5.0)
 
 
 def test_a_reranker_alone_keeps_the_seconds_that_a_search_can_wait(given: Any) -> None:
-    found = given({"MEMLANE_RERANKER__MODEL": "cohere/rerank-v3.5"})
-    assert (found.reranker.model, found.reranker.timeout_s) == ("cohere/rerank-v3.5", 5.0)
+    settings = given({"MEMLANE_RERANKER__MODEL": "cohere/rerank-v3.5"})
+    assert (settings.reranker.model, settings.reranker.timeout_s) == ("cohere/rerank-v3.5", 5.0)
 
 
 def test_a_reranker_is_built_only_where_one_is_named() -> None:
@@ -174,7 +174,7 @@ def test_known_names_cover_every_field_and_every_nested_one() -> None:
 
 
 def test_secrets_are_not_shown(given: Any) -> None:
-    found = given(
+    settings = given(
         {
             "MEMLANE_DATABASE_URL": "postgresql://u:hush@x/d",
             "MEMLANE_BROKER_URL": "redis://:hush@x",
@@ -182,8 +182,8 @@ def test_secrets_are_not_shown(given: Any) -> None:
             "MEMLANE_LLM__API_KEY": "hush",
         }
     )
-    assert "hush" not in repr(found)
-    assert "hush" not in found.model_dump_json()
+    assert "hush" not in repr(settings)
+    assert "hush" not in settings.model_dump_json()
 
 
 def test_settings_cannot_be_changed_after_they_are_read() -> None:

@@ -22,8 +22,8 @@ def stored(*texts: str) -> list[Neighbour]:
 
 
 async def decide(facts: list[str], memories: list[Neighbour]) -> tuple[Decision, ...]:
-    said = [Fact(text, Source(0, 0)) for text in facts]
-    return (await RulesModel().decide(said, memories, Instructions())).value
+    new = [Fact(text, Source(0, 0)) for text in facts]
+    return (await RulesModel().decide(new, memories, Instructions())).value
 
 
 def applied(decisions: tuple[Decision, ...], memories: list[Neighbour]) -> list[str]:

@@ -178,8 +178,8 @@ async def test_only_users_are_listened_to() -> None:
 
 
 async def test_a_given_name_is_the_subject_and_is_not_repeated_as_a_fact() -> None:
-    found = await texts("I'm Nadia. My cat is called Miso.", name="Nadia")
-    assert found == ["Nadia has a cat named Miso"]
+    facts = await texts("I'm Nadia. My cat is called Miso.", name="Nadia")
+    assert facts == ["Nadia has a cat named Miso"]
 
 
 async def test_a_fact_said_twice_is_one_fact_with_the_first_source() -> None:
@@ -197,15 +197,15 @@ async def test_the_source_and_the_speaker_are_those_of_the_message() -> None:
 
 
 async def test_context_explains_pronouns_and_gives_no_facts_of_its_own() -> None:
-    asked = request("She lives in Porto.")
+    extraction = request("She lives in Porto.")
     context = (Message(Role.USER, "My sister Ines called."),)
-    answer = await RulesModel().extract(ExtractionRequest(asked.messages, context))
+    answer = await RulesModel().extract(ExtractionRequest(extraction.messages, context))
     assert [fact.text for fact in answer.value] == ["Ines lives in Porto"]
 
 
 async def test_excluded_words_withhold_a_fact() -> None:
-    asked = request("I have asthma. I like tea.")
-    excluding = ExtractionRequest(asked.messages, (), Instructions(excludes="asthma, salary"))
+    extraction = request("I have asthma. I like tea.")
+    excluding = ExtractionRequest(extraction.messages, (), Instructions(excludes="asthma, salary"))
     answer = await RulesModel().extract(excluding)
     assert [fact.text for fact in answer.value] == ["User likes tea"]
 
@@ -250,9 +250,9 @@ async def test_no_place_and_no_name_is_taken_for_one(line: str) -> None:
     assert await texts(line) == []
 
 
-@pytest.mark.parametrize(("line", "said", "written"), DATES)
-async def test_a_relative_date_is_made_absolute(line: str, said: str, written: str) -> None:
-    (text,) = await texts(line.format(said))
+@pytest.mark.parametrize(("line", "phrase", "written"), DATES)
+async def test_a_relative_date_is_made_absolute(line: str, phrase: str, written: str) -> None:
+    (text,) = await texts(line.format(phrase))
     assert text.endswith(f"10 km {written}")
 
 
@@ -275,9 +275,9 @@ async def test_any_text_is_read_without_raising_and_always_the_same(text: str) -
     first = await RulesModel().extract(request(text, text))
     again = await RulesModel().extract(request(text, text))
     assert first == again
-    found = [fact.text for fact in first.value]
-    assert len(found) == len(set(found))
-    assert all(text and text == text.strip() for text in found)
+    facts = [fact.text for fact in first.value]
+    assert len(facts) == len(set(facts))
+    assert all(text and text == text.strip() for text in facts)
 
 
 @settings(max_examples=30, deadline=None)

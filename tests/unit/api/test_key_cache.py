@@ -23,10 +23,10 @@ class Keys:
     """Ledger that knows some keys and records each lookup."""
 
     valid: set[str]
-    asked: list[str] = field(default_factory=list)
+    lookups: list[str] = field(default_factory=list)
 
     async def grant(self, key: str) -> Grant | None:
-        self.asked.append(key)
+        self.lookups.append(key)
         return GRANT if key in self.valid else None
 
 
@@ -36,38 +36,38 @@ def ring(*valid: str) -> tuple[KeyRing, Keys]:
 
 
 async def test_a_wrong_key_is_looked_up_once_and_may_be_repeated() -> None:
-    held, keys = ring()
+    cache, keys = ring()
     for _ in range(500):
-        assert await held.grant("wrong", "10.0.0.1") is None
-    assert keys.asked == ["wrong"]
+        assert await cache.grant("wrong", "10.0.0.1") is None
+    assert keys.lookups == ["wrong"]
 
 
 async def test_an_address_may_try_so_many_wrong_keys_and_no_more() -> None:
-    held, keys = ring("right", "other")
+    cache, keys = ring("right", "other")
     for n in range(WRONG_KEYS_PER_MIN):
-        assert await held.grant(f"wrong {n}", "10.0.0.1") is None
+        assert await cache.grant(f"wrong {n}", "10.0.0.1") is None
     with pytest.raises(Overloaded, match="60 API keys") as refused:
-        await held.grant("one more", "10.0.0.1")
+        await cache.grant("one more", "10.0.0.1")
     assert refused.value.retry_after_s >= 1
-    assert len(keys.asked) == WRONG_KEYS_PER_MIN
-    assert await held.grant("right", "10.0.0.2") == GRANT
+    assert len(keys.lookups) == WRONG_KEYS_PER_MIN
+    assert await cache.grant("right", "10.0.0.2") == GRANT
 
 
 async def test_a_key_that_was_valid_goes_on_working_beside_an_attacker() -> None:
-    held, keys = ring("right")
-    assert await held.grant("right", "proxy") == GRANT
+    cache, keys = ring("right")
+    assert await cache.grant("right", "proxy") == GRANT
     for n in range(WRONG_KEYS_PER_MIN):
-        await held.grant(f"wrong {n}", "proxy")
-    held.forget()
-    assert await held.grant("right", "proxy") == GRANT
-    assert keys.asked.count("right") == 2
+        await cache.grant(f"wrong {n}", "proxy")
+    cache.forget()
+    assert await cache.grant("right", "proxy") == GRANT
+    assert keys.lookups.count("right") == 2
 
 
 async def test_a_revoked_key_is_counted_as_wrong() -> None:
-    held, keys = ring("right")
-    assert await held.grant("right", "a") == GRANT
+    cache, keys = ring("right")
+    assert await cache.grant("right", "a") == GRANT
     keys.valid.clear()
-    held.forget()
-    assert await held.grant("right", "a") is None
-    assert held.wrong.peek("a") is not None
-    assert cast("Any", held.wrong.peek("a")).remaining == WRONG_KEYS_PER_MIN - 2
+    cache.forget()
+    assert await cache.grant("right", "a") is None
+    assert cache.wrong.peek("a") is not None
+    assert cast("Any", cache.wrong.peek("a")).remaining == WRONG_KEYS_PER_MIN - 2

@@ -80,11 +80,11 @@ def test_the_text_between_other_parts_is_kept_and_each_of_them_is_named() -> Non
         {"type": "<b>odd</b>"},
         7,
     ]
-    told = turn(content=parts)
-    assert told.content == "This is my dog.\nHer name is Bo.\nShe is three.\nI cannot see it."
+    message = turn(content=parts)
+    assert message.content == "This is my dog.\nHer name is Bo.\nShe is three.\nI cannot see it."
     kinds = ("image_url", "input_audio", "pdf_url", "file", "unknown", "int")
     places = (1, 2, 6, 7, 8, 9)
-    assert told.omitted == tuple(
+    assert message.omitted == tuple(
         Omission(place, kind, NOT_TEXT) for place, kind in zip(places, kinds, strict=True)
     )
 
@@ -131,7 +131,7 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(source: str, re
 
 def test_a_long_answer_of_a_tool_is_cut_and_a_long_turn_refused() -> None:
     long = "a" * (LONGEST_TEXT + 1)
-    told = turn(role="tool", content=long)
-    assert (len(told.content), told.omitted) == (LONGEST_TEXT, (Omission(None, "text", CUT),))
+    message = turn(role="tool", content=long)
+    assert (len(message.content), message.omitted) == (LONGEST_TEXT, (Omission(None, "text", CUT),))
     with pytest.raises(ValidationError, match="32,001 characters"):
         MessageIn(role="user", content=long)

@@ -47,8 +47,8 @@ async def no_body() -> Message:
 async def path_of(raw: bytes, **scope: Any) -> tuple[bytes, str]:
     """The raw and the decoded path that the app gets."""
     heard = Heard()
-    asked = {"type": "http", "raw_path": raw, "path": "as the server decoded it", **scope}
-    await OneSlash(heard)(asked, no_body, nothing_to_send)
+    request = {"type": "http", "raw_path": raw, "path": "as the server decoded it", **scope}
+    await OneSlash(heard)(request, no_body, nothing_to_send)
     return heard.scopes[0]["raw_path"], heard.scopes[0]["path"]
 
 

@@ -109,18 +109,20 @@ async def test_every_route_is_described_with_its_answer_and_its_errors() -> None
 async def test_no_answer_of_a_route_that_is_not_there_is_described() -> None:
     async with serving() as client:
         paths = (await client.get("/openapi.json")).json()["paths"]
-    served = {f"{method.upper()} {path}" for path, one in paths.items() for method in one}
+    served = {
+        f"{method.upper()} {path}" for path, operations in paths.items() for method in operations
+    }
     assert set(ANSWERS) | set(TEXTS) == served
 
 
 def test_an_answer_that_is_not_as_described_is_found() -> None:
     operation = operation_of("POST", "/v3/memories/search")
     assert operation == "POST /v3/memories/search/"
-    found = {"results": [], "relations": [], "degraded": False, "incomplete": False}
-    found |= {"pending": 0, "reranked": False}
-    assert fault_of(operation, found) is None
-    assert fault_of(operation, found | {"pending": "0"}) is not None
-    assert fault_of(operation, found | {"results": [{"id": "7"}]}) is not None
+    body = {"results": [], "relations": [], "degraded": False, "incomplete": False}
+    body |= {"pending": 0, "reranked": False}
+    assert fault_of(operation, body) is None
+    assert fault_of(operation, body | {"pending": "0"}) is not None
+    assert fault_of(operation, body | {"results": [{"id": "7"}]}) is not None
 
 
 @pytest.mark.parametrize(
@@ -160,8 +162,8 @@ async def test_no_origin_is_allowed_by_default() -> None:
         preflight = await client.options("/v3/memories/add/", headers=ASKED)
         answer = await client.get("/healthz", headers={"Origin": PAGE})
     assert preflight.status_code == 405
-    for one in (preflight, answer):
-        assert not [name for name in one.headers if name.startswith("access-control")]
+    for response in (preflight, answer):
+        assert not [name for name in response.headers if name.startswith("access-control")]
 
 
 @pytest.mark.parametrize(

@@ -145,12 +145,12 @@ def test_text_about_the_nul_escape_holds_no_nul(text: str) -> None:
 
 @pytest.mark.parametrize("number", [2**64, -(10**30)])
 def test_a_number_too_large_is_not_called_bad_unicode(number: int) -> None:
-    said = ""
+    refusal = ""
     try:
         assert add(metadata={"n": number}).options().metadata == {"n": number}
     except ValidationError as error:
-        said = str(error)
-    assert "Unicode" not in said
+        refusal = str(error)
+    assert "Unicode" not in refusal
 
 
 @given(st.text(max_size=40))
@@ -192,7 +192,7 @@ def test_an_expiration_is_a_date() -> None:
 def test_options_are_what_was_asked_and_empty_where_nothing_was() -> None:
     plain = add().options()
     assert (plain.infer, dict(plain.metadata), plain.immutable) == (True, {}, False)
-    asked = add(
+    request = add(
         infer=False,
         metadata={"trip": "lisbon"},
         immutable=True,
@@ -200,8 +200,8 @@ def test_options_are_what_was_asked_and_empty_where_nothing_was() -> None:
         includes="i",
         excludes="e",
     ).options()
-    assert (asked.infer, asked.metadata, asked.immutable) == (False, {"trip": "lisbon"}, True)
-    assert asked.instructions == Instructions("c", "i", "e")
+    assert (request.infer, request.metadata, request.immutable) == (False, {"trip": "lisbon"}, True)
+    assert request.instructions == Instructions("c", "i", "e")
 
 
 def test_unknown_keys_are_ignored_as_clients_send_many() -> None:
@@ -229,14 +229,14 @@ def test_a_search_has_defaults_and_bounds() -> None:
     request = SearchRequest.model_validate({"query": "  tea?  "})
     assert (request.query, request.top_k, request.threshold) == ("tea?", 10, 0.1)
     assert not request.show_expired
-    asked = (request.rerank, request.keyword_search, request.filter_memories)
-    assert not any(asked)
+    switches = (request.rerank, request.keyword_search, request.filter_memories)
+    assert not any(switches)
 
 
 @pytest.mark.parametrize("request_type", [ListRequest, SearchRequest, OlderSearchRequest])
 def test_a_field_that_no_row_has_is_ignored(request_type: type[ReadRequest]) -> None:
-    asked = request_type.model_validate({"query": "x", "fields": ["memory", "hash", ""]})
-    assert asked.model_dump()["fields"] == ["memory", "hash", ""]
+    request = request_type.model_validate({"query": "x", "fields": ["memory", "hash", ""]})
+    assert request.model_dump()["fields"] == ["memory", "hash", ""]
     assert memory_views.only({"id": "1", "memory": "x"}, ["memory", "hash"]) == {
         "id": "1",
         "memory": "x",
@@ -250,8 +250,8 @@ def test_a_query_beyond_the_limit_is_cut() -> None:
 @pytest.mark.parametrize("request_type", [SearchRequest, OlderSearchRequest])
 def test_a_null_is_the_default(request_type: type[SearchRequest]) -> None:
     names = [name for name in SearchRequest.model_fields if name != "query"]
-    asked = request_type.model_validate({"query": "x", "limit": None} | dict.fromkeys(names))
-    assert asked == request_type(query="x")
+    request = request_type.model_validate({"query": "x", "limit": None} | dict.fromkeys(names))
+    assert request == request_type(query="x")
 
 
 def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
@@ -271,7 +271,7 @@ def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         ({}, "query"),
         ({"query": ""}, "query"),
@@ -290,8 +290,8 @@ def test_a_row_keeps_its_id_and_what_is_asked_for() -> None:
         ({"query": "x", "fields": [7]}, "fields.0"),
     ],
 )
-def test_a_search_out_of_bounds_is_refused_by_name(body: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_a_search_out_of_bounds_is_refused_by_name(body: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         SearchRequest.model_validate(body)
 
 

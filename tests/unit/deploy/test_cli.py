@@ -125,9 +125,9 @@ def test_servers_and_models_that_settings_name_are_probed(tmp_path: Path) -> Non
             "embedder": ModelSettings(model="local/bogus"),
         }
     )
-    found = {f.check: f for f in doctor.examine(settings, Layout(tmp_path))}
-    failed = {name for name, f in found.items() if f.verdict is Verdict.FAIL}
+    findings = {f.check: f for f in doctor.examine(settings, Layout(tmp_path))}
+    failed = {name for name, f in findings.items() if f.verdict is Verdict.FAIL}
     assert failed >= {"database", "vectors", "llm", "embedder"}
-    assert found["database"].text.startswith(f"MEMLANE_DATABASE_URL ({nothing}): ")
-    assert all("a-secret" not in f.text + f.advice for f in found.values())
-    assert all(found[name].advice for name in failed)
+    assert findings["database"].text.startswith(f"MEMLANE_DATABASE_URL ({nothing}): ")
+    assert all("a-secret" not in f.text + f.advice for f in findings.values())
+    assert all(findings[name].advice for name in failed)

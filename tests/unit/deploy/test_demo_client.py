@@ -76,9 +76,9 @@ def layout(tmp_path: Path) -> Layout:
 
 
 def test_the_worker_is_the_process_of_the_pid_file_that_the_stack_started(layout: Layout) -> None:
-    found = worker(layout, URL)
-    assert found is not None
-    assert found.pid == os.getpid()
+    process = worker(layout, URL)
+    assert process is not None
+    assert process.pid == os.getpid()
 
 
 def test_a_worker_of_another_stack_is_not_ours_to_kill(layout: Layout) -> None:

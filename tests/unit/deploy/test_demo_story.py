@@ -20,10 +20,10 @@ NAMESPACE = UUID(int=0)
 
 
 def test_the_story_loads_and_its_sessions_are_weeks_apart_in_2026() -> None:
-    told = story.load()
-    assert len(told.sessions) == 3
-    assert all(session.at.year == 2026 for session in told.sessions)
-    assert all((b.at - a.at).days >= 14 for a, b in pairwise(told.sessions))
+    demo = story.load()
+    assert len(demo.sessions) == 3
+    assert all(session.at.year == 2026 for session in demo.sessions)
+    assert all((b.at - a.at).days >= 14 for a, b in pairwise(demo.sessions))
 
 
 def test_everybody_of_the_burst_has_a_name_of_their_own_and_something_to_say() -> None:
@@ -44,12 +44,12 @@ def test_a_date_reads_as_people_say_it() -> None:
 def test_the_rules_answer_the_story_with_the_promised_mix_and_a_reason_each() -> None:
     seen: dict[Outcome, list[str]] = {}
     stored: dict[UUID, str] = {}
-    told = story.load()
-    for session in told.sessions:
+    demo = story.load()
+    for session in demo.sessions:
         for turn in session.turns:
-            message = Message(Role.USER, turn.user, told.speaker)
-            said = SourcedMessage(Source(0, 0), message, session.at)
-            facts, _ = extract_facts(ExtractionRequest([said]))
+            message = Message(Role.USER, turn.user, demo.speaker)
+            sourced = SourcedMessage(Source(0, 0), message, session.at)
+            facts, _ = extract_facts(ExtractionRequest([sourced]))
             neighbours = [Neighbour(known, text, 0.5) for known, text in stored.items()]
             for decision in decide_facts(facts, neighbours):
                 seen.setdefault(decision.outcome, []).append(decision.reason)
@@ -65,6 +65,8 @@ def test_each_sentence_of_the_burst_is_one_fact_of_the_rules() -> None:
     moment = story.load().sessions[0].at
     for person in story.load().burst:
         for words in person.says:
-            said = SourcedMessage(Source(0, 0), Message(Role.USER, words, person.speaker), moment)
-            facts, _ = extract_facts(ExtractionRequest([said]))
+            sourced = SourcedMessage(
+                Source(0, 0), Message(Role.USER, words, person.speaker), moment
+            )
+            facts, _ = extract_facts(ExtractionRequest([sourced]))
             assert [fact.text.split()[0] for fact in facts] == [person.speaker]

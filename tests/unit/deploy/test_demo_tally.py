@@ -117,7 +117,7 @@ def test_following_shows_every_look_and_ends_with_the_events_in_order() -> None:
     shown: list[list[str]] = []
     ended = follow(
         ["e1", "e2"],
-        lambda one: event(id=one, status=next(looks[one])),
+        lambda event_id: event(id=event_id, status=next(looks[event_id])),
         lambda events: shown.append([e.status for e in events]),
     )
     assert [e.id for e in ended] == ["e1", "e2"]

@@ -37,8 +37,8 @@ def fresh() -> Run:
 
 
 def test_blocks_are_found_with_title_and_in_lists() -> None:
-    found = [(b.language, b.title, b.text.strip(), b.runs) for b in blocks(PAGE)]
-    assert found == [
+    shown = [(b.language, b.title, b.text.strip(), b.runs) for b in blocks(PAGE)]
+    assert shown == [
         ("sh", "not tested here: needs Docker", "docker ps", False),
         ("sh", None, "echo one", True),
         ("json", None, '{"a": "…"}', False),

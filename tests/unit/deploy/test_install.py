@@ -40,15 +40,15 @@ def test_progress_is_counted_by_what_pip_writes(text: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (NO_INDEX, f"ERROR: No matching distribution found for attrs==1\n{INDEX_HINT}"),
         ("Traceback (most recent call last):\n", f"ERROR: pip ended early.\n{BROKEN_HINT}"),
         ("ERROR: Errno 13\n", f"ERROR: Errno 13\n{BROKEN_HINT}"),
     ],
 )
-def test_a_failure_is_one_error_and_one_hint(text: str, told: str) -> None:
-    assert explain(text) == told
+def test_a_failure_is_one_error_and_one_hint(text: str, message: str) -> None:
+    assert explain(text) == message
 
 
 @pytest.mark.parametrize("python", ["missing", "without packages"])

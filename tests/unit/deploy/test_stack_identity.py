@@ -25,9 +25,9 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def who(process: subprocess.Popen[bytes]) -> Identity:
-    found = identify(process.pid)
-    assert found is not None
-    return found
+    identity = identify(process.pid)
+    assert identity is not None
+    return identity
 
 
 def test_a_running_process_is_itself() -> None:

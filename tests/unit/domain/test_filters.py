@@ -81,9 +81,9 @@ def test_a_numeric_id_is_its_digits_and_null_stays_null() -> None:
 @pytest.mark.parametrize("name", filters.TIMES)
 @pytest.mark.parametrize("operator", OPERATORS["time"])
 def test_a_time_takes_each_of_its_operators(name: str, operator: str) -> None:
-    asked: Any = ["2026-03-01"] if operator == "in" else "2026-03-01"
+    operand: Any = ["2026-03-01"] if operator == "in" else "2026-03-01"
     expected: Any = [MARCH] if operator == "in" else MARCH
-    assert parse({name: {operator: asked}}) == Condition(name, operator, expected)
+    assert parse({name: {operator: operand}}) == Condition(name, operator, expected)
 
 
 def test_a_range_is_two_conditions_that_both_hold() -> None:
@@ -110,10 +110,10 @@ def test_memory_ids_are_a_list_of_uuids() -> None:
 
 @pytest.mark.parametrize("operator", OPERATORS["metadata"])
 def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -> None:
-    asked: Any = ["lisbon"] if operator in LISTED else "lisbon"
-    expected = Condition("metadata", operator, asked, "trip")
-    assert parse({"metadata.trip": {operator: asked}}) == expected
-    assert parse({"metadata": {"trip": {operator: asked}}}) == AllOf((expected,))
+    operand: Any = ["lisbon"] if operator in LISTED else "lisbon"
+    expected = Condition("metadata", operator, operand, "trip")
+    assert parse({"metadata.trip": {operator: operand}}) == expected
+    assert parse({"metadata": {"trip": {operator: operand}}}) == AllOf((expected,))
 
 
 @pytest.mark.parametrize(
@@ -122,10 +122,10 @@ def test_metadata_takes_each_of_its_operators_in_both_spellings(operator: str) -
 )
 def test_an_operator_of_another_language_is_refused(operator: str) -> None:
     """As a literal object it would match nothing, or everything under NOT."""
-    for asked in ({operator: [1, 2]}, {"gt": 1, operator: 2}, {operator: 1, "city": "porto"}):
-        said = refusal({"NOT": {"metadata": {"n": asked}}})
-        assert said.startswith("metadata does not know ")
-        assert said.endswith('icontains. To compare with an object, write {"eq": {...}}.')
+    for operand in ({operator: [1, 2]}, {"gt": 1, operator: 2}, {operator: 1, "city": "porto"}):
+        message = refusal({"NOT": {"metadata": {"n": operand}}})
+        assert message.startswith("metadata does not know ")
+        assert message.endswith('icontains. To compare with an object, write {"eq": {...}}.')
 
 
 def test_an_operator_beside_a_plain_key_is_refused() -> None:
@@ -135,15 +135,15 @@ def test_an_operator_beside_a_plain_key_is_refused() -> None:
 @pytest.mark.parametrize("operator", ["ne", "gt", "in"])
 def test_an_operator_in_place_of_a_metadata_key_is_refused(operator: str) -> None:
     """As a metadata key it would match nothing, or everything under NOT."""
-    said = refusal({"user_id": "maya", "NOT": {"metadata": {operator: "x"}}})
-    assert said.startswith(f"metadata: {operator!r} needs a key.")
+    message = refusal({"user_id": "maya", "NOT": {"metadata": {operator: "x"}}})
+    assert message.startswith(f"metadata: {operator!r} needs a key.")
     named = parse({f"metadata.{operator}": "x"})
     assert named == Condition("metadata", "eq", "x", operator)
 
 
 def test_an_object_whose_keys_are_operators_is_compared_with_eq() -> None:
-    held = {"in": [1], "like": "x"}
-    assert parse({"metadata.a": {"eq": held}}) == Condition("metadata", "eq", held, "a")
+    stored = {"in": [1], "like": "x"}
+    assert parse({"metadata.a": {"eq": stored}}) == Condition("metadata", "eq", stored, "a")
 
 
 def test_a_bare_list_of_metadata_is_ambiguous_and_refused() -> None:
@@ -212,7 +212,7 @@ def test_an_empty_filter_would_match_everything_and_is_refused(value: object) ->
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ([], "A filter must be an object, not list."),
         ("user_id", "A filter must be an object, not str."),
@@ -262,15 +262,15 @@ def test_an_empty_filter_would_match_everything_and_is_refused(value: object) ->
         ),
     ],
 )
-def test_a_refusal_names_the_part_and_the_allowed_values(value: object, said: str) -> None:
-    assert refusal(value) == said
+def test_a_refusal_names_the_part_and_the_allowed_values(value: object, message: str) -> None:
+    assert refusal(value) == message
 
 
 @pytest.mark.parametrize("key", ["user", "USER_ID", "and", "", "metadata.", "project_id"])
 def test_an_unknown_key_is_refused_with_the_list_of_known_ones(key: str) -> None:
-    said = refusal({"user_id": "maya", key: "x"})
-    assert said.startswith(f"Unknown filter key {key!r}. Allowed: AND, OR, NOT, user_id, ")
-    assert all(name in said for name in KIND)
+    message = refusal({"user_id": "maya", key: "x"})
+    assert message.startswith(f"Unknown filter key {key!r}. Allowed: AND, OR, NOT, user_id, ")
+    assert all(name in message for name in KIND)
 
 
 @pytest.mark.parametrize("value", ["tomorrow", "2026-13-01", True, [1], {}, float("nan"), 1e300])
@@ -288,7 +288,7 @@ def test_a_filter_can_nest_to_the_limit_and_not_beyond() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "found"),
+    ("value", "expected"),
     [
         ("2026-03-01", MARCH),
         ("2026-03-01T10:00:00", MARCH + timedelta(hours=10)),
@@ -298,8 +298,8 @@ def test_a_filter_can_nest_to_the_limit_and_not_beyond() -> None:
         (1_772_323_200.5, MARCH + timedelta(seconds=0.5)),
     ],
 )
-def test_a_time_has_a_zone_and_without_one_it_is_utc(value: object, found: datetime) -> None:
-    assert moment("created_at", value) == found
+def test_a_time_has_a_zone_and_without_one_it_is_utc(value: object, expected: datetime) -> None:
+    assert moment("created_at", value) == expected
     assert moment("created_at", value).tzinfo is not None
 
 
@@ -456,11 +456,11 @@ def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
     operators = draw(
         st.lists(st.sampled_from(OPERATORS[kind]), min_size=1, max_size=4, unique=True)
     )
-    asked = {}
+    operands = {}
     for op in operators:
-        one = _of_kind(kind, op)
-        asked[op] = draw(st.lists(one, max_size=3) if op in LISTED else one)
-    return asked, len(asked)
+        operand = _of_kind(kind, op)
+        operands[op] = draw(st.lists(operand, max_size=3) if op in LISTED else operand)
+    return operands, len(operands)
 
 
 @st.composite
@@ -468,8 +468,12 @@ def _entry(draw: st.DrawFn) -> tuple[str, Any, int]:
     name = draw(st.sampled_from([*KIND, *ALIASES, "metadata.trip", "metadata.a.b"]))
     if name == "metadata":
         keys = draw(st.lists(st.text(max_size=4), min_size=1, max_size=3, unique=True))
-        asked = {key: draw(_conditions("metadata")) for key in keys}
-        return name, {k: v for k, (v, _) in asked.items()}, sum(n for _, n in asked.values())
+        conditions = {key: draw(_conditions("metadata")) for key in keys}
+        return (
+            name,
+            {k: v for k, (v, _) in conditions.items()},
+            sum(n for _, n in conditions.values()),
+        )
     kind = "metadata" if name.startswith("metadata.") else KIND[ALIASES.get(name, name)]
     value, count = draw(_conditions(kind))
     return name, value, count
@@ -491,7 +495,7 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @given(st.recursive(LEVEL, _nested, max_leaves=8))
-def test_no_condition_is_lost_on_the_way_into_the_tree(asked: tuple[dict[str, Any], int]) -> None:
-    value, count = asked
+def test_no_condition_is_lost_on_the_way_into_the_tree(tree: tuple[dict[str, Any], int]) -> None:
+    value, count = tree
     assume(count <= MOST_CONDITIONS)
     assert leaves(parse(value)) == count

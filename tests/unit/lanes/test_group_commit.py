@@ -23,9 +23,9 @@ PROJECT = ProjectId(uuid4())
 WITHIN_S = 30.0
 
 
-def add(user_id: str, said: str = "hello") -> Add:
+def add(user_id: str, text: str = "hello") -> Add:
     scope = Scope(PROJECT, user_id=user_id)
-    return Add(uuid4(), scope, [Message(Role.USER, said)], AddOptions(), tokens=1)
+    return Add(uuid4(), scope, [Message(Role.USER, text)], AddOptions(), tokens=1)
 
 
 def refusal() -> DBAPIError:
@@ -42,27 +42,27 @@ class Slow:
         self.begun = asyncio.Condition()
 
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
-        said = [one.messages[0].content for one in adds]
-        self.groups.append(said)
+        texts = [add.messages[0].content for add in adds]
+        self.groups.append(texts)
         async with self.begun:
             self.begun.notify_all()
-        for word in said:
+        for word in texts:
             if word in self.ends:
                 await self.ends[word].wait()
-        if any(one.scope.lane_id in self.held for one in adds):
+        if any(add.scope.lane_id in self.held for add in adds):
             raise DBAPIError(None, None, asyncpg.LockNotAvailableError("locked"))
-        if "refused" in said:
+        if "refused" in texts:
             raise refusal()
-        return [Accepted(one.event_id) for one in adds]
+        return [Accepted(add.event_id) for add in adds]
 
     async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
         return self.held & set(lane_ids)
 
-    async def until(self, *said: str) -> None:
+    async def until(self, *texts: str) -> None:
         """Return once each of these texts is in a group."""
         async with asyncio.timeout(WITHIN_S), self.begun:
             await self.begun.wait_for(
-                lambda: set(said) <= {word for g in self.groups for word in g}
+                lambda: set(texts) <= {word for g in self.groups for word in g}
             )
 
 
@@ -79,7 +79,7 @@ async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow:
     inbox, slow.ends = inbox_of(slow), {"first": asyncio.Event()}
     first = asyncio.create_task(inbox.accept(add("maya", "first")))
     await slow.until("first")
-    later = [asyncio.create_task(inbox.accept(add("maya", said))) for said in ("second", "third")]
+    later = [asyncio.create_task(inbox.accept(add("maya", text))) for text in ("second", "third")]
     await inbox.accept(add("noor", "other"))  # committed by the second writer
     assert slow.groups == [["first"], ["other"]]
     slow.ends["first"].set()
@@ -94,7 +94,7 @@ async def test_a_locked_lane_holds_up_no_other(slow: Slow) -> None:
     waiting = [asyncio.create_task(inbox.accept(locked)) for _ in range(3)]
     async with asyncio.timeout(WITHIN_S):
         await asyncio.gather(*(inbox.accept(add(f"user-{n}")) for n in range(100)))
-    assert not any(one.done() for one in waiting)
+    assert not any(task.done() for task in waiting)
     slow.held = set()
     await asyncio.gather(*waiting)
 
@@ -115,13 +115,13 @@ async def test_one_bad_add_fails_alone(slow: Slow) -> None:
     busy = [asyncio.create_task(inbox.accept(add(word, word))) for word in slow.ends]
     await slow.until(*slow.ends)
     together = [
-        asyncio.create_task(inbox.accept(add(said, said))) for said in ("a", "refused", "b")
+        asyncio.create_task(inbox.accept(add(text, text))) for text in ("a", "refused", "b")
     ]
     await asyncio.sleep(0)
     for end in slow.ends.values():
         end.set()
     results = await asyncio.gather(*together, return_exceptions=True)
-    assert [isinstance(one, DataError) for one in results] == [False, True, False]
+    assert [isinstance(result, DataError) for result in results] == [False, True, False]
     assert ["a", "refused", "b"] in slow.groups
     await asyncio.gather(*busy)
 

@@ -15,7 +15,7 @@ UNREACHABLE = Unreachable(None, None, ConnectionResetError(), connection_invalid
 
 
 @pytest.mark.parametrize(
-    ("method", "error", "said"),
+    ("method", "error", "message"),
     [
         pytest.param("POST", LOST, OUTCOME_UNKNOWN, id="lost-in-a-write"),
         pytest.param("POST", TimeoutError(), OUTCOME_UNKNOWN, id="silent-in-a-write"),
@@ -26,8 +26,8 @@ UNREACHABLE = Unreachable(None, None, ConnectionResetError(), connection_invalid
     ],
 )
 async def test_what_is_said_of_a_ledger_that_did_not_answer(
-    method: str, error: Exception, said: str
+    method: str, error: Exception, message: str
 ) -> None:
     answer = await ledger_down(Request({"type": "http", "method": method}), error)
     assert answer.status_code == 503
-    assert said.encode() in bytes(answer.body)
+    assert message.encode() in bytes(answer.body)

@@ -33,8 +33,8 @@ def test_any_schema_is_refused_or_can_be_filled(schema: dict[str, Any]) -> None:
 
 
 def test_every_property_is_required_and_none_besides() -> None:
-    found = outline({"properties": {"a": {"type": ["null", "integer"], "minimum": 3}}})
-    assert found == {
+    written = outline({"properties": {"a": {"type": ["null", "integer"], "minimum": 3}}})
+    assert written == {
         "type": "object",
         "properties": {"a": {"type": "integer"}},
         "required": ["a"],

@@ -99,8 +99,8 @@ def test_nothing_is_said_to_be_nothing():
 
 
 def test_wishes_come_in_the_owners_words():
-    asked = Instructions(custom="Be brief.", includes="food", excludes=" ")
-    assert prompts.wishes(asked) == "Keep: food\nBe brief."
+    instructions = Instructions(custom="Be brief.", includes="food", excludes=" ")
+    assert prompts.wishes(instructions) == "Keep: food\nBe brief."
 
 
 def test_edges_and_texts_are_numbered_from_one():

@@ -21,38 +21,38 @@ def store(*memories: Remembered, edges: frozenset[Edge] = frozenset()) -> Store:
 
 
 def test_what_reads_the_same_is_the_same_whatever_its_id_case_and_message() -> None:
-    found = difference(store(memory("Likes tea.")), store(memory("likes  TEA", SECOND, 3)), [])
-    assert found.same == 1
-    assert (found.changed, found.only_live, found.only_shadow) == ([], [], [])
+    diff = difference(store(memory("Likes tea.")), store(memory("likes  TEA", SECOND, 3)), [])
+    assert diff.same == 1
+    assert (diff.changed, diff.only_live, diff.only_shadow) == ([], [], [])
 
 
 def test_what_one_message_came_to_then_and_now_is_a_change() -> None:
     before, after = memory("Likes tea."), memory("Loves tea.")
-    found = difference(store(before), store(after), [])
-    assert found.changed == [(before, after)]
-    assert (found.same, found.only_live, found.only_shadow) == (0, [], [])
+    diff = difference(store(before), store(after), [])
+    assert diff.changed == [(before, after)]
+    assert (diff.same, diff.only_live, diff.only_shadow) == (0, [], [])
 
 
 def test_memories_of_one_message_pair_up_in_order_and_the_rest_stands_alone() -> None:
     a, b = memory("a"), memory("b")
     c, d, e = memory("c"), memory("d"), memory("e")
-    found = difference(store(a, b), store(c, d, e), [])
-    assert found.changed == [(a, c), (b, d)]
-    assert found.only_shadow == [e]
+    diff = difference(store(a, b), store(c, d, e), [])
+    assert diff.changed == [(a, c), (b, d)]
+    assert diff.only_shadow == [e]
 
 
 def test_other_messages_and_other_events_never_pair() -> None:
     here = store(memory("a", FIRST, 0), memory("b", FIRST, 1), memory("written", None))
     there = store(memory("c", SECOND, 0), memory("d", FIRST, 2), memory("e", None))
-    found = difference(here, there, [])
-    assert (found.changed, len(found.only_live), len(found.only_shadow)) == ([], 3, 3)
+    diff = difference(here, there, [])
+    assert (diff.changed, len(diff.only_live), len(diff.only_shadow)) == ([], 3, 3)
 
 
 def test_relations_come_and_go_by_what_they_say() -> None:
     tea, rum, gin = (Edge("user", "likes", drink) for drink in ("tea", "rum", "gin"))
     here = store(edges=frozenset({tea, rum}))
-    found = difference(here, store(edges=frozenset({rum, gin})), [])
-    assert (found.relations_added, found.relations_removed) == ([gin], [tea])
+    diff = difference(here, store(edges=frozenset({rum, gin})), [])
+    assert (diff.relations_added, diff.relations_removed) == ([gin], [tea])
 
 
 def test_an_edit_is_lost_unless_the_replay_reads_as_it_was_edited() -> None:

@@ -13,21 +13,21 @@ SCALES = [IDENTITY, *KNOWN.values(), parse("0.1:0.3,0.5:0.7")]
 COSINE = st.floats(-1, 1)
 
 
-@pytest.mark.parametrize("one", SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 @given(cosines=st.lists(COSINE, min_size=2, max_size=2).map(sorted))
-def test_a_larger_cosine_is_never_a_smaller_score(one: Scale, cosines: list[float]) -> None:
-    scores = one.scores(cosines)
+def test_a_larger_cosine_is_never_a_smaller_score(scale: Scale, cosines: list[float]) -> None:
+    scores = scale.scores(cosines)
     assert 0 <= scores[0] <= scores[1] <= 1
 
 
-@pytest.mark.parametrize("one", SCALES)
+@pytest.mark.parametrize("scale", SCALES)
 @given(score=st.floats(0.001, 1))
-def test_a_score_names_the_cosine_that_has_it(one: Scale, score: float) -> None:
-    assert one.scores([one.cosine(score)]) == pytest.approx([score])
+def test_a_score_names_the_cosine_that_has_it(scale: Scale, score: float) -> None:
+    assert scale.scores([scale.cosine(score)]) == pytest.approx([score])
 
 
 def test_a_threshold_of_nothing_lets_every_cosine_through() -> None:
-    assert {one.cosine(0.0) for one in SCALES} == {-1.0}
+    assert {scale.cosine(0.0) for scale in SCALES} == {-1.0}
 
 
 def test_an_unknown_model_keeps_its_cosines_and_a_setting_overrules_what_is_known() -> None:

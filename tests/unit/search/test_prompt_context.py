@@ -25,15 +25,15 @@ def turn(text: str, *, day: int = 1, speaker: str | None = "Maya", number: int =
 
 
 def test_lines_are_dated_named_numbered_and_in_the_order_of_saying() -> None:
-    found = [turn("I bought\na tent.", day=7), turn("Jon: Hello!", day=2, speaker="Jon", number=2)]
-    context = assemble(found, max_tokens=100)
+    turns = [turn("I bought\na tent.", day=7), turn("Jon: Hello!", day=2, speaker="Jon", number=2)]
+    context = assemble(turns, max_tokens=100)
     assert context.text == "[1] 2024-05-02 Jon: Hello!\n[2] 2024-05-07 Maya: I bought a tent."
     assert [source.id for source in context.sources] == [UUID(int=2), UUID(int=1)]
 
 
 def test_the_best_come_first_into_the_budget_and_what_is_too_long_is_left_out() -> None:
-    found = [turn("word " * 100, number=1), turn("short", number=2), turn("last", number=3)]
-    assert [s.id.int for s in assemble(found, max_tokens=10).sources] == [2]
+    turns = [turn("word " * 100, number=1), turn("short", number=2), turn("last", number=3)]
+    assert [s.id.int for s in assemble(turns, max_tokens=10).sources] == [2]
 
 
 def test_a_character_without_spaces_counts_as_a_token() -> None:
@@ -43,5 +43,5 @@ def test_a_character_without_spaces_counts_as_a_token() -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=12), st.integers(1, 60))
 def test_the_budget_holds(lines: list[str], budget: int) -> None:
-    found = [turn(line, number=number) for number, line in enumerate(lines)]
-    assert assemble(found, max_tokens=budget).tokens <= budget
+    turns = [turn(line, number=number) for number, line in enumerate(lines)]
+    assert assemble(turns, max_tokens=budget).tokens <= budget

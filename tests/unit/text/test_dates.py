@@ -19,7 +19,7 @@ def span(first: str, last: str | None = None) -> Span:
 
 
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "expected"),
     [
         ("What did Maya do in May 2023?", span("2023-05-01", "2023-05-31")),
         ("Where was she on May 7th, 2023?", span("2023-05-07")),
@@ -46,16 +46,16 @@ def span(first: str, last: str | None = None) -> Span:
         ("三天前", span("2024-06-16")),
     ],
 )
-def test_a_question_asks_about(question: str, asked: Span) -> None:
-    assert spans(question, NOW) == (asked,)
+def test_a_question_asks_about(question: str, expected: Span) -> None:
+    assert spans(question, NOW) == (expected,)
 
 
 @pytest.mark.parametrize(
     "question", ["in May", "im Mai", "en mayo", "5月", "Did they march in May?"]
 )
 def test_a_month_without_a_year_is_that_of_any_year(question: str) -> None:
-    [found] = spans(question, NOW)
-    assert (found.first.month, found.any_year) == (5, True)
+    [span] = spans(question, NOW)
+    assert (span.first.month, span.any_year) == (5, True)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_month_without_a_year_is_that_of_any_year(question: str) -> None:
     ],
 )
 def test_what_is_not_certain_is_no_date(question: str) -> None:
-    assert [one for one in spans(question, NOW) if one.is_day] == []
+    assert [span for span in spans(question, NOW) if span.is_day] == []
     if "June" not in question:
         assert spans(question, NOW) == ()
 
@@ -105,8 +105,8 @@ def test_no_time_asked_for_is_near_to_nothing() -> None:
 
 @given(st.text(), MOMENTS)
 def test_any_text_can_be_read_at_any_time(text: str, now: datetime) -> None:
-    for found in spans(text, now):
-        assert found.first <= found.last
+    for span in spans(text, now):
+        assert span.first <= span.last
 
 
 @given(
@@ -116,8 +116,8 @@ def test_any_text_can_be_read_at_any_time(text: str, now: datetime) -> None:
     MOMENTS,
 )
 def test_closeness_is_a_share(first: date, days: int, any_year: bool, when: datetime) -> None:
-    asked = Span(first, first + timedelta(days=days), any_year)
-    assert 0 <= closeness((asked,), when) <= 1
+    span = Span(first, first + timedelta(days=days), any_year)
+    assert 0 <= closeness((span,), when) <= 1
 
 
 def test_a_text_of_hundreds_of_dates_has_eight_times() -> None:

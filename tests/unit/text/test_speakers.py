@@ -31,7 +31,7 @@ def test_a_short_name_is_named_only_as_a_whole_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "speaker", "said"),
+    ("text", "speaker", "expected"),
     [
         ("Maya: I live in Oslo.", "Maya", "I live in Oslo."),
         ("Maya : I live in Oslo.", "Maya", "I live in Oslo."),
@@ -43,5 +43,7 @@ def test_a_short_name_is_named_only_as_a_whole_word() -> None:
         ("", "", ""),
     ],
 )
-def test_a_speaker_signs_only_with_the_own_name(text: str, speaker: str | None, said: str) -> None:
-    assert unsigned(text, speaker) == said
+def test_a_speaker_signs_only_with_the_own_name(
+    text: str, speaker: str | None, expected: str
+) -> None:
+    assert unsigned(text, speaker) == expected

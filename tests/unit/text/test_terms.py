@@ -29,7 +29,7 @@ from pipeline.text.terms import (
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("Maya's dogs loved the Köln zoo", ["maya", "dog", "love", "koln", "zoo"]),
         ("What did she buy? She bought two bikes.", ["buy", "buy", "two", "bike"]),
@@ -43,12 +43,12 @@ from pipeline.text.terms import (
         ("the and of", []),
     ],
 )
-def test_a_text_is_cut_into(text: str, found: list[str]) -> None:
-    assert terms(text) == found
+def test_a_text_is_cut_into(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("word", "other"),
     [
         ("hiking", "hikes"),
         ("bought", "buy"),
@@ -60,8 +60,8 @@ def test_a_text_is_cut_into(text: str, found: list[str]) -> None:
         ("ｆｕｌｌ", "full"),
     ],
 )
-def test_forms_of_one_word_are_one_term(one: str, other: str) -> None:
-    assert terms(one) == terms(other) != []
+def test_forms_of_one_word_are_one_term(word: str, other: str) -> None:
+    assert terms(word) == terms(other) != []
 
 
 @pytest.mark.parametrize(

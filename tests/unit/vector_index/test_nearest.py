@@ -17,7 +17,9 @@ ACROSS = [as_vector((1.0, 0.0)), as_vector((0.0, 1.0))]
 
 
 def packed(*vectors: tuple[float, ...]) -> list[tuple[UUID, bytes]]:
-    return [(UUID(int=n), np.asarray(one, np.float32).tobytes()) for n, one in enumerate(vectors)]
+    return [
+        (UUID(int=n), np.asarray(vector, np.float32).tobytes()) for n, vector in enumerate(vectors)
+    ]
 
 
 def test_each_vector_is_compared_with_all() -> None:

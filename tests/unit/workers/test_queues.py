@@ -25,6 +25,6 @@ def test_a_hint_stands_with_those_of_projects_as_busy(busy_lanes: int, queue: st
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_who_is_busier_never_stands_before_who_is_less(one: int, other: int) -> None:
-    few, many = sorted((one, other))
+def test_who_is_busier_never_stands_before_who_is_less(first: int, second: int) -> None:
+    few, many = sorted((first, second))
     assert QUEUES.index(queue_of(few)) <= QUEUES.index(queue_of(many))

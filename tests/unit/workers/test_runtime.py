@@ -76,9 +76,9 @@ def test_a_stage_that_a_caller_waits_for_is_followed_without_a_message(
 
 def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -> None:
     """`begin` blocks when the last slot is taken, and returns when a stage ends."""
-    told: list[Wake] = []
-    runtime.begin(HINT, told.append)
-    second = threading.Thread(target=runtime.begin, args=(HINT, told.append))
+    following: list[Wake] = []
+    runtime.begin(HINT, following.append)
+    second = threading.Thread(target=runtime.begin, args=(HINT, following.append))
     second.start()
     assert all(stages.begun.acquire(timeout=SOON_S) for _ in range(2))
     assert second.is_alive()
@@ -88,7 +88,7 @@ def test_a_worker_without_room_takes_no_more(runtime: Runtime, stages: Stages) -
     assert not second.is_alive()
     stages.ends.release()
     runtime.finish()
-    assert told == [NEXT, NEXT]
+    assert following == [NEXT, NEXT]
     assert runtime.taken == runtime.done == 2
 
 
@@ -99,11 +99,11 @@ def test_a_stage_that_raises_gives_its_room_back(
         raise KeyError
 
     monkeypatch.setattr(runtimes, "run_stage", broken)
-    told: list[Wake] = []
+    following: list[Wake] = []
     for _ in range(5):  # more than twice the number of slots
-        runtime.begin(HINT, told.append)
+        runtime.begin(HINT, following.append)
     runtime.finish()
-    assert told == []
+    assert following == []
     assert runtime.taken == runtime.done == 5
 
 

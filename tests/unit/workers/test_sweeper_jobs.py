@@ -62,10 +62,10 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
     projector = Projector(cast("VectorIndex", Index()))
     running = asyncio.create_task(projector.run())
     scope, ids = Scope(ProjectId(uuid4()), user_id="maya"), [uuid4(), uuid4()]
-    for one in ids:
-        projector.owe(scope, [one])
+    for memory_id in ids:
+        projector.owe(scope, [memory_id])
 
-        async def tried(wanted: UUID = one) -> bool:
+        async def tried(wanted: UUID = memory_id) -> bool:
             return wanted in seen
 
         await wait_until(tried, within_s=WITHIN_S, what="the projector's try")

@@ -29,10 +29,10 @@ def test_a_hint_says_a_lane_and_a_fence() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [(), (LANE,), (7, LANE), ("maya", 7), (LANE, "7"), (LANE, 7, "more"), (LANE, None)]
+    "arguments", [(), (LANE,), (7, LANE), ("maya", 7), (LANE, "7"), (LANE, 7, "more"), (LANE, None)]
 )
-def test_what_says_anything_else_is_no_hint(said: tuple[Any, ...]) -> None:
-    assert read_hint(StageName.APPLY, *said) is None
+def test_what_says_anything_else_is_no_hint(arguments: tuple[Any, ...]) -> None:
+    assert read_hint(StageName.APPLY, *arguments) is None
 
 
 def test_a_hint_with_names_of_a_later_release_is_no_hint() -> None:
@@ -45,7 +45,7 @@ class Worker:
 
     following: Wake | None
     ran: list[Wake] = field(default_factory=list)
-    told: list[tuple[Wake, str]] = field(default_factory=list)
+    hints: list[tuple[Wake, str]] = field(default_factory=list)
 
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         self.ran.append(wake)
@@ -53,7 +53,7 @@ class Worker:
             then(self.following)
 
     def kick(self, wake: Wake, queue: str) -> None:
-        self.told.append((wake, queue))
+        self.hints.append((wake, queue))
 
 
 def deliver(worker: Worker, queue: str) -> None:
@@ -68,10 +68,10 @@ def test_the_next_hint_stands_in_the_queue_this_one_came_from(queue: str) -> Non
     worker = Worker(NEXT)
     deliver(worker, queue)
     assert worker.ran == [Wake(UUID(LANE), 3, StageName.EXTRACT)]
-    assert worker.told == [(NEXT, queue)]
+    assert worker.hints == [(NEXT, queue)]
 
 
 def test_a_lane_that_rests_needs_no_hint() -> None:
     worker = Worker(None)
     deliver(worker, QUEUES[0])
-    assert worker.told == []
+    assert worker.hints == []
