@@ -41,8 +41,8 @@ async def receipts(engine: Engine, ids: Sequence[UUID]) -> dict[str, int]:
     return {name: sum(share[name] for share in shares) for name in COUNTED}
 
 
-async def sums(engine: Engine, **whose: Any) -> dict[str, int]:
-    spent = await engine.ledger.costs.spending(engine.project.id, **whose)
+async def sums(engine: Engine, **owner: Any) -> dict[str, int]:
+    spent = await engine.ledger.costs.spending(engine.project.id, **owner)
     by_day = total(spent.days.values())
     assert by_day == spent.total
     return {name: getattr(by_day, name) for name in COUNTED}
@@ -114,8 +114,8 @@ async def test_what_halving_a_batch_cost_is_shared_by_the_events_that_were_in_it
     engine: Engine, server: LLMServer
 ) -> None:
     server.on("extract", "malformed", containing="poison")
-    said = ["I like jazz.", "I own a boat.", "I like poison.", "I live in Oslo.", "I play chess."]
-    ids = [await engine.add(text) for text in said]
+    texts = ["I like jazz.", "I own a boat.", "I like poison.", "I live in Oslo.", "I play chess."]
+    ids = [await engine.add(text) for text in texts]
     await engine.drain()
     events = [await engine.event(event_id) for event_id in ids]
     assert [event.status for event in events].count(Status.FAILED) == 1
@@ -149,9 +149,9 @@ async def test_a_poison_turn_among_fifty_fails_alone(
     engine: Engine, server: LLMServer, place: int
 ) -> None:
     server.on("any", "malformed", containing="poison")
-    said = [f"I like tea number {n}." for n in range(TURNS)]
-    said[place] = "I like poison."
-    ids = [await engine.add(text) for text in said]
+    texts = [f"I like tea number {n}." for n in range(TURNS)]
+    texts[place] = "I like poison."
+    ids = [await engine.add(text) for text in texts]
     await engine.drain()
     statuses = [(await engine.event(event_id)).status for event_id in ids]
     assert statuses.pop(place) is Status.FAILED
@@ -191,7 +191,7 @@ async def test_every_call_of_two_hundred_events_is_on_one_receipt_and_in_the_sum
     assert await receipts(engine, ids) == bill
     assert await sums(engine) == bill
     each = [await sums(engine, user_id=user) for user in users]
-    assert {name: sum(one[name] for one in each) for name in COUNTED} == bill
+    assert {name: sum(usage[name] for usage in each) for name in COUNTED} == bill
 
 
 async def finish(engine: Engine) -> None:
@@ -241,7 +241,7 @@ async def test_an_erased_user_is_in_the_sums_by_no_name(engine: Engine, server: 
     await engine.drain()
     before = await sums(engine)
     assert await sums(engine, user_id="maya-4711") == before
-    whose = OwnerKey("user", "maya-4711")
-    await erasure.erase(engine.project.id, whose, erasures=engine.ledger.erasures)
+    maya = OwnerKey("user", "maya-4711")
+    await erasure.erase(engine.project.id, maya, erasures=engine.ledger.erasures)
     assert await sums(engine) == before
     assert not any((await sums(engine, user_id="maya-4711")).values())

@@ -69,8 +69,8 @@ async def crowded(engine: Engine) -> Engine:
 async def test_the_feed_of_changes_reads_the_page_and_no_other_project(crowded: Engine) -> None:
     ledger = crowded.ledger
     with recorded(ledger.engine) as statements:
-        found, count = await ledger.histories.feed(crowded.project.id, limit=2, offset=0)
-    assert (len(found), count) == (2, 5)
+        page, count = await ledger.histories.feed(crowded.project.id, limit=2, offset=0)
+    assert (len(page), count) == (2, 5)
     assert await rows_read(ledger.engine, statements) < 20
 
 
@@ -78,10 +78,10 @@ async def test_a_page_of_a_long_feed_reads_the_page(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id)
     with recorded(ledger.engine) as statements:
-        found, _ = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
-    assert len(found) == 10
+        page, _ = await ledger.histories.feed(engine.project.id, limit=10, offset=0)
+    assert len(page) == 10
     # All statements except the count.
-    pages = [one for one in statements if "count(" not in one[0]]
+    pages = [statement for statement in statements if "count(" not in statement[0]]
     assert await rows_read(ledger.engine, pages) < 50
 
 
@@ -147,16 +147,16 @@ async def test_the_page_of_owners_reads_none_of_their_memories(engine: Engine) -
 async def test_the_few_failed_events_of_many_are_found_by_themselves(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id)
-    one = select(events.c.id).where(events.c.project_id == engine.project.id).limit(1)
+    first = select(events.c.id).where(events.c.project_id == engine.project.id).limit(1)
     async with ledger.engine.begin() as connection:
         values = {"status": "FAILED", "completed_at": func.now()}
         await connection.execute(
-            update(events).where(events.c.id.in_(one.scalar_subquery())).values(values)
+            update(events).where(events.c.id.in_(first.scalar_subquery())).values(values)
         )
     failed = EventFilter(statuses=["FAILED"])
     with recorded(ledger.engine) as statements:
-        found, count = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
-    assert (len(found), count) == (1, 1)
+        page, count = await ledger.events.page(engine.project.id, failed, limit=10, offset=0)
+    assert (len(page), count) == (1, 1)
     assert await rows_read(ledger.engine, statements) < 50
 
 
@@ -177,9 +177,9 @@ async def test_an_agents_rows_are_found_among_those_of_many_users(
     query = select(of.c.id).where(of.c.project_id == engine.project.id, of.c.agent_id == "rare")
     with recorded(ledger.engine) as statements:
         async with ledger.engine.connect() as connection:
-            found = (await connection.scalars(query)).all()
-    assert len(found) == MANY // 100
-    assert await rows_read(ledger.engine, statements) < 2 * len(found)
+            rows = (await connection.scalars(query)).all()
+    assert len(rows) == MANY // 100
+    assert await rows_read(ledger.engine, statements) < 2 * len(rows)
 
 
 async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> None:
@@ -231,8 +231,8 @@ async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
     values = {"lane_id": scope.lane_id, "ids": list(ids), "hashes": list(hashes)}
     with recorded(ledger.engine) as statements:
         async with ledger.engine.connect() as connection:
-            found = (await connection.execute(statement("touchable"), values)).all()
-    assert 9 <= len(found) <= 12
+            rows = (await connection.execute(statement("touchable"), values)).all()
+    assert 9 <= len(rows) <= 12
     assert await rows_read(ledger.engine, statements) < 50
 
 
@@ -244,9 +244,9 @@ async def test_doubted_hints_are_a_share_of_those_told_before_and_never_a_locked
         await engine.add("I like tea.", user_id=f"user-{n}")
     back_at = await ledger.now()
     doubt = partial(ledger.lanes.doubt_hints, told_before=back_at, patience_s=60, limit=3)
-    held = select(lanes.c.id).where(lanes.c.user_id == "user-0").with_for_update()
+    lock = select(lanes.c.id).where(lanes.c.user_id == "user-0").with_for_update()
     async with ledger.engine.begin() as other:
-        await other.execute(held)
+        await other.execute(lock)
         assert await doubt() == 3
         assert await doubt() == 1
     assert await doubt() == 1

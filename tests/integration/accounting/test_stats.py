@@ -37,8 +37,8 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
 
 async def books(engine: Engine) -> Accounts:
     """Accounts of the project, with an age of 0: the real one depends on the clock."""
-    found = await engine.ledger.books.accounts(engine.project.id)
-    return replace(found, oldest_in_flight_s=0.0)
+    accounts = await engine.ledger.books.accounts(engine.project.id)
+    return replace(accounts, oldest_in_flight_s=0.0)
 
 
 async def test_a_project_without_events_has_balanced_books(engine: Engine) -> None:
@@ -67,8 +67,8 @@ async def test_the_age_is_that_of_the_oldest_event_in_flight(engine: Engine) -> 
     async with engine.ledger.engine.begin() as connection:
         await connection.execute(text("UPDATE events SET created_at = now() - interval '90 s'"))
     await engine.add("I like tea.")
-    found = await engine.ledger.books.accounts(engine.project.id)
-    assert 90 <= found.oldest_in_flight_s < 120
+    accounts = await engine.ledger.books.accounts(engine.project.id)
+    assert 90 <= accounts.oldest_in_flight_s < 120
 
 
 async def test_the_books_balance_at_every_look_while_all_is_in_motion(service: Service) -> None:
@@ -186,8 +186,8 @@ async def test_each_project_reads_its_own_books_and_metrics_all_of_them(service:
         "identity": True,
         "usage": NOTHING_PAID,
     }
-    asked = {"user_id": "maya", "start_date": "2026-01-31", "end_date": "2026-02-01"}
-    narrowed = await service.client.get("/v1/stats/", params=asked)
+    params = {"user_id": "maya", "start_date": "2026-01-31", "end_date": "2026-02-01"}
+    narrowed = await service.client.get("/v1/stats/", params=params)
     assert narrowed.json()["usage"] == NOTHING_PAID
     wrong = await service.client.get("/v1/stats/", params={"start_date": "yesterday"})
     assert wrong.status_code == 400

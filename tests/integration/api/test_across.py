@@ -251,7 +251,7 @@ class Attack:
         await self.service.engine.drain()
         now = await rows(self.service.engine.ledger)
         assert {
-            name: kept - now[name] for name, kept in self.before.items() if kept - now[name]
+            name: count - now[name] for name, count in self.before.items() if count - now[name]
         } == {}
         assert await owned(self.service.engine.ledger, self.victim) == self.owned
 
@@ -371,7 +371,7 @@ async def test_nobody_reaches_what_is_anothers(
     for chosen in itertools.product((mine, theirs), repeat=len(named)):
         if named and theirs not in chosen:
             continue  # no id of the other tenant, so no attack
-        given = {name: whose[name] for name, whose in zip(named, chosen, strict=True)}
+        given = {name: ids[name] for name, ids in zip(named, chosen, strict=True)}
         ids = replace(attack.victim.holding, **given)
         answer = await attack.send(method, path, case, ids, headers)
         assert answer.status_code < 500 or answer.status_code == 501, answer.text

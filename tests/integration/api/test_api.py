@@ -76,8 +76,8 @@ class Service:
 
     @property
     def api(self) -> Api:
-        found: Api = self.app.state.api
-        return found
+        api: Api = self.app.state.api
+        return api
 
     async def add(self, *texts: str, **body: object) -> str:
         """Add messages and run the workers; return the event id."""
@@ -222,11 +222,11 @@ async def test_a_version_1_add_is_queued_in_the_words_of_its_clients(service: Se
     assert (await service.event(queued["event_id"]))["status"] == "SUCCEEDED"
 
 
-@pytest.mark.parametrize("said", [{}, {"output_format": "v1.0"}, {"version": "v2"}])
+@pytest.mark.parametrize("version", [{}, {"output_format": "v1.0"}, {"version": "v2"}])
 async def test_a_version_1_add_answers_with_a_bare_list_unless_v1_1_is_asked_for(
-    said: dict[str, str], service: Service
+    version: dict[str, str], service: Service
 ) -> None:
-    answer = await service.client.post("/v1/memories/", json=LIVES | said)
+    answer = await service.client.post("/v1/memories/", json=LIVES | version)
     [queued] = answer.json()
     assert queued["status"] == "PENDING"
 
@@ -305,7 +305,7 @@ async def test_numbers_that_json_does_not_know_are_kept_as_null_or_refused(
     answer = await service.client.post(ADD, content=body)
     assert answer.status_code in (200, 400), answer.text
     await service.engine.drain()
-    assert all(one["metadata"] in (None, {"n": None}) for one in await service.listed())
+    assert all(row["metadata"] in (None, {"n": None}) for row in await service.listed())
 
 
 async def test_a_form_is_refused_with_the_content_type_to_send(service: Service) -> None:
@@ -335,18 +335,18 @@ async def verbatim(service: Service, *texts: str, **options: Any) -> None:
 async def test_pages_follow_each_other_by_their_urls(service: Service) -> None:
     texts = [f"Note {n}" for n in range(5)]
     await verbatim(service, *texts)
-    asked = {"filters": MAYA}
-    first = (await service.client.post(f"{LIST}?page_size=2", json=asked)).json()
+    body = {"filters": MAYA}
+    first = (await service.client.post(f"{LIST}?page_size=2", json=body)).json()
     assert (first["count"], first["previous"]) == (5, None)
     pages, url = [first], first["next"]
     while url:
         assert url.startswith("http://memlane/v3/memories/?")
-        pages.append((await service.client.post(url, json=asked)).json())
+        pages.append((await service.client.post(url, json=body)).json())
         url = pages[-1]["next"]
-    found = [one["memory"] for page in pages for one in page["results"]]
-    assert found == texts[::-1]  # newest first
+    listed = [row["memory"] for page in pages for row in page["results"]]
+    assert listed == texts[::-1]  # newest first
     assert [len(page["results"]) for page in pages] == [2, 2, 1]
-    back = (await service.client.post(pages[2]["previous"], json=asked)).json()
+    back = (await service.client.post(pages[2]["previous"], json=body)).json()
     assert back["results"] == pages[1]["results"]
 
 
@@ -354,16 +354,16 @@ async def test_page_and_size_may_stand_in_the_body(service: Service) -> None:
     await verbatim(service, "Note 1", "Note 2", "Note 3")
     answer = await service.client.post(LIST, json={"filters": MAYA, "page": 2, "page_size": 1})
     body = answer.json()
-    assert [one["memory"] for one in body["results"]] == ["Note 2"]
+    assert [row["memory"] for row in body["results"]] == ["Note 2"]
     assert "page=3" in body["next"]
     assert "page=1" in body["previous"]
 
 
 async def test_a_page_beyond_the_last_is_not_found(service: Service) -> None:
     await verbatim(service, "Note 1")
-    asked = {"filters": MAYA}
-    assert (await service.client.post(f"{LIST}?page=1&page_size=1", json=asked)).is_success
-    answer = await service.client.post(f"{LIST}?page=2&page_size=1", json=asked)
+    body = {"filters": MAYA}
+    assert (await service.client.post(f"{LIST}?page=1&page_size=1", json=body)).is_success
+    answer = await service.client.post(f"{LIST}?page=2&page_size=1", json=body)
     assert (answer.status_code, said(answer)) == (404, "Invalid page.")
 
 
@@ -375,8 +375,8 @@ async def test_an_empty_list_is_a_page_too(service: Service) -> None:
 async def test_lists_read_the_filters_and_only_them(service: Service) -> None:
     await verbatim(service, "In Lisbon", metadata={"trip": "lisbon"})
     await verbatim(service, "In Oslo", metadata={"trip": "oslo"})
-    [found] = await service.listed(AND=[MAYA, {"metadata": {"trip": "oslo"}}])
-    assert found["memory"] == "In Oslo"
+    [row] = await service.listed(AND=[MAYA, {"metadata": {"trip": "oslo"}}])
+    assert row["memory"] == "In Oslo"
     assert await service.listed(user_id="jon") == []
     assert len(await service.listed(userId="maya")) == 2
     assert len(await service.listed(OR=[MAYA, {"user_id": "jon"}])) == 2
@@ -384,9 +384,9 @@ async def test_lists_read_the_filters_and_only_them(service: Service) -> None:
 
 async def test_expired_memories_are_shown_only_when_asked_for(service: Service) -> None:
     await verbatim(service, "Old news", expiration_date=date(2020, 1, 1))
-    asked = {"filters": MAYA}
-    assert (await service.client.post(LIST, json=asked)).json()["count"] == 0
-    shown = await service.client.post(LIST, json=asked | {"show_expired": True})
+    body = {"filters": MAYA}
+    assert (await service.client.post(LIST, json=body)).json()["count"] == 0
+    shown = await service.client.post(LIST, json=body | {"show_expired": True})
     assert shown.json()["results"][0]["expiration_date"] == "2020-01-01"
     assert await service.search("news") == []
     assert len(await service.search("news", show_expired=True)) == 1
@@ -399,7 +399,7 @@ async def test_a_search_ranks_what_it_finds_and_says_why(service: Service) -> No
     await service.add("I live in Berlin. I like jazz.")
     results = await service.search("jazz", threshold=0)
     assert "jazz" in results[0]["memory"]
-    scores = [one["score"] for one in results]
+    scores = [row["score"] for row in results]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
     assert set(results[0]["score_breakdown"]) == {"semantic", "bm25", "entity", "lexical", "terms"}
@@ -423,8 +423,8 @@ async def test_a_search_brings_turns_in_the_keys_of_memories(service: Service) -
 
 async def test_a_search_makes_a_context_for_a_prompt(service: Service) -> None:
     await service.add("I live in Berlin.", timestamp="2024-05-07")
-    asked = {"query": "Berlin", "filters": MAYA, "threshold": 0, "max_tokens": 200}
-    body = (await service.client.post(SEARCH, json=asked)).json()
+    query = {"query": "Berlin", "filters": MAYA, "threshold": 0, "max_tokens": 200}
+    body = (await service.client.post(SEARCH, json=query)).json()
     assert "2024-05-07 I live in Berlin." in body["context"]
     assert body["context_sources"] == [
         row["id"] for row in sorted(body["results"], key=lambda row: (row["timestamp"], row["id"]))
@@ -436,11 +436,11 @@ async def test_a_search_explains_what_became_of_a_memory(service: Service) -> No
     await service.add("I live in Berlin. I like jazz.")
     every = {"query": "Berlin", "filters": MAYA, "threshold": 0}
     rows = (await service.client.post(SEARCH, json=every)).json()["results"]
-    asked = every | {"top_k": 1, "explain": [row["id"] for row in rows], "context_turns": 1}
-    explained = (await service.client.post(SEARCH, json=asked)).json()["explanation"]
-    assert [one["verdict"] for one in explained] == ["returned", "beyond_top_k"]
-    assert [one["rank"] for one in explained] == [1, 2]
-    assert all(one["detail"] and one["score_breakdown"]["terms"] for one in explained)
+    query = every | {"top_k": 1, "explain": [row["id"] for row in rows], "context_turns": 1}
+    explained = (await service.client.post(SEARCH, json=query)).json()["explanation"]
+    assert [line["verdict"] for line in explained] == ["returned", "beyond_top_k"]
+    assert [line["rank"] for line in explained] == [1, 2]
+    assert all(line["detail"] and line["score_breakdown"]["terms"] for line in explained)
 
 
 @pytest.mark.parametrize(
@@ -490,7 +490,7 @@ async def test_a_memory_is_read_changed_and_deleted_and_its_history_stays(
 
     edited = await service.client.put(path, json={"text": "Maya likes bossa nova."})
     assert (edited.json()["memory"], edited.json()["version"]) == ("Maya likes bossa nova.", 2)
-    assert [one["id"] for one in await service.search("bossa")] == [stored["id"]]
+    assert [row["id"] for row in await service.search("bossa")] == [stored["id"]]
 
     deleted = await service.client.delete(path)
     assert (deleted.status_code, set(deleted.json())) == (200, {"message"})
@@ -561,7 +561,9 @@ class Decides(RulesModel):
     text: str | None = None
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        return Answer(tuple(Fact(said.message.content, said.source) for said in request.messages))
+        return Answer(
+            tuple(Fact(sourced.message.content, sourced.source) for sourced in request.messages)
+        )
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
@@ -590,11 +592,11 @@ async def assert_vectors_fit(service: Service) -> None:
     for stored in await service.listed():
         [vector] = await embedder.embed([stored["memory"]])
         keys = [PassageKey(UUID(stored["id"]))]
-        [held] = await ledger.passages.candidates(
+        [candidate] = await ledger.passages.candidates(
             where, keys, embedded=keys, embedder=embedder.name
         )
-        assert held.embedding is not None
-        assert from_bytes(held.embedding) == pytest.approx(vector, abs=1e-5), stored["memory"]
+        assert candidate.embedding is not None
+        assert from_bytes(candidate.embedding) == pytest.approx(vector, abs=1e-5), stored["memory"]
 
 
 @pytest.mark.parametrize("model", CHANGES.values(), ids=CHANGES.keys())
@@ -652,9 +654,9 @@ async def test_events_are_listed_newest_first_and_filtered(service: Service) -> 
     waiting = answer.json()["event_id"]
 
     async def ids(query: str = "") -> list[str]:
-        found = await service.client.get(f"/v1/events/{query}")
-        assert found.status_code == 200, found.text
-        return [event["id"] for event in found.json()["results"]]
+        answer = await service.client.get(f"/v1/events/{query}")
+        assert answer.status_code == 200, answer.text
+        return [event["id"] for event in answer.json()["results"]]
 
     assert await ids() == [waiting, done]
     assert await ids("?status=PENDING") == [waiting]
@@ -719,8 +721,8 @@ async def test_another_projects_ids_are_as_unknown_as_ids_never_given(service: S
     assert seen == await asked(unknown, theirs)
     for body in ({"filters": MAYA}, {"filters": {"memory_ids": [stored["id"]]} | MAYA}):
         assert (await service.client.post(LIST, json=body, headers=theirs)).json()["count"] == 0
-        found = await service.client.post(SEARCH, json=body | {"query": "jazz"}, headers=theirs)
-        assert (found.json()["results"], found.json()["relations"]) == ([], [])
+        answer = await service.client.post(SEARCH, json=body | {"query": "jazz"}, headers=theirs)
+        assert (answer.json()["results"], answer.json()["relations"]) == ([], [])
     assert (await service.client.get("/v1/events/", headers=theirs)).json()["count"] == 0
     assert await service.listed() == [stored]
 
@@ -1021,27 +1023,27 @@ async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
         ledger = build_ledger(server.url)
         await migrate(ledger.engine)
         async with serving(ledger) as service:
-            kept = await service.add("I like jazz.")
+            event_id = await service.add("I like jazz.")
             [stored] = await service.listed()
             server.kill()
-            one = f"/v1/memories/{stored['id']}/"
+            memory_url = f"/v1/memories/{stored['id']}/"
             requests: list[tuple[str, str, dict[str, Any] | None]] = [
                 ("POST", ADD, LIVES),
                 ("POST", ADD, LIVES | {"infer": False}),
                 ("POST", "/v1/memories/", LIVES),
                 ("POST", LIST, {"filters": MAYA}),
                 ("POST", SEARCH, {"query": "jazz", "filters": MAYA}),
-                ("GET", one, None),
-                ("PUT", one, {"text": "x"}),
-                ("DELETE", one, None),
-                ("GET", f"{one}history/", None),
-                ("GET", f"/v1/event/{kept}/", None),
+                ("GET", memory_url, None),
+                ("PUT", memory_url, {"text": "x"}),
+                ("DELETE", memory_url, None),
+                ("GET", f"{memory_url}history/", None),
+                ("GET", f"/v1/event/{event_id}/", None),
                 ("GET", "/v1/events/", None),
                 ("GET", "/v1/stats/", None),
-                ("GET", f"/v1/event/{kept}/stream/", None),
-                ("POST", f"/v1/event/{kept}/cancel/", None),
-                ("POST", f"/v1/event/{kept}/replay/", None),
-                ("POST", f"/v1/event/{kept}/undo/", None),
+                ("GET", f"/v1/event/{event_id}/stream/", None),
+                ("POST", f"/v1/event/{event_id}/cancel/", None),
+                ("POST", f"/v1/event/{event_id}/replay/", None),
+                ("POST", f"/v1/event/{event_id}/undo/", None),
                 ("POST", "/v1/events/replay/", {"code": "INTERNAL"}),
             ]
             for method, path, body in requests:
@@ -1059,7 +1061,7 @@ async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
             server.start()
             assert (await service.client.get("/readyz")).status_code == 200
             events = (await service.client.get("/v1/events/")).json()
-            assert [event["id"] for event in events["results"]] == [kept]
+            assert [event["id"] for event in events["results"]] == [event_id]
             assert await service.listed() == [stored]
             await service.add("I like chess.")
             assert len(await service.listed()) == 2
@@ -1087,7 +1089,7 @@ async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None
     [stored] = await service.listed()
     answer = await service.client.post(SEARCH, json={"query": "Saab", "filters": MAYA})
     assert answer.json()["degraded"] is True
-    assert [one["id"] for one in answer.json()["results"]] == [stored["id"]]
+    assert [row["id"] for row in answer.json()["results"]] == [stored["id"]]
     path = f"/v1/memories/{stored['id']}/"
     assert (await service.client.put(path, json={"text": "Maya has a Volvo."})).is_success
     assert (await service.client.delete(path)).is_success

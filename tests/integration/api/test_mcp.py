@@ -116,9 +116,9 @@ async def test_rows_hold_what_an_agent_reads_and_pages_no_links(service: Service
         events = await call(opened, "list_events", page_size=1)
         assert "inside" not in json.dumps(events)
         turns = {"include": ["facts", "turns"], "max_tokens": 100}
-        found = await call(opened, "search_memories", query="jazz", threshold=0, **turns, **MAYA)
-        assert {row["type"] for row in found["results"]} == {"fact", "turn"}
-        assert "jazz" in found["context"]
+        answer = await call(opened, "search_memories", query="jazz", threshold=0, **turns, **MAYA)
+        assert {row["type"] for row in answer["results"]} == {"fact", "turn"}
+        assert "jazz" in answer["context"]
 
 
 async def test_an_agent_remembers_finds_changes_and_deletes(service: Service) -> None:
@@ -126,16 +126,16 @@ async def test_an_agent_remembers_finds_changes_and_deletes(service: Service) ->
         event = await call(opened, "add_memory", text="I live in Bern.", **MAYA)
         assert event["status"] == "PENDING"
         await service.engine.drain()
-        told = await call(opened, "get_event_status", event_id=event["event_id"])
-        assert (told["status"], told["results"][0]["event"]) == ("SUCCEEDED", "ADD")
-        memory_id = told["results"][0]["id"]
+        status = await call(opened, "get_event_status", event_id=event["event_id"])
+        assert (status["status"], status["results"][0]["event"]) == ("SUCCEEDED", "ADD")
+        memory_id = status["results"][0]["id"]
 
-        found = await call(opened, "search_memories", query="lives in Bern", threshold=0, **MAYA)
-        assert [one["id"] for one in found["results"]] == [memory_id]
+        hits = await call(opened, "search_memories", query="lives in Bern", threshold=0, **MAYA)
+        assert [row["id"] for row in hits["results"]] == [memory_id]
         listed = await call(opened, "get_memories", filters=MAYA, page_size=5)
         assert (listed["count"], listed["results"][0]["id"]) == (1, memory_id)
         events = await call(opened, "list_events", status="SUCCEEDED", **MAYA)
-        assert [one["id"] for one in events["results"]] == [event["event_id"]]
+        assert [row["id"] for row in events["results"]] == [event["event_id"]]
 
         await call(opened, "update_memory", memory_id=memory_id, text="User lives in Basel")
         assert (await call(opened, "get_memory", memory_id=memory_id))["memory"].endswith("Basel")
@@ -147,16 +147,16 @@ async def test_an_agent_chooses_what_a_search_brings(service: Service) -> None:
     await service.add("I live in Bern. I like jazz.")
     options = {"rerank": True, "keyword_search": True, "filter_memories": True, "threshold": 0.99}
     async with session(service) as opened:
-        found = await call(
+        answer = await call(
             opened, "search_memories", query="jazz", fields=["memory"], **options, **MAYA
         )
-        assert found["not_reranked"] == "NOT_CONFIGURED"
-        [row] = found["results"]
+        assert answer["not_reranked"] == "NOT_CONFIGURED"
+        [row] = answer["results"]
         assert row == {"id": row["id"], "memory": "User likes jazz"}
-        found = await call(
+        answer = await call(
             opened, "search_memories", query="jazz", fields=["memo"], **options, **MAYA
         )
-        assert found["results"] == [{"id": row["id"]}]
+        assert answer["results"] == [{"id": row["id"]}]
 
 
 async def test_ids_beside_filters_narrow_them(service: Service) -> None:
@@ -172,8 +172,8 @@ async def test_an_agent_can_have_a_user_erased(service: Service) -> None:
         answer = await call(opened, "delete_entities", **MAYA)
         ledger = service.engine.ledger
         await erasure.finish(erasures=ledger.erasures, index=service.engine.services.index)
-        told = await call(opened, "get_event_status", event_id=answer["event_id"])
-        assert (told["status"], told["event_type"]) == ("SUCCEEDED", "DELETE_USER")
+        status = await call(opened, "get_event_status", event_id=answer["event_id"])
+        assert (status["status"], status["event_type"]) == ("SUCCEEDED", "DELETE_USER")
         assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
 
 

@@ -96,10 +96,10 @@ async def test_an_openai_history_with_a_tool_call_and_an_image_is_accepted_whole
     event = await service.event(answer.json()["event_id"])
     assert event["status"] == "SUCCEEDED"
     assert [row["memory"] for row in await service.listed()] == ["User lives in Berlin"]
-    named = [(one["message"], one["part"], one["type"]) for one in event["omitted"]]
+    named = [(part["message"], part["part"], part["type"]) for part in event["omitted"]]
     assert named == [(2, None, "tool_calls"), (5, 0, "image_url")]
-    assert all(one["reason"] for one in event["omitted"])
-    assert [one["role"] for one in event["payload"]["messages"]] == [
+    assert all(part["reason"] for part in event["omitted"])
+    assert [message["role"] for message in event["payload"]["messages"]] == [
         "system", "user", "assistant", "tool", "assistant", "user",
     ]  # fmt: skip
 
@@ -107,9 +107,9 @@ async def test_an_openai_history_with_a_tool_call_and_an_image_is_accepted_whole
 async def test_a_tools_answer_is_no_turn_that_a_search_finds(service: Service) -> None:
     await service.client.post(ADD, json={"messages": WITH_TOOLS} | MAYA)
     await service.engine.drain()
-    found = await service.search("live", include=["turns"], threshold=0, top_k=50)
-    assert found
-    assert {row["attributed_to"] for row in found} == {"user"}
+    hits = await service.search("live", include=["turns"], threshold=0, top_k=50)
+    assert hits
+    assert {row["attributed_to"] for row in hits} == {"user"}
 
 
 async def test_a_turn_without_any_text_ends_with_a_note(service: Service) -> None:
@@ -120,14 +120,14 @@ async def test_a_turn_without_any_text_ends_with_a_note(service: Service) -> Non
     event = await service.event(answer.json()["event_id"])
     assert (event["status"], event["results"]) == ("SUCCEEDED", [])
     assert event["note"]
-    assert [one["type"] for one in event["omitted"]] == ["image_url"]
+    assert [part["type"] for part in event["omitted"]] == ["image_url"]
 
 
 async def test_messages_stored_as_they_are_keep_a_tools_role(staffed: Service) -> None:
     answer = await staffed.client.post(ADD, json={"messages": WITH_TOOLS, "infer": False} | MAYA)
-    assert [one["type"] for one in answer.json()["omitted"]] == ["tool_calls", "image_url"]
-    said = {row["memory"]: row["attributed_to"] for row in await staffed.listed()}
-    assert said == {
+    assert [part["type"] for part in answer.json()["omitted"]] == ["tool_calls", "image_url"]
+    authors = {row["memory"]: row["attributed_to"] for row in await staffed.listed()}
+    assert authors == {
         "I live in Berlin. Weather?": "user",
         "I live in Oslo. Sunny.": "tool",
         "Sunny.": "assistant",
@@ -224,8 +224,8 @@ async def test_an_export_may_name_only_the_fields(
     body = {"schema": schema, "filters": MAYA}
     made = await staffed.client.post("/v1/exports/", json=body)
     assert made.status_code == 201, made.text
-    asked = {"memory_export_id": made.json()["id"]}
-    filled = await staffed.client.post("/v1/exports/get/", json=asked)
+    query = {"memory_export_id": made.json()["id"]}
+    filled = await staffed.client.post("/v1/exports/get/", json=query)
     assert set(filled.json()) == names
 
 
@@ -301,8 +301,8 @@ async def test_an_option_that_is_not_built_is_refused_on_every_route(
 ) -> None:
     refused = await service.client.request(method, path, json=body | {option: "2026-01-01"})
     assert (refused.status_code, option in refused.json()["error"]) == (400, True), refused.text
-    asked = await service.client.request(method, path, json=body, params={option: "true"})
-    assert (asked.status_code, option in asked.json()["error"]) == (400, True), asked.text
+    answer = await service.client.request(method, path, json=body, params={option: "true"})
+    assert (answer.status_code, option in answer.json()["error"]) == (400, True), answer.text
     assert (await service.client.get("/v1/events/")).json()["count"] == 0
     off = await service.client.request(method, path, json=body | {option: None})
     assert off.status_code == 200, off.text

@@ -52,11 +52,11 @@ async def test_older_lists_are_bare_until_both_page_and_size_are_asked_for(
     service: Service,
 ) -> None:
     await service.add("I like tea. I live in Bern.")
-    asked = {"filters": MAYA}
-    bare = await service.client.post("/v2/memories/", json=asked)
-    assert [type(one) for one in bare.json()] == [dict, dict]
-    assert isinstance((await service.client.post("/v2/memories/?page=1", json=asked)).json(), list)
-    page = (await service.client.post("/v2/memories/?page=1&page_size=1", json=asked)).json()
+    query = {"filters": MAYA}
+    bare = await service.client.post("/v2/memories/", json=query)
+    assert [type(row) for row in bare.json()] == [dict, dict]
+    assert isinstance((await service.client.post("/v2/memories/?page=1", json=query)).json(), list)
+    page = (await service.client.post("/v2/memories/?page=1&page_size=1", json=query)).json()
     assert (page["count"], len(page["results"])) == (2, 1)
     assert (await service.client.get(MEMORIES, params=MAYA)).json() == bare.json()
     assert len((await service.client.get(MEMORIES, params=MAYA | {"limit": 1})).json()) == 1
@@ -68,15 +68,15 @@ async def test_older_lists_are_bare_until_both_page_and_size_are_asked_for(
 
 async def test_older_searches_are_bare_and_keep_only_what_is_near(service: Service) -> None:
     await service.add("I like jazz.")
-    asked = {"query": "jazz", "threshold": 0}
+    query = {"query": "jazz", "threshold": 0}
     for body, path in (
-        (asked | {"filters": MAYA}, "/v2/memories/search/"),
-        (asked | MAYA | {"limit": 5}, "/v1/memories/search/"),
+        (query | {"filters": MAYA}, "/v2/memories/search/"),
+        (query | MAYA | {"limit": 5}, "/v1/memories/search/"),
     ):
-        [found] = (await service.client.post(path, json=body)).json()
-        assert found["memory"] == "User likes jazz"
+        [hit] = (await service.client.post(path, json=body)).json()
+        assert hit["memory"] == "User likes jazz"
         wrapped = await service.client.post(path, json=body | {"output_format": "v1.1"})
-        assert [one["id"] for one in wrapped.json()["results"]] == [found["id"]]
+        assert [row["id"] for row in wrapped.json()["results"]] == [hit["id"]]
 
 
 async def test_a_query_string_is_refused_as_a_body_would_be(service: Service) -> None:
@@ -93,7 +93,7 @@ async def test_lists_are_narrowed_by_what_stands_beside_the_filters(service: Ser
     async def found(**body: Any) -> list[str]:
         answer = await service.client.post("/v3/memories/", json={"filters": MAYA} | body)
         assert answer.status_code == 200, answer.text
-        return [one["memory"] for one in answer.json()["results"]]
+        return [row["memory"] for row in answer.json()["results"]]
 
     tea, bern = ["User likes tea"], ["User lives in Bern"]
     assert await found(categories=["personal_details"]) == bern
@@ -105,7 +105,7 @@ async def test_lists_are_narrowed_by_what_stands_beside_the_filters(service: Ser
     answer = await service.client.post(
         "/v3/memories/", json={"filters": MAYA, "fields": ["memory"]}
     )
-    assert {tuple(sorted(one)) for one in answer.json()["results"]} == {("id", "memory")}
+    assert {tuple(sorted(row)) for row in answer.json()["results"]} == {("id", "memory")}
 
 
 async def test_the_memories_of_one_entity_have_a_path_of_their_own(service: Service) -> None:
@@ -134,8 +134,8 @@ async def test_a_memory_is_shown_with_all_its_keys(service: Service) -> None:
 async def test_a_call_brings_categories_of_its_own(service: Service) -> None:
     own = [{"drinks": "tea, coffee and rum"}, {"homes": "where somebody lives"}]
     await service.add("I like tea. I live in Bern. I work at Siemens.", custom_categories=own)
-    found = {one["memory"]: one["categories"] for one in await service.listed()}
-    assert found == {
+    categories = {row["memory"]: row["categories"] for row in await service.listed()}
+    assert categories == {
         "User likes tea": ["drinks"],
         "User lives in Bern": ["homes"],
         "User works at Siemens": [],
@@ -277,7 +277,7 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
     )
     assert (answer.status_code, answer.json()["display_name"]) == (201, "Ada")
     census = (await service.client.get("/v1/entities/")).json()
-    counted = {(one["type"], one["id"]): one["total_memories"] for one in census["results"]}
+    counted = {(row["type"], row["id"]): row["total_memories"] for row in census["results"]}
     assert counted == {
         ("user", "maya"): 2,
         ("agent", "bot"): 2,
@@ -291,7 +291,7 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
     filters = (await service.client.get("/v1/entities/filters/")).json()
     assert "food" in filters["categories"]
     assert set(filters["users"]) == {"maya", "jon", "ada"}
-    assert [one["name"] for one in filters["parameters"]] == [
+    assert [parameter["name"] for parameter in filters["parameters"]] == [
         "user_id", "agent_id", "app_id", "run_id",
     ]  # fmt: skip
     nobody = await service.client.post("/v1/agents/", json={"user_id": "ada"})
@@ -316,8 +316,8 @@ async def test_feedback_is_kept_until_it_is_taken_back(service: Service) -> None
             "feedback_reason": "wrong",
         }
         async with service.engine.ledger.engine.connect() as connection:
-            kept = await connection.scalar(sql("SELECT max(feedback) FROM feedback"))
-        assert kept == opinion
+            latest = await connection.scalar(sql("SELECT max(feedback) FROM feedback"))
+        assert latest == opinion
     for bad, status in (({"feedback": "MEH"}, 400), ({"memory_id": str(uuid4())}, 404)):
         answer = await service.client.post("/v1/feedback/", json=body | bad)
         assert answer.status_code == status, answer.text
@@ -341,7 +341,7 @@ async def test_events_are_found_by_several_words_at_once(service: Service) -> No
     async def ids(query: str) -> set[str]:
         answer = await service.client.get(f"/v1/events/?{query}")
         assert answer.status_code == 200, answer.text
-        return {one["id"] for one in answer.json()["results"]}
+        return {event["id"] for event in answer.json()["results"]}
 
     assert await ids("event_type=add,delete_all&status=succeeded,failed") == {done, cleared}
     assert await ids("event_type=DELETE_ALL&user_id=maya") == {cleared}

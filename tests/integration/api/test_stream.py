@@ -38,12 +38,12 @@ async def watch(engine: Engine) -> AsyncIterator[EventWatch]:
 
 def frames(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Events of a stream with their names; comments are left out."""
-    found = []
+    parsed = []
     for block in text.strip().split("\n\n"):
         if not block.startswith(":"):
             name, data = block.split("\n")
-            found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
-    return found
+            parsed.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return parsed
 
 
 @dataclass
@@ -67,9 +67,9 @@ class Stream:
 
     async def next(self) -> tuple[str, dict[str, Any]]:
         """The next frame; comments before it are skipped."""
-        while not (told := frames((await anext(self.chunks)).decode())):
+        while not (arrived := frames((await anext(self.chunks)).decode())):
             pass
-        return told[0]
+        return arrived[0]
 
 
 async def accepted(service: Service, **body: object) -> str:
@@ -89,8 +89,8 @@ async def test_each_change_is_told_once_and_the_end_is_the_whole_event(
     while engine.hints.waiting:
         await engine.step()
         seen.append(await stream.next())
-    told = [(name, frame["status"], frame["stage"]) for name, frame in seen]
-    assert told == [
+    statuses = [(name, frame["status"], frame["stage"]) for name, frame in seen]
+    assert statuses == [
         ("stage", "PENDING", None),
         ("stage", "RUNNING", "retrieve"),
         ("stage", "RUNNING", "apply"),
@@ -279,9 +279,9 @@ async def test_another_projects_event_is_not_streamed(service: Service) -> None:
 async def test_a_read_after_an_event_sees_its_effects(service: Service, path: str) -> None:
     body = {"query": "Berlin", "filters": MAYA, "after_event": await accepted(service), "wait": 30}
     answer, _ = await asyncio.gather(service.client.post(path, json=body), service.engine.drain())
-    found = answer.json()
-    assert (found["after_event_status"], found["after_event_ended"]) == ("SUCCEEDED", True)
-    assert ["Berlin" in one["memory"] for one in found["results"]] == [True]
+    shown = answer.json()
+    assert (shown["after_event_status"], shown["after_event_ended"]) == ("SUCCEEDED", True)
+    assert ["Berlin" in row["memory"] for row in shown["results"]] == [True]
 
 
 @pytest.mark.parametrize("path", [LIST, SEARCH])
@@ -289,16 +289,16 @@ async def test_a_read_whose_time_is_over_answers_and_says_so(service: Service, p
     event_id = await accepted(service)
     for wait in ({}, {"wait": 0.05}):
         body = {"query": "Berlin", "filters": MAYA, "after_event": event_id} | wait
-        found = (await service.client.post(path, json=body)).json()
-        assert (found["after_event_status"], found["after_event_ended"]) == ("PENDING", False)
-        assert found["results"] == []
+        shown = (await service.client.post(path, json=body)).json()
+        assert (shown["after_event_status"], shown["after_event_ended"]) == ("PENDING", False)
+        assert shown["results"] == []
 
 
 async def test_a_search_says_how_much_of_its_ids_is_still_to_come(service: Service) -> None:
     async def pending(**filters: object) -> int | None:
         body = {"query": "Berlin", "filters": filters}
-        found: int | None = (await service.client.post(SEARCH, json=body)).json()["pending"]
-        return found
+        count: int | None = (await service.client.post(SEARCH, json=body)).json()["pending"]
+        return count
 
     await accepted(service)
     await accepted(service, agent_id="a1")

@@ -59,13 +59,13 @@ class Stack:
 
     def env(self) -> dict[str, str]:
         inherited = inherited_environment().items()
-        kept = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
+        others = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
         mine = {
             "MEMLANE_DATA_DIR": str(self.layout.root),
             "MEMLANE_WORKERS": "1",
             "MEMLANE_PORT": str(self.port),
         }
-        return kept | mine | self.extra
+        return others | mine | self.extra
 
     def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -160,8 +160,8 @@ def test_up_with_other_settings_names_and_applies_them(stack: Stack) -> None:
     before = stack.processes()
     assert "a-secret" not in stack.layout.state.read_text()
     stack.extra = {"MEMLANE_LLM__API_KEY": "another-secret", "MEMLANE_WORKERS": "2"}
-    kept = stack.cli("up", "--brief", "--programs", str(stack.programs))
-    assert "with other settings: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS." in kept.stdout
+    shown = stack.cli("up", "--brief", "--programs", str(stack.programs))
+    assert "with other settings: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS." in shown.stdout
     assert stack.processes() == before
     done = stack.up()
     assert done.returncode == 0, done.stderr
@@ -196,9 +196,9 @@ def test_ups_at_the_same_moment_make_one_stack(stack: Stack) -> None:
         )
 
     running = [up() for _ in range(3)]
-    told = [one.communicate(timeout=DEADLINE_S)[0] for one in running]
-    assert [one.returncode for one in running] == [0, 0, 0]
-    assert all("Memlane is up." in text for text in told)
+    outputs = [process.communicate(timeout=DEADLINE_S)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert all("Memlane is up." in text for text in outputs)
     assert stack.cli("down").stdout == "Memlane is down.\n"
     assert stack.cli("status").stdout == "Nothing is running.\n"
 
@@ -252,14 +252,14 @@ def test_a_stranger_with_a_noted_pid_survives_down(stack: Stack) -> None:
 
 
 def test_two_stacks_run_side_by_side(make_stack: Callable[[str], Stack]) -> None:
-    one, other = make_stack("one"), make_stack("other")
-    assert (one.up().returncode, other.up().returncode) == (0, 0)
-    mine, theirs = one.processes(), other.processes()
+    first, second = make_stack("one"), make_stack("other")
+    assert (first.up().returncode, second.up().returncode) == (0, 0)
+    mine, theirs = first.processes(), second.processes()
     assert not {who.pid for who in mine.values()} & {who.pid for who in theirs.values()}
-    assert one.cli("down").returncode == 0
+    assert first.cli("down").returncode == 0
     assert wait_gone(mine.values(), timeout_s=0) == []
-    assert other.processes() == theirs
-    assert http_ok(other.port, "/readyz")
+    assert second.processes() == theirs
+    assert http_ok(second.port, "/readyz")
 
 
 def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: Stack) -> None:
@@ -275,13 +275,13 @@ def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: Stack) -> 
 
 
 def test_a_taken_port_is_named_before_anything_starts(make_stack: Callable[[str], Stack]) -> None:
-    one, other = make_stack("one"), make_stack("other")
-    other.port = one.port
-    assert one.up().returncode == 0
-    done = other.up()
+    first, second = make_stack("one"), make_stack("other")
+    second.port = first.port
+    assert first.up().returncode == 0
+    done = second.up()
     assert done.returncode == 1
-    assert f"port {one.port} of 127.0.0.1 cannot be used" in done.stderr
-    assert other.state().processes == {}
+    assert f"port {first.port} of 127.0.0.1 cannot be used" in done.stderr
+    assert second.state().processes == {}
 
 
 def test_a_misspelt_setting_is_refused_by_name(stack: Stack) -> None:
@@ -330,8 +330,8 @@ def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: Stack) -> None
     assert stack.up().returncode == 0
     mine = stack.layout.root / "notes.txt"
     mine.write_text("mine")
-    asked = stack.cli("reset")
-    assert asked.returncode == 1
+    refused = stack.cli("reset")
+    assert refused.returncode == 1
     assert stack.layout.api_key.exists()
     done = stack.cli("reset", "--yes")
     assert done.returncode == 0, done.stderr
@@ -392,10 +392,10 @@ def test_down_ends_the_backends_that_a_forced_stop_left(stack: Stack) -> None:
 
 def checkpointer(root: Path) -> Identity:
     """PostgreSQL's checkpointer, which lives as long as the postmaster."""
-    for one in working_in(root.resolve() / "postgres", "postgres"):
+    for identity in working_in(root.resolve() / "postgres", "postgres"):
         with suppress(OSError):  # the process has ended since it was listed
-            if "checkpointer" in Path(f"/proc/{one.pid}/cmdline").read_text():
-                return one
+            if "checkpointer" in Path(f"/proc/{identity.pid}/cmdline").read_text():
+                return identity
     raise AssertionError("no checkpointer runs")
 
 

@@ -72,8 +72,8 @@ async def furnish(engine: Engine) -> UUID:
     return first
 
 
-async def erase(engine: Engine, whose: OwnerKey = MAYA) -> UUID:
-    event_id = await erasure.erase(engine.project.id, whose, erasures=engine.ledger.erasures)
+async def erase(engine: Engine, owner: OwnerKey = MAYA) -> UUID:
+    event_id = await erasure.erase(engine.project.id, owner, erasures=engine.ledger.erasures)
     await finish(engine)
     return event_id
 
@@ -130,9 +130,9 @@ class Frozen:
 
 
 async def counts(engine: Engine, event_id: UUID) -> dict[str, int]:
-    found = await engine.ledger.erasures.receipt(engine.project.id, event_id)
-    assert found.status is Status.SUCCEEDED
-    return dict(found.counts)
+    receipt = await engine.ledger.erasures.receipt(engine.project.id, event_id)
+    assert receipt.status is Status.SUCCEEDED
+    return dict(receipt.counts)
 
 
 def test_every_table_has_a_place_in_the_erasure() -> None:
@@ -147,13 +147,15 @@ async def test_after_an_erasure_no_word_and_no_id_is_found_in_any_column(engine:
         "memories", "memory_history", "messages", "receipts", "stage_runs", "lanes", "entities",
         "events",
     }  # fmt: skip
-    told = await counts(engine, await erase(engine))
+    counted = await counts(engine, await erase(engine))
     assert await raw_look(engine.ledger, WORDS) == {}
     assert await vectors(engine) == set()
-    assert told["memories"] == 2
-    assert told["messages"] == told["turn_vectors"] == 3
-    assert told["vectors"] == 5
-    assert all(told[store] > 0 for store in ("history", "receipts", "stage_outputs", "relations"))
+    assert counted["memories"] == 2
+    assert counted["messages"] == counted["turn_vectors"] == 3
+    assert counted["vectors"] == 5
+    assert all(
+        counted[store] > 0 for store in ("history", "receipts", "stage_outputs", "relations")
+    )
 
 
 async def test_other_users_and_other_tenants_keep_everything(engine: Engine) -> None:
@@ -206,7 +208,7 @@ async def test_a_saved_answer_that_was_not_settled_goes_with_it(service: Service
     await service.add("I live in Bern.", user_id="jon", agent_id="bot")
     shape = {"properties": {"summary": {"type": "string", "description": "all"}}}
     body = {"filters": {"agent_id": "bot"}, "schema": shape}
-    asked = (await service.client.post("/v1/exports/", json=body)).json()["id"]
+    export_id = (await service.client.post("/v1/exports/", json=body)).json()["id"]
     stopped = Stopped(engine.ledger.lanes)
     ledger = replace(engine.ledger, lanes=cast("Lanes", stopped))
     worker = replace(engine, services=replace(engine.services, ledger=ledger))
@@ -215,14 +217,14 @@ async def test_a_saved_answer_that_was_not_settled_goes_with_it(service: Service
     stage.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await stage
-    assert "Zanzibar" in str(await engine.ledger.answers.of(engine.project.id, UUID(asked)))
+    assert "Zanzibar" in str(await engine.ledger.answers.of(engine.project.id, UUID(export_id)))
     await erase(engine)
     await engine.pass_time(60)
     await engine.sweep()
     await engine.drain()
     assert await raw_look(engine.ledger, WORDS) == {}
-    assert (await service.event(asked))["status"] == "SUCCEEDED"
-    assert "Bern" in str(await engine.ledger.answers.of(engine.project.id, UUID(asked)))
+    assert (await service.event(export_id))["status"] == "SUCCEEDED"
+    assert "Bern" in str(await engine.ledger.answers.of(engine.project.id, UUID(export_id)))
 
 
 @pytest.mark.parametrize("when", ["answered", "being answered", "waiting"])
@@ -233,7 +235,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     await service.add("I live in Zanzibar.", user_id=MAYA.id)
     await service.add("I live in Bern.", user_id="jon")
     body = {"filters": EVERYBODY, "schema": SHAPE}
-    asked = await service.client.post("/v1/exports/", json=body)
+    export = await service.client.post("/v1/exports/", json=body)
     frozen = Frozen(engine.ledger.lanes)
     if when == "answered":
         await engine.drain()
@@ -252,7 +254,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     await engine.sweep()
     await engine.drain()
     assert await raw_look(engine.ledger, WORDS) == {}
-    event = await service.event(asked.json()["id"])
+    event = await service.event(export.json()["id"])
     assert event["status"] == ("SUCCEEDED" if when == "answered" else "FAILED")
     assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
@@ -343,12 +345,13 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     event_id = await erasure.erase(engine.project.id, MAYA, erasures=ledger.erasures)
     owed = await ledger.erasures.claim()
     assert owed is not None
-    held = await index.holding(owed.memory_ids)
+    by_collection = await index.holding(owed.memory_ids)
     await ledger.erasures.found(event_id, 2)
-    assert {name.partition("-")[0]: len(ids) for name, ids in held.items()} == {
+    assert {name.partition("-")[0]: len(ids) for name, ids in by_collection.items()} == {
         "memories": 2, "turns": 3,
     }  # fmt: skip
-    await index.drop({name: ids[:1] for name, ids in held.items()})  # the process dies here
+    # The process dies here.
+    await index.drop({name: ids[:1] for name, ids in by_collection.items()})
     await make_due(engine)
     await finish(engine)
     assert (await counts(engine, event_id))["vectors"] == 2
@@ -411,9 +414,9 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
     async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
         if waiting:
             waiting.clear()
-            said = [Message(Role.USER, "I like tea.")]
+            turns = [Message(Role.USER, "I like tea.")]
             await accept(
-                engine.scope(MAYA.id), said, AddOptions(), said_at=None, ledger=engine.ledger,
+                engine.scope(MAYA.id), turns, AddOptions(), said_at=None, ledger=engine.ledger,
                 dispatcher=engine.hints, key="between",
             )  # fmt: skip
         free = select(idempotency_keys).where(idempotency_keys.c.key == "between")
@@ -451,8 +454,8 @@ async def test_an_organization_that_is_deleted_waits_for_what_its_projects_accep
 async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None:
     await furnish(engine)
     ids = await asyncio.gather(*(erase(engine) for _ in range(3)))
-    told = [await counts(engine, event_id) for event_id in ids]
-    assert sorted(t["memories"] for t in told) == [0, 0, 2]
+    counted = [await counts(engine, event_id) for event_id in ids]
+    assert sorted(t["memories"] for t in counted) == [0, 0, 2]
     assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
 

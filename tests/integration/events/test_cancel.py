@@ -89,8 +89,8 @@ async def test_an_event_added_after_all_before_it_were_cancelled_is_not_left_beh
 async def test_a_running_event_is_cancelled_and_its_batch_goes_on_with_exact_receipts(
     engine: Engine, stage: StageName
 ) -> None:
-    said = ("I like jazz.", "I live in Oslo.", "My dog is called Rex.")
-    ids = [await engine.add(text) for text in said]
+    texts = ("I like jazz.", "I live in Oslo.", "My dog is called Rex.")
+    ids = [await engine.add(text) for text in texts]
     await engine.run_until(stage)
     await call_off(engine, ids[1])
     assert await statuses(engine, *ids) == ["PENDING", "CANCELLED", "PENDING"]

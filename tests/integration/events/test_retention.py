@@ -56,9 +56,9 @@ async def test_working_data_of_ended_events_goes_and_their_receipts_stay(engine:
     await engine.drain()
     before = event_views.event(await engine.event(event_id))
     await grow_old(engine)
-    kept = await outputs(engine)
-    assert kept == len(before["stages"])
-    assert await keeper(engine).drop_outputs() == kept
+    stored = await outputs(engine)
+    assert stored == len(before["stages"])
+    assert await keeper(engine).drop_outputs() == stored
     assert await outputs(engine) == 0
     after = event_views.event(await engine.event(event_id))
     untimed = [{k: v for k, v in s.items() if k != "finished_at"} for s in after["stages"]]
@@ -98,12 +98,12 @@ async def test_rows_of_a_batch_that_was_taken_apart_go_whole(engine: Engine) -> 
 async def test_what_is_young_stays_and_without_a_setting_all_of_it(engine: Engine) -> None:
     await add(engine, "mine")
     await engine.drain()
-    kept = await outputs(engine)
+    stored = await outputs(engine)
     assert await keeper(engine).drop_outputs() == 0
     assert await keeper(engine).forget_keys() == 0
     await grow_old(engine)
     assert await keeper(engine, outputs=None).drop_outputs() == 0
-    assert await outputs(engine) == kept > 0
+    assert await outputs(engine) == stored > 0
 
 
 async def test_a_forgotten_key_may_be_used_anew_and_the_books_still_balance(

@@ -30,12 +30,14 @@ class Script(RulesModel):
     """Model that obeys: `Tea.` or `+ Tea.` adds, `Tea. > Rum.` updates, `- Tea.` deletes."""
 
     async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
-        return Answer(tuple(Fact(one.message.content, one.source) for one in request.messages))
+        return Answer(
+            tuple(Fact(sourced.message.content, sourced.source) for sourced in request.messages)
+        )
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        by_text = {one.text: one.memory_id for one in neighbours}
+        by_text = {neighbour.text: neighbour.memory_id for neighbour in neighbours}
         return Answer(tuple(_told(n, fact.text, by_text) for n, fact in enumerate(facts)))
 
 
@@ -85,16 +87,16 @@ async def stored(engine: Engine) -> list[str]:
 
 
 async def memory_of(engine: Engine, event_id: UUID) -> UUID:
-    found = (await engine.event(event_id)).receipt[0].memory_id
-    assert found is not None
-    return found
+    memory_id = (await engine.event(event_id)).receipt[0].memory_id
+    assert memory_id is not None
+    return memory_id
 
 
 async def relations(engine: Engine) -> set[tuple[str, str, str]]:
-    found = await engine.ledger.graph.near(
+    edges = await engine.ledger.graph.near(
         engine.project.id, {"user_id": "maya"}, "user berlin munich", [], limit=10
     )
-    return {(one.source, one.relation, one.destination) for one in found}
+    return {(edge.source, edge.relation, edge.destination) for edge in edges}
 
 
 async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) -> None:
@@ -144,11 +146,11 @@ async def test_undone_memories_are_as_findable_as_before(service: Service) -> No
     answer = await service.client.post(f"/v1/event/{event_id}/undo/")
     assert answer.status_code == 200, answer.text
     await assert_vectors_fit(service)
-    assert sorted(one["memory"] for one in await service.listed()) == ["Rum.", "Tea."]
+    assert sorted(row["memory"] for row in await service.listed()) == ["Rum.", "Tea."]
     index, embedder = service.engine.services.index, service.engine.services.embedder
     [vector] = await embedder.embed(["Rum."])
     near = await index.nearest_in_lane(service.engine.scope(), [vector], limit=10)
-    assert {str(one) for one in near} == {one["id"] for one in await service.listed()}
+    assert {str(memory_id) for memory_id in near} == {row["id"] for row in await service.listed()}
 
 
 async def test_a_text_that_moved_to_another_memory_moves_back(scripted: Engine) -> None:
@@ -304,8 +306,10 @@ async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
     for event_id in (few, many):
         statements: list[str] = []
 
-        def note(_c: object, _d: object, said: str, *_: object, to: list[str] = statements) -> None:
-            to.append(said)
+        def note(
+            _c: object, _d: object, statement: str, *_: object, to: list[str] = statements
+        ) -> None:
+            to.append(statement)
 
         event.listen(engine, "before_cursor_execute", note)
         await take_back(scripted, event_id, force=True)
@@ -355,7 +359,7 @@ async def test_the_route_tells_what_was_undone_and_what_stands_in_the_way(
     assert "force" in said(refused)
     done = (await service.client.post(path, json={"force": True})).json()
     assert (len(done["removed"]), done["restored"]) == (1, [])
-    assert [one["id"] for one in done["skipped"]] == [changed]
+    assert [row["id"] for row in done["skipped"]] == [changed]
     assert (await service.event(str(event_id)))["undone_at"] == done["undone_at"]
     assert (await service.client.post(path)).status_code == 409
 

@@ -34,10 +34,10 @@ async def test_a_page_of_events_shows_excerpts_and_the_event_is_whole(service: S
     whole = await service.event(event_id)
     assert listed["truncated"]
     assert not whole["truncated"]
-    assert all(len(one["content"]) == 1_000 for one in listed["payload"]["messages"])
+    assert all(len(message["content"]) == 1_000 for message in listed["payload"]["messages"])
     assert 1 <= len(listed["payload"]["messages"]) <= 5
-    assert all(len(one["memory"]) <= 1_000 for one in listed["results"])
-    assert [one["content"] for one in whole["payload"]["messages"]] == [
+    assert all(len(line["memory"]) <= 1_000 for line in listed["results"])
+    assert [message["content"] for message in whole["payload"]["messages"]] == [
         f"{n}. {LONG}" for n in range(15)
     ]
     assert len(whole["results"]) == 15
@@ -48,10 +48,10 @@ async def test_ordinary_events_are_whole_on_a_page(service: Service) -> None:
     await verbatim(service, *(f"Note {n}" for n in range(30)), metadata={"trip": "Bern"})
     await verbatim(service, "One more")
     newest, oldest = (await service.client.get("/v1/events/")).json()["results"]
-    assert [one["content"] for one in newest["payload"]["messages"]] == ["One more"]
-    texts = [one["content"] for one in oldest["payload"]["messages"]]
+    assert [message["content"] for message in newest["payload"]["messages"]] == ["One more"]
+    texts = [message["content"] for message in oldest["payload"]["messages"]]
     assert texts == [f"Note {n}" for n in range(30)]
-    assert [one["memory"] for one in oldest["results"]] == texts
+    assert [line["memory"] for line in oldest["results"]] == texts
     assert oldest["metadata"] == {"trip": "Bern"}
     assert not newest["truncated"]
     assert not oldest["truncated"]
@@ -89,7 +89,7 @@ async def test_of_a_large_history_the_newest_states_are_answered(
     assert len((await service.client.get(url)).json()) == 6
     monkeypatch.setattr(history, "LARGEST_BYTES", 40)
     newest = (await service.client.get(url)).json()
-    assert [one["new_memory"] for one in newest] == ["Version 5", "Version 6"]
+    assert [state["new_memory"] for state in newest] == ["Version 5", "Version 6"]
 
 
 async def test_a_search_answers_the_best_that_fit(

@@ -68,7 +68,7 @@ async def test_two_processes_that_get_one_key_at_once_keep_one_event(
     beside = Engine(other, engine.project, engine.services, engine.vectors, engine.hints)
     for turn in range(10):
         ids = await asyncio.gather(
-            *(add(one, "I like jazz.", f"k{turn}") for one in (engine, beside) * 3)
+            *(add(process, "I like jazz.", f"k{turn}") for process in (engine, beside) * 3)
         )
         assert len(set(ids)) == 1
     assert await events(engine) == 10

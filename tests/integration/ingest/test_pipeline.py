@@ -128,8 +128,8 @@ async def test_an_index_that_cannot_be_written_delays_no_event(engine: Engine) -
         raise StoreUnavailable("down")
 
     engine.vectors.insert = down  # type: ignore[method-assign,assignment]
-    for said in ("I live in Berlin.", "I moved to Oslo."):
-        event_id = await engine.add(said)
+    for text in ("I live in Berlin.", "I moved to Oslo."):
+        event_id = await engine.add(text)
         await engine.drain()
         assert (await engine.event(event_id)).status == "SUCCEEDED"
     assert len(await engine.texts()) == 1  # the second fact was compared with the first
@@ -260,8 +260,8 @@ class Passing(RulesModel):
 
 async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) -> None:
     jazz, chess = [await stored(engine, text) for text in ("I like jazz.", "I like chess.")]
-    for one, other, text in ((jazz, chess, "User loves opera"), (chess, jazz, "User sings")):
-        first, second = await current(engine, one), await current(engine, other)
+    for changed, other, text in ((jazz, chess, "User loves opera"), (chess, jazz, "User sings")):
+        first, second = await current(engine, changed), await current(engine, other)
         engine.with_model(Passing(first, second, text))
         event_id = await engine.add("I like tea. I live in Oslo.")
         await engine.drain()
@@ -364,8 +364,8 @@ async def test_filters_read_metadata_and_other_projects_never(engine: Engine) ->
     assert await texts(maya, other.id) == 0
 
 
-async def stored(engine: Engine, said: str) -> Memory:
-    event_id = await engine.add(said)
+async def stored(engine: Engine, text: str) -> Memory:
+    event_id = await engine.add(text)
     await engine.drain()
     [line] = (await engine.event(event_id)).receipt
     assert line.memory_id is not None

@@ -43,10 +43,10 @@ async def depths(broker: RedisClient) -> dict[str, int]:
 
 async def queue_up(engine: Engine, lanes: int) -> None:
     """Accept one event in each of this many lanes, without a hint in the broker."""
-    said = [Message(Role.USER, "I like jazz.")]
+    turns = [Message(Role.USER, "I like jazz.")]
     await engine.ledger.lanes.accept(
         [
-            Add(uuid4(), engine.scope(f"user-{n}"), said, AddOptions(), tokens=4)
+            Add(uuid4(), engine.scope(f"user-{n}"), turns, AddOptions(), tokens=4)
             for n in range(lanes)
         ]
     )

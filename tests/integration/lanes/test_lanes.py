@@ -51,7 +51,7 @@ class Troubled(RulesModel):
         if (
             self.error
             and self.times > 0
-            and any(self.word in said.message.content for said in request.messages)
+            and any(self.word in sourced.message.content for sourced in request.messages)
         ):
             self.times -= 1
             raise self.error
@@ -88,10 +88,10 @@ async def test_events_that_pile_up_share_a_batch_and_keep_their_own_receipts(
     first = await engine.add("I like jazz.")
     second = await engine.add("I live in Oslo.")
     await engine.drain()
-    for event_id, said in ((first, "jazz"), (second, "Oslo")):
+    for event_id, word in ((first, "jazz"), (second, "Oslo")):
         event = await engine.event(event_id)
         assert event.batch_events == 2
-        assert [said in line.text for line in event.receipt] == [True]
+        assert [word in line.text for line in event.receipt] == [True]
 
 
 async def test_events_with_other_options_never_share_a_batch(engine: Engine) -> None:
@@ -187,16 +187,16 @@ async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: En
 
 async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> None:
     """An undo or an erasure locks one scope's row; the leases of all other lanes are renewed."""
-    held = []
+    holds = []
     for user in ("maya", "locked", "noor"):
         await engine.add("I live in Berlin.", user_id=user)
         activation, _ = await engine.claim(engine.hints.waiting.popleft())
-        held.append(activation.hold)
+        holds.append(activation.hold)
     await engine.pass_time(LEASE_S - 1)
     lanes = engine.ledger.lanes
     async with locked(engine, "locked"), asyncio.timeout(WITHIN_S):
-        assert await lanes.renew(held) == {held[0], held[2]}
-    assert await lanes.renew(held[1:2]) == {held[1]}
+        assert await lanes.renew(holds) == {holds[0], holds[2]}
+    assert await lanes.renew(holds[1:2]) == {holds[1]}
     await engine.pass_time(LEASE_S - 1)
     assert await engine.sweep() == 0
 
@@ -208,8 +208,8 @@ class Renewals:
     lanes: Lanes
     results: list[set[Hold]] = field(default_factory=list)
 
-    async def renew(self, held: Sequence[Hold]) -> set[Hold]:
-        self.results.append(await self.lanes.renew(held))
+    async def renew(self, holds: Sequence[Hold]) -> set[Hold]:
+        self.results.append(await self.lanes.renew(holds))
         return self.results[-1]
 
 
@@ -354,11 +354,18 @@ async def test_an_event_told_to_wait_for_days_fails_when_its_own_time_is_over(
 async def test_one_bad_event_among_seven_fails_alone(engine: Engine) -> None:
     model = Troubled(word="poison", error=MalformedAnswer("no JSON"))
     engine.with_model(model)
-    said = ["I like jazz.", "I like chess.", "I like tea.", "poison", "I like rye.", "I like rain."]
-    ids = [await engine.add(text) for text in said]
+    texts = [
+        "I like jazz.",
+        "I like chess.",
+        "I like tea.",
+        "poison",
+        "I like rye.",
+        "I like rain.",
+    ]
+    ids = [await engine.add(text) for text in texts]
     await engine.drain()
     statuses = [(await engine.event(event_id)).status for event_id in ids]
-    assert statuses == [Status.FAILED if text == "poison" else Status.SUCCEEDED for text in said]
+    assert statuses == [Status.FAILED if text == "poison" else Status.SUCCEEDED for text in texts]
     assert (await engine.event(ids[3])).failure_code == "LLM_BAD_OUTPUT"
     assert len(await engine.texts()) == 5
     assert model.calls[0] == 6  # first tried in one batch
@@ -510,18 +517,18 @@ async def test_a_lane_handed_back_before_it_is_settled_is_settled_by_the_next_wo
 async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner(
     engine: Engine,
 ) -> None:
-    asked = asyncio.Event()
+    called = asyncio.Event()
 
     class Hanging(RulesModel):
         async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-            asked.set()
+            called.set()
             await asyncio.Event().wait()
             raise AssertionError
 
     engine.with_model(Hanging())
     event_id = await engine.add("I like jazz.")
     work = asyncio.create_task(engine.step())
-    await asked.wait()
+    await called.wait()
     work.cancel()
     wake = await work
     assert wake is not None
@@ -534,18 +541,18 @@ async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner
 async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_attempt(
     engine: Engine,
 ) -> None:
-    asked, answer = asyncio.Event(), asyncio.Event()
+    called, answer = asyncio.Event(), asyncio.Event()
 
     class Waiting(RulesModel):
         async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-            asked.set()
+            called.set()
             await answer.wait()
             return await super().extract(request)
 
     engine.with_model(Waiting())
     event_id = await engine.add("I like jazz.")
     work = asyncio.create_task(engine.step())
-    await asked.wait()
+    await called.wait()
 
     async def ended() -> bool:
         async with engine.ledger.engine.connect() as looking:
@@ -608,9 +615,9 @@ async def test_a_project_that_is_deleted_accepts_nothing_more(engine: Engine) ->
     await bystander
     with pytest.raises(ProjectGone):
         await ledger.erasures.erase(gone.id, OwnerKey("user", "maya"))
-    asked = DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
+    request = DeleteRequest(EventType.DELETE_ALL, parse({"user_id": "maya"}), {})
     with pytest.raises(ProjectGone):
-        await ledger.clearing.clear(gone.id, asked)
+        await ledger.clearing.clear(gone.id, request)
     assert not await rows_of(late)
 
 

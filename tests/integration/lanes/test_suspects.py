@@ -61,12 +61,12 @@ async def test_a_suspect_that_still_waits_for_its_turn_makes_no_attempt(engine: 
 class Beside(RulesModel):
     """Rules that count concurrent calls."""
 
-    asked: int = 0
+    calls: int = 0
     now: int = 0
     most: int = 0
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        self.asked += 1
+        self.calls += 1
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(20):  # turns of the event loop
@@ -90,12 +90,12 @@ async def test_suspects_are_worked_on_one_at_a_time(engine: Engine) -> None:
             for hint in engine.hints.waiting
         )
     )
-    assert (beside.asked, beside.most) == (len(users), 1)
+    assert (beside.calls, beside.most) == (len(users), 1)
 
 
 async def test_a_suspects_batch_is_tried_event_by_event(engine: Engine) -> None:
-    said = ["I like jazz.", "I like chess.", "I like tea."]
-    ids = [await engine.add(text) for text in said]
+    texts = ["I like jazz.", "I like chess.", "I like tea."]
+    ids = [await engine.add(text) for text in texts]
     for _ in range(SHARED_ATTEMPTS):
         await crash(engine, engine.hints.waiting[0])
     await engine.step()  # splits the batch

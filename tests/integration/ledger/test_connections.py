@@ -37,9 +37,9 @@ async def through_sqlalchemy(engine: AsyncEngine) -> int:
 
 
 async def open_all(engine: AsyncEngine) -> set[int]:
-    held = [await engine.connect() for _ in range(CONNECTIONS)]
-    pids = {int((await connection.execute(PID)).scalar_one()) for connection in held}
-    for connection in held:
+    connections = [await engine.connect() for _ in range(CONNECTIONS)]
+    pids = {int((await connection.execute(PID)).scalar_one()) for connection in connections}
+    for connection in connections:
         await connection.close()
     return pids
 
@@ -101,9 +101,9 @@ async def test_a_connection_has_the_session_settings(database_url: str) -> None:
     engine = connect(database_url, pool_size=1, limits=SessionLimits(7.0, lock_s=0.25))
     async with engine.connect() as connection:
         query = text("SELECT name, setting FROM pg_settings")
-        held = {row.name: row.setting for row in await connection.execute(query)}
+        values = {row.name: row.setting for row in await connection.execute(query)}
     wanted = {**SESSION, "statement_timeout": "7000", "lock_timeout": "250"}
-    assert {name: held[name] for name in wanted} == wanted
+    assert {name: values[name] for name in wanted} == wanted
     assert not behind_pooler(engine)
     await engine.dispose()
 

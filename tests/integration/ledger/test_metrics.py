@@ -45,7 +45,7 @@ def configure(service: Service, **settings: object) -> None:
 
 
 def figure(exposition: str, name: str) -> float:
-    [line] = [one for one in exposition.splitlines() if one.startswith(f"{name} ")]
+    [line] = [row for row in exposition.splitlines() if row.startswith(f"{name} ")]
     return float(line.split()[-1])
 
 
@@ -94,8 +94,8 @@ async def test_figures_that_are_old_enough_are_read_again(service: Service) -> N
 
 async def test_every_known_series_is_there_from_zero() -> None:
     """A new process prints them: in this one, other tests have already counted."""
-    asked = "from pipeline import telemetry; print(telemetry.exposition()[0].decode())"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", asked, stdout=PIPE)
+    program = "from pipeline import telemetry; print(telemetry.exposition()[0].decode())"
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=PIPE)
     text = (await process.communicate())[0].decode()
     for name in (
         'memlane_fenced_writes_total{stage="apply"}',
@@ -138,13 +138,13 @@ class Failing(RulesModel):
 
 async def test_questions_to_a_model_are_timed_and_its_failures_counted() -> None:
     errors = telemetry.model_errors.labels("local/rules", "LLM_UNAVAILABLE")
-    asked = telemetry.model_seconds.labels("local/rules", "relate")
-    failed, seconds = errors._value.get(), asked._sum.get()
+    timed = telemetry.model_seconds.labels("local/rules", "relate")
+    failed, seconds = errors._value.get(), timed._sum.get()
     with pytest.raises(ModelUnavailable):
         await MeasuredModel(Failing()).extract(None)  # type: ignore[arg-type]
     await MeasuredModel(RulesModel()).relate(["User lives in Bern"], [])
     assert errors._value.get() == failed + 1
-    assert asked._sum.get() > seconds
+    assert timed._sum.get() > seconds
 
 
 async def test_calls_of_the_embedder_are_timed() -> None:

@@ -47,17 +47,17 @@ async def test_no_row_is_none(direct: Direct) -> None:
 
 
 async def test_json_comes_as_values(direct: Direct) -> None:
-    row = await direct.row(text("SELECT jsonb_build_object('a', 1) AS told"), {})
+    row = await direct.row(text("SELECT jsonb_build_object('a', 1) AS shown"), {})
     assert row is not None
-    assert row.told == {"a": 1}
+    assert row.shown == {"a": 1}
 
 
 async def test_a_broken_constraint_is_told_apart_and_spoils_no_connection(direct: Direct) -> None:
     await direct.rows(text("CREATE TABLE twins (id integer PRIMARY KEY)"), {})
-    one = text("INSERT INTO twins VALUES (1)")
-    await direct.rows(one, {})
+    twin = text("INSERT INTO twins VALUES (1)")
+    await direct.rows(twin, {})
     with pytest.raises(IntegrityError):
-        await direct.rows(one, {})
+        await direct.rows(twin, {})
     with pytest.raises(DBAPIError) as refused:
         await direct.rows(text("SELECT 1 / 0"), {})
     assert not refused.value.connection_invalidated
@@ -121,5 +121,5 @@ async def pid(direct: Direct) -> int:
     """Pid of the server process behind the connection; each connection has its own."""
     row = await direct.row(text("SELECT pg_backend_pid() AS pid"), {})
     assert row is not None
-    found: int = row.pid
-    return found
+    backend: int = row.pid
+    return backend

@@ -36,15 +36,15 @@ OF_ALL = {"OR": [{name: "*"} for name in IDS]}
 
 async def store(service: Service, text: str, **body: Any) -> str:
     """Store a memory with exactly this text; return its id."""
-    before = {one["id"] for one in await service.listed(**OF_ALL)}
+    before = {row["id"] for row in await service.listed(**OF_ALL)}
     await service.add(text, infer=False, **{"user_id": None} | body)
-    [new] = {one["id"] for one in await service.listed(**OF_ALL)} - before
+    [new] = {row["id"] for row in await service.listed(**OF_ALL)} - before
     return str(new)
 
 
 async def texts(service: Service) -> set[str]:
     """Texts of all memories of the project."""
-    return {one["memory"] for one in await service.listed(**OF_ALL)}
+    return {row["memory"] for row in await service.listed(**OF_ALL)}
 
 
 async def delete(service: Service, query: dict[str, Any] | str) -> dict[str, Any]:
@@ -137,10 +137,10 @@ REFUSED: dict[str, tuple[str, str]] = {
 async def test_a_delete_that_is_not_understood_deletes_nothing(
     service: Service, query: str, holds: str
 ) -> None:
-    kept = await store(service, "Maya likes rye", user_id="maya")
+    memory_id = await store(service, "Maya likes rye", user_id="maya")
     answer = await service.client.delete(f"{ALL}?{query}")
     assert (answer.status_code, holds in said(answer)) == (400, True), answer.text
-    assert (await service.client.get(f"{ALL}{kept}/")).status_code == 200
+    assert (await service.client.get(f"{ALL}{memory_id}/")).status_code == 200
 
 
 async def test_all_but_some_values_of_metadata_deletes_only_those(service: Service) -> None:
@@ -224,10 +224,10 @@ async def test_a_worker_in_the_middle_of_an_add_brings_nothing_back(
     await engine.run(hint)
     await engine.drain()
     assert await texts(service) == set()
-    found = await service.client.post(
+    answer = await service.client.post(
         "/v3/memories/search/", json={"query": "Bern", "filters": {"user_id": "maya"}}
     )
-    assert (found.json()["results"], found.json()["relations"]) == ([], [])
+    assert (answer.json()["results"], answer.json()["relations"]) == ([], [])
     assert await engine.lane_state() == "IDLE"
     assert (await service.client.get("/v1/stats/")).json()["identity"] is True
 
@@ -242,8 +242,8 @@ async def test_relations_go_with_their_scope_and_an_undo_brings_all_back(
 
     async def relations() -> set[str]:
         body = {"query": "Bern Siemens", "filters": {"user_id": "maya"}}
-        found = await service.client.post("/v3/memories/search/", json=body)
-        return {one["target"] for one in found.json()["relations"]}
+        answer = await service.client.post("/v3/memories/search/", json=body)
+        return {row["target"] for row in answer.json()["relations"]}
 
     assert await relations() == set()
     answer = await service.client.post(f"/v1/event/{event['id']}/undo/")
@@ -266,11 +266,11 @@ async def test_a_relation_goes_with_the_last_memory_that_states_it(service: Serv
     await service.add("I live in Bern.")
     [stored] = await service.listed()
     body = {"query": "Bern", "filters": {"user_id": "maya"}}
-    found = await service.client.post("/v3/memories/search/", json=body)
-    assert found.json()["relations"]
+    answer = await service.client.post("/v3/memories/search/", json=body)
+    assert answer.json()["relations"]
     await service.client.delete(f"{ALL}{stored['id']}/")
-    found = await service.client.post("/v3/memories/search/", json=body)
-    assert found.json()["relations"] == []
+    answer = await service.client.post("/v3/memories/search/", json=body)
+    assert answer.json()["relations"] == []
 
 
 async def test_the_history_of_what_was_deleted_names_the_event(service: Service) -> None:
@@ -299,8 +299,8 @@ async def test_deleting_a_user_takes_all_that_carries_the_id(service: Service) -
     await store(service, "two", user_id=odd, agent_id="bot")
     await store(service, "three", user_id="jon")
     path = "/v2/entities/user/a%2Fb%20c%40d%25/"
-    [found] = (await service.client.get(path)).json()
-    assert (found["id"], found["name"], found["total_memories"]) == (odd, odd, 2)
+    [entity] = (await service.client.get(path)).json()
+    assert (entity["id"], entity["name"], entity["total_memories"]) == (odd, odd, 2)
     answer = await service.client.delete(path)
     assert await texts(service) == {"three"}
     engine = service.engine
@@ -351,8 +351,8 @@ async def test_a_batch_of_a_thousand_is_taken_and_one_more_refused(service: Serv
 
 
 async def turns(service: Service) -> set[str]:
-    found = await service.search("peanuts Berlin", threshold=0, include=["turns"])
-    return {one["memory"] for one in found}
+    hits = await service.search("peanuts Berlin", threshold=0, include=["turns"])
+    return {hit["memory"] for hit in hits}
 
 
 async def undo(service: Service, event: dict[str, Any]) -> None:
@@ -374,7 +374,7 @@ async def switch(service: Service, replay_id: str) -> httpx.Response:
 
 async def edits_lost(service: Service, replay_id: str) -> set[tuple[str, str]]:
     diff = (await service.client.get(f"/v1/replays/{replay_id}/diff/")).json()
-    return {(one["memory"], one["edit"]) for one in diff["edits_lost"]}
+    return {(edit["memory"], edit["edit"]) for edit in diff["edits_lost"]}
 
 
 BERLIN, PEANUTS = "I live in Berlin.", "I am allergic to peanuts."
@@ -390,12 +390,12 @@ async def test_an_undo_of_a_delete_shows_the_turns_again(service: Service) -> No
     await undo(service, event)
     assert await turns(service) == {BERLIN, PEANUTS}
     await service.engine.turns.catch_up()
-    held = [
+    records = [
         record
         for name in await service.engine.vectors.list_cols()
         for record in await service.engine.vectors.list(name, where={}, limit=100)
     ]
-    assert len(held) == 4  # two memories and two turns
+    assert len(records) == 4  # two memories and two turns
 
 
 async def test_a_replay_after_an_undone_delete_keeps_what_came_back(service: Service) -> None:

@@ -31,15 +31,15 @@ class Deciding(RulesModel):
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        self.shown.append([one.text for one in neighbours])
+        self.shown.append([neighbour.text for neighbour in neighbours])
         [target, *_] = neighbours
         decision = Decision(0, self.outcome, "So it is.", facts[0].text, target.memory_id)
         return Answer((decision,), Usage("fake/deciding", 1, 10, 1))
 
 
-async def stored(engine: Engine, said: str) -> UUID:
+async def stored(engine: Engine, text: str) -> UUID:
     """Add this message; return the id of the only memory."""
-    await engine.add(said)
+    await engine.add(text)
     await engine.drain()
     async with engine.ledger.engine.connect() as connection:
         [memory_id] = (await connection.scalars(select(memories.c.id))).all()

@@ -276,9 +276,9 @@ async def test_no_error_or_log_tells_the_key_or_what_was_said(
     server.on("any", do, retry_after_s=0)  # errors of the test server repeat the prompt
     with capture_logs() as logged, pytest.raises((ModelUnavailable, ModelRejected)) as caught:
         await ask(llm)
-    told = f"{caught.value!r} {caught.value.__cause__!r} {logged} {caplog.text}"
-    assert KEY not in told
-    assert "Rome" not in told
+    shown = f"{caught.value!r} {caught.value.__cause__!r} {logged} {caplog.text}"
+    assert KEY not in shown
+    assert "Rome" not in shown
 
 
 # ── the form of the answer ───────────────────────────────────────────────────────────────────────
@@ -406,16 +406,16 @@ async def test_the_stand_in_runs_as_a_process_and_takes_orders():
     )
     assert process.stdout is not None
     try:
-        told = json.loads(await process.stdout.readline())
-        async with httpx.AsyncClient(base_url=told["base_url"].removesuffix("/v1")) as client:
+        settings = json.loads(await process.stdout.readline())
+        async with httpx.AsyncClient(base_url=settings["base_url"].removesuffix("/v1")) as client:
             rule = {"on": "any", "do": "malformed", "probability": 0.5}
             await client.post("/admin/rules", json={"seed": 1, "rules": [rule]})
             body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
             replies = [await client.post("/v1/chat/completions", json=body) for _ in range(20)]
             texts = [reply.json()["choices"][0]["message"]["content"] for reply in replies]
             assert 3 < sum("that depends" in text for text in texts) < 17
-            kept = (await client.get("/admin/calls")).json()["calls"]
-            assert [call["kind"] for call in kept] == ["other"] * 20
+            calls = (await client.get("/admin/calls")).json()["calls"]
+            assert [call["kind"] for call in calls] == ["other"] * 20
     finally:
         process.terminate()
         await process.wait()

@@ -43,12 +43,12 @@ class Whim(RulesModel):
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         self.takes += 1
-        if any("poison" in one.message.content for one in request.messages):
+        if any("poison" in sourced.message.content for sourced in request.messages):
             raise MalformedAnswer("no JSON")
         facts = [
-            Fact(f"{part} (take {self.takes})", one.source)
-            for one in request.messages
-            for part in one.message.content.split("; ")
+            Fact(f"{part} (take {self.takes})", sourced.source)
+            for sourced in request.messages
+            for part in sourced.message.content.split("; ")
         ]
         return Answer(tuple(facts))
 
@@ -58,18 +58,20 @@ class Whim(RulesModel):
         self.takes += 1
         return Answer(tuple(self._decision(n, f.text, neighbours) for n, f in enumerate(facts)))
 
-    def _decision(self, place: int, said: str, neighbours: Sequence[Neighbour]) -> Decision:
-        sign, _, rest = said.partition(" ")
+    def _decision(self, place: int, text: str, neighbours: Sequence[Neighbour]) -> Decision:
+        sign, _, rest = text.partition(" ")
         drink = rest.split(" ")[0] if sign in ("-", "=") else sign
-        held = sorted(one.memory_id for one in neighbours if one.text.startswith(drink))
-        target = held[self.takes % len(held)] if held else None
+        matching = sorted(
+            neighbour.memory_id for neighbour in neighbours if neighbour.text.startswith(drink)
+        )
+        target = matching[self.takes % len(matching)] if matching else None
         reason = f"Whim {self.takes}."
         if target is None:
-            return Decision(place, Outcome.ADD, reason, text=said)
+            return Decision(place, Outcome.ADD, reason, text=text)
         if sign == "-":
             return Decision(place, Outcome.DELETE, reason, memory_id=target)
-        if " > " in said:
-            new = said.partition(" > ")[2]
+        if " > " in text:
+            new = text.partition(" > ")[2]
             return Decision(place, Outcome.UPDATE, reason, text=new, memory_id=target)
         return Decision(place, Outcome.NOOP, reason, memory_id=target)
 
@@ -82,7 +84,7 @@ class Whim(RulesModel):
         user, verb = Entity("User", "person"), f"drinks_{self.takes % 4}"
         drinks = [next(word for word in DRINKS if word in fact) for fact in facts]
         new = [Relation(user, verb, Entity(drink, "drink"), n) for n, drink in enumerate(drinks)]
-        ended = tuple(one.relation_id for one in current if one.destination in drinks)
+        ended = tuple(edge.relation_id for edge in current if edge.destination in drinks)
         return Answer(GraphChanges(tuple(new), ended))
 
 
@@ -107,10 +109,10 @@ def sayings() -> Iterator[str]:
     """Random additions, changes, deletions and repeats, from a fixed seed."""
     chance = random.Random(11)
     while True:
-        one, other = chance.sample(DRINKS, 2)
-        change = f"{one} > {other}"
+        drink, other = chance.sample(DRINKS, 2)
+        change = f"{drink} > {other}"
         yield chance.choice(
-            (one, f"{one}; {other}", change, change, change, f"- {one}", f"= {one}")
+            (drink, f"{drink}; {other}", change, change, change, f"- {drink}", f"= {drink}")
         )
 
 
@@ -119,10 +121,10 @@ async def lived(engine: Engine) -> Engine:
     """A scope with a history of 38 events in batches of many sizes."""
     engine.services = replace(engine.services, neighbours=50)
     engine.with_model(Whim())
-    said = sayings()
+    texts = sayings()
     for turn, size in enumerate(SIZES):
         for _ in range(size):
-            await engine.add(next(said), options=AddOptions(metadata={"turn": turn}))
+            await engine.add(next(texts), options=AddOptions(metadata={"turn": turn}))
         await engine.drain()
     engine.with_model(Mute())
     return engine
@@ -217,19 +219,19 @@ async def test_one_answer_recorded_otherwise_shows(lived: Engine, stage: str) ->
 
 async def test_an_event_that_failed_without_an_answer_fails_again(engine: Engine) -> None:
     engine.with_model(Whim())
-    for said in ("tea", "poison", "rum"):
-        await engine.add(said)
+    for text in ("tea", "poison", "rum"):
+        await engine.add(text)
         await engine.drain()
     engine.with_model(Mute())
     there = await replayed(engine)
-    found = await engine.ledger.shadows.get(engine.project.id, there.project_id)
-    assert found.failures == {"LLM_BAD_OUTPUT": 1}
+    shadow = await engine.ledger.shadows.get(engine.project.id, there.project_id)
+    assert shadow.failures == {"LLM_BAD_OUTPUT": 1}
     assert (await engine.ledger.books.accounts(there.project_id)).balanced
 
 
 async def test_answers_that_an_undo_has_torn_apart_are_refused(engine: Engine) -> None:
     engine.with_model(Whim())
-    ids: list[UUID] = [await engine.add(said) for said in ("tea", "rum")]
+    ids: list[UUID] = [await engine.add(text) for text in ("tea", "rum")]
     await engine.drain()
     services = engine.services
     await undo(
@@ -252,5 +254,5 @@ async def test_answers_that_were_let_go_of_are_missed_by_name(engine: Engine) ->
         await connection.execute(update(stage_runs).values(output=null()))
     engine.with_model(Mute())
     there = await replayed(engine)
-    found = await engine.ledger.shadows.get(engine.project.id, there.project_id)
-    assert found.failures == {"LLM_BAD_OUTPUT": 1}
+    shadow = await engine.ledger.shadows.get(engine.project.id, there.project_id)
+    assert shadow.failures == {"LLM_BAD_OUTPUT": 1}

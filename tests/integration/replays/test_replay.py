@@ -206,7 +206,9 @@ async def test_all_that_failed_for_one_reason_comes_back_in_order(service: Servi
     await engine.drain()
     [text] = await engine.texts()
     assert "Oslo" in text
-    assert {(await service.event(str(one)))["status"] for one in (*ids, other)} == {"SUCCEEDED"}
+    assert {(await service.event(str(event_id)))["status"] for event_id in (*ids, other)} == {
+        "SUCCEEDED"
+    }
 
 
 async def test_the_route_replays_with_and_without_a_body(service: Service) -> None:

@@ -36,7 +36,7 @@ class NoGraph(RulesModel):
 class OnlyGraph(RulesModel):
     """Rules that accept no call but `relate`, and record its arguments."""
 
-    asked: list[list[str]] = field(default_factory=list)
+    calls: list[list[str]] = field(default_factory=list)
     offered: list[list[str]] = field(default_factory=list)
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
@@ -50,8 +50,8 @@ class OnlyGraph(RulesModel):
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
-        self.asked.append(list(facts))
-        self.offered.append([one.destination for one in current])
+        self.calls.append(list(facts))
+        self.offered.append([edge.destination for edge in current])
         return await super().relate(facts, current)
 
 
@@ -73,10 +73,10 @@ async def again(engine: Engine, event_id: UUID) -> None:
 
 
 async def relations(engine: Engine) -> list[tuple[str, str]]:
-    found = await engine.ledger.graph.near(
+    edges = await engine.ledger.graph.near(
         engine.project.id, {"user_id": "maya"}, "user berlin oslo anna", [], limit=10
     )
-    return sorted((one.relation, one.destination) for one in found)
+    return sorted((edge.relation, edge.destination) for edge in edges)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def test_only_the_graph_is_done_again_and_the_receipt_stays(
     assert (event.status, event.graph_status) == ("SUCCEEDED", "SUCCEEDED")
     assert (event.receipt, event.failure_detail, event.replays) == (before.receipt, None, 1)
     assert [run.stage for run in event.stages][-1] == "relate"
-    assert len(model.asked) == 1
+    assert len(model.calls) == 1
     assert await relations(engine) == [("lives_in", "Berlin")]
     assert len(await engine.history_rows()) == 1
     books = await engine.ledger.books.accounts(engine.project.id)
@@ -134,7 +134,7 @@ async def test_the_events_of_a_batch_go_together_whatever_the_width_is_by_then(
     engine.with_model(model := OnlyGraph())
     await again(engine, ids[1])
     await engine.drain()
-    assert [len(facts) for facts in model.asked] == [3]
+    assert [len(facts) for facts in model.calls] == [3]
     for event_id in ids:
         event = await engine.event(event_id)
         assert (event.graph_status, event.replays, event.batch_events) == ("SUCCEEDED", 1, 3)
@@ -152,8 +152,12 @@ async def test_it_waits_behind_what_was_said_meanwhile_and_new_events_behind_it(
     ids, order = (before, event_id, after), []
     while engine.hints.waiting:
         await engine.step()
-        ended = [one for one in ids if (await engine.event(one)).status is Status.SUCCEEDED]
-        order += [one for one in ended if one not in order]
+        ended = [
+            event_id
+            for event_id in ids
+            if (await engine.event(event_id)).status is Status.SUCCEEDED
+        ]
+        order += [event_id for event_id in ended if event_id not in order]
     assert order == [before, event_id, after]
     assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
 
@@ -168,7 +172,7 @@ async def test_what_a_later_event_has_overtaken_is_not_related_any_more(engine: 
     await again(engine, event_id)
     await engine.drain()
     assert (await engine.event(event_id)).graph_status == "SUCCEEDED"
-    assert model.asked == []
+    assert model.calls == []
     assert await relations(engine) == related
 
 
@@ -179,7 +183,7 @@ async def test_a_late_graph_cannot_end_what_began_after_its_facts(engine: Engine
     engine.with_model(model := OnlyGraph())
     await again(engine, event_id)
     await engine.drain()
-    assert model.asked
+    assert model.calls
     assert model.offered == [[]]
 
 
@@ -202,7 +206,7 @@ async def test_what_was_undone_or_deleted_is_not_related_any_more(engine: Engine
     engine.with_model(model := OnlyGraph())
     await again(engine, ids[2])
     await engine.drain()
-    [facts] = model.asked
+    [facts] = model.calls
     assert [("chess" in fact) for fact in facts] == [True]
 
 
@@ -248,11 +252,11 @@ async def test_all_graphs_that_failed_come_back_at_once(service: Service) -> Non
         *await unrelated(engine, "I live in Berlin.", "I like jazz."),
         *await unrelated(engine, "I like chess."),
     ]
-    asked = {"stage": "relate", "user_id": "maya"}
-    answer = await service.client.post("/v1/events/replay/", json=asked)
+    body = {"stage": "relate", "user_id": "maya"}
+    answer = await service.client.post("/v1/events/replay/", json=body)
     assert sorted(answer.json()["event_ids"]) == sorted(map(str, ids))
     await engine.drain()
-    assert {(await engine.event(one)).graph_status for one in ids} == {"SUCCEEDED"}
+    assert {(await engine.event(event_id)).graph_status for event_id in ids} == {"SUCCEEDED"}
 
 
 async def test_a_batch_whose_outputs_were_let_go_of_is_not_replayed(engine: Engine) -> None:

@@ -46,13 +46,14 @@ class Tagged(RulesModel):
     seen: list[str | None] = field(default_factory=list)
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        if any("poison" in one.message.content for one in request.messages) and self.tag:
+        if any("poison" in sourced.message.content for sourced in request.messages) and self.tag:
             raise MalformedAnswer("no JSON")
         self.seen.append(request.instructions.custom)
         tag = self.tag or request.instructions.custom or ""
         return Answer(
             tuple(
-                Fact(f"{tag} {one.message.content}".strip(), one.source) for one in request.messages
+                Fact(f"{tag} {sourced.message.content}".strip(), sourced.source)
+                for sourced in request.messages
             )
         )
 
@@ -86,10 +87,10 @@ async def begun(service: Service, **body: object) -> dict[str, Any]:
 
 async def replayed(service: Service, **body: object) -> dict[str, Any]:
     """A replay that has ended."""
-    found = await begun(service, **body)
+    replay = await begun(service, **body)
     await service.engine.drain()
     await service.engine.services.index.catch_up()
-    return await look(service, found["id"])
+    return await look(service, replay["id"])
 
 
 async def look(service: Service, replay_id: str, part: str = "") -> dict[str, Any]:
@@ -103,7 +104,7 @@ async def switch(service: Service, replay_id: str, **body: object) -> httpx.Resp
 
 
 async def texts(service: Service) -> list[str]:
-    return sorted(one["memory"] for one in await service.listed(**MAYA))
+    return sorted(row["memory"] for row in await service.listed(**MAYA))
 
 
 async def rows(engine: Engine, *, of: UUID | None = None) -> dict[str, int]:
@@ -137,8 +138,8 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
         [hit["id"] for hit in await service.search("What does she like?")],
         await rows(service.engine, of=service.engine.project.id),
     )
-    found = await replayed(service, custom_instructions="Say it")
-    assert (found["status"], found["accepted"], found["succeeded"]) == ("READY", 1, 1)
+    replay = await replayed(service, custom_instructions="Say it")
+    assert (replay["status"], replay["accepted"], replay["succeeded"]) == ("READY", 1, 1)
     after = (
         await texts(service),
         await figures(service),
@@ -149,7 +150,7 @@ async def test_nothing_of_a_replay_shows_until_it_is_switched_on(service: Servic
     assert after[:4] == before[:4]
     # The search above adds a row to `books`.
     assert after[4] == before[4] | {"shadows": 1, "books": after[4]["books"]}
-    books = await service.engine.ledger.books.accounts(ProjectId(UUID(found["id"])))
+    books = await service.engine.ledger.books.accounts(ProjectId(UUID(replay["id"])))
     assert (books.balanced, books.accepted, books.memories) == (True, 1, 2)
 
 
@@ -171,8 +172,8 @@ async def test_a_diff_says_what_would_come_go_and_read_otherwise(service: Servic
     [gin] = (await service.event(person))["results"]
     await service.client.delete(f"/v1/memories/{gin['id']}/")
     service.engine.with_model(Tagged(tag="She"))
-    found = await replayed(service)
-    diff = await look(service, found["id"], "diff/")
+    replay = await replayed(service)
+    diff = await look(service, replay["id"], "diff/")
     assert diff["counts"] == {
         "same": 0,
         "changed": 2,
@@ -182,29 +183,29 @@ async def test_a_diff_says_what_would_come_go_and_read_otherwise(service: Servic
         "relations_removed": diff["counts"]["relations_removed"],
         "edits_lost": 0,
     }
-    assert [(one["memory"], one["becomes"]["memory"]) for one in diff["changed"]] == [
+    assert [(pair["memory"], pair["becomes"]["memory"]) for pair in diff["changed"]] == [
         ("Likes tea.", "She Likes tea."),
         ("Likes rum.", "She Likes rum."),
     ]
-    assert [one["event_id"] for one in diff["only_replay"]] == [person]
+    assert [row["event_id"] for row in diff["only_replay"]] == [person]
 
 
 async def test_a_diff_waits_for_the_replay_to_end(service: Service) -> None:
     await service.add("Likes tea.")
-    found = await begun(service)
-    assert found["status"] == "RUNNING"
-    answer = await service.client.get(f"{REPLAYS}{found['id']}/diff/")
+    replay = await begun(service)
+    assert replay["status"] == "RUNNING"
+    answer = await service.client.get(f"{REPLAYS}{replay['id']}/diff/")
     assert answer.status_code == 409
     assert "0 of 1 events have ended" in said(answer)
-    assert (await switch(service, found["id"])).status_code == 409
+    assert (await switch(service, replay["id"])).status_code == 409
 
 
 async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service: Service) -> None:
     event_id = await service.add("I live in Berlin.")
     [old] = await service.listed(**MAYA)
     service.engine.with_model(Tagged(tag="Maya says:"))
-    found = await replayed(service)
-    answer = await switch(service, found["id"])
+    replay = await replayed(service)
+    answer = await switch(service, replay["id"])
     assert answer.status_code == 200, answer.text
     assert (answer.json()["status"], answer.json()["removed"], answer.json()["adopted"]) == (
         "SWITCHED",
@@ -220,23 +221,23 @@ async def test_a_switch_puts_the_replays_memories_in_place_of_the_scopes(service
     assert hits[0]["score_breakdown"]["semantic"] > 0.5
     history = (await service.client.get(f"/v1/memories/{old['id']}/history/")).json()
     assert history[-1]["event"] == "DELETE"
-    assert history[-1]["reason"] == f"Replaced by replay {found['id']}."
+    assert history[-1]["reason"] == f"Replaced by replay {replay['id']}."
     [line] = (await service.client.get(f"/v1/memories/{new['id']}/history/")).json()
     assert line["event_id"] == event_id
     event = await service.event(event_id)
-    assert [one["id"] for one in event["results"]] == [old["id"], new["id"]]
+    assert [line["id"] for line in event["results"]] == [old["id"], new["id"]]
     assert (event["status"], event["graph_status"]) == ("SUCCEEDED", "SUCCEEDED")
     assert (await service.client.get("/v1/stats/")).json()["identity"]
     # No row of the shadow is left, in the ledger or in the index.
-    left = await rows(service.engine, of=UUID(found["id"]))
+    left = await rows(service.engine, of=UUID(replay["id"]))
     assert not any(left.values()), left
-    held = [
+    projects = [
         record.payload["project_id"]
         for name in await service.engine.vectors.list_cols()
         for record in await service.engine.vectors.list(name, where={}, limit=100)
     ]
-    assert held == [str(service.engine.project.id)]
-    assert (await switch(service, found["id"])).status_code == 409
+    assert projects == [str(service.engine.project.id)]
+    assert (await switch(service, replay["id"])).status_code == 409
 
 
 class Corrected(Tagged):
@@ -249,15 +250,15 @@ class Corrected(Tagged):
 
 
 async def by_text(service: Service) -> dict[str, str]:
-    return {one["memory"]: one["id"] for one in await service.listed(**MAYA)}
+    return {row["memory"]: row["id"] for row in await service.listed(**MAYA)}
 
 
 async def test_a_memory_that_a_replay_does_not_change_keeps_its_id(service: Service) -> None:
-    said = [await service.add(f"Likes {one}.") for one in ("tea", "milk", "rum", "cola")]
+    event_ids = [await service.add(f"Likes {drink}.") for drink in ("tea", "milk", "rum", "cola")]
     before = await by_text(service)
     service.engine.with_model(Corrected())
-    found = await replayed(service)
-    answer = await switch(service, found["id"])
+    replay = await replayed(service)
+    answer = await switch(service, replay["id"])
     assert answer.status_code == 200, answer.text
     assert {key: answer.json()[key] for key in ("kept", "removed", "adopted")} == {
         "kept": 3,
@@ -275,11 +276,11 @@ async def test_a_memory_that_a_replay_does_not_change_keeps_its_id(service: Serv
     history = (await service.client.get(f"/v1/memories/{tea}/history/")).json()
     assert [line["event"] for line in history] == ["ADD"]
     # It is on the receipt once, and a search still finds it.
-    assert [one["id"] for one in (await service.event(said[0]))["results"]] == [tea]
+    assert [line["id"] for line in (await service.event(event_ids[0]))["results"]] == [tea]
     assert tea in [hit["id"] for hit in await service.search("Likes tea.")]
-    left = await rows(service.engine, of=UUID(found["id"]))
+    left = await rows(service.engine, of=UUID(replay["id"]))
     assert not any(left.values()), left
-    undone = await service.client.post(f"/v1/event/{said[0]}/undo/")
+    undone = await service.client.post(f"/v1/event/{event_ids[0]}/undo/")
     assert undone.status_code == 200, undone.text
     assert await texts(service) == ["Likes cola.", "Likes gin.", "Likes milk."]
 
@@ -290,8 +291,8 @@ async def test_a_memory_of_another_history_gets_the_replays_id(service: Service)
     [old] = await service.listed(**MAYA)
     for text in ("Likes rum.", "Likes tea."):
         await service.client.put(f"/v1/memories/{old['id']}/", json={"text": text})
-    found = await replayed(service)
-    answer = await switch(service, found["id"])
+    replay = await replayed(service)
+    answer = await switch(service, replay["id"])
     assert answer.status_code == 200, answer.text
     assert answer.json()["kept"] == 0
     [new] = await service.listed(**MAYA)
@@ -306,28 +307,30 @@ async def test_a_switch_takes_as_many_statements_for_many_memories_as_for_one(
         for n in range(many):
             await service.add(f"Likes drink {many}-{n}.")
         service.engine.with_model(Tagged(tag=f"Anew {many}:"))
-        found = await replayed(service)
+        replay = await replayed(service)
         statements: list[str] = []
 
-        def note(_c: object, _d: object, said: str, *_: object, to: list[str] = statements) -> None:
-            to.append(said)
+        def note(
+            _c: object, _d: object, statement: str, *_: object, to: list[str] = statements
+        ) -> None:
+            to.append(statement)
 
         shadow = await service.engine.ledger.shadows.get(
-            service.engine.project.id, UUID(found["id"])
+            service.engine.project.id, UUID(replay["id"])
         )
-        told = await service.engine.ledger.switch.texts(shadow, embedder="another")
-        assert len(told) >= many
+        texts = await service.engine.ledger.switch.texts(shadow, embedder="another")
+        assert len(texts) >= many
         engine = service.engine.ledger.engine.sync_engine
         event.listen(engine, "before_cursor_execute", note)
         done = await service.engine.ledger.switch.switch(
             service.engine.project.id,
             shadow.id,
             force=False,
-            vectors=dict(zip(told, await HashEmbedder().embed(told), strict=True)),
+            vectors=dict(zip(texts, await HashEmbedder().embed(texts), strict=True)),
             embedder="another",
         )
         event.remove(engine, "before_cursor_execute", note)
-        assert len(done.here) == len(told)
+        assert len(done.here) == len(texts)
         counts.append(len(statements))
         service.engine.with_model(Tagged())
     assert counts[0] == counts[1]
@@ -338,7 +341,7 @@ async def test_a_switch_compares_again_where_a_memory_changed_in_between(
 ) -> None:
     await service.add("Likes tea.")
     [tea] = await service.listed(**MAYA)
-    found = await replayed(service)
+    replay = await replayed(service)
     switching = service.engine.ledger.switch
     compared = switching._compared
 
@@ -349,7 +352,7 @@ async def test_a_switch_compares_again_where_a_memory_changed_in_between(
         return before
 
     monkeypatch.setattr(switching, "_compared", and_then_an_edit)
-    answer = await switch(service, found["id"])
+    answer = await switch(service, replay["id"])
     assert answer.status_code == 409
     assert f"Memory {tea['id']} was edited" in said(answer)
     assert await texts(service) == ["Likes green tea."]
@@ -360,14 +363,14 @@ async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> 
     engine = service.engine
     first = await service.add("I live in Berlin.")
     engine.with_model(RulesModel())
-    found = await replayed(service)
-    assert (await switch(service, found["id"])).status_code == 200
+    replay = await replayed(service)
+    assert (await switch(service, replay["id"])).status_code == 200
     second = await service.add("I moved to Oslo.")
-    assert [one["event"] for one in (await service.event(second))["results"]] == ["UPDATE"]
+    assert [line["event"] for line in (await service.event(second))["results"]] == ["UPDATE"]
     [memory] = await service.listed(**MAYA)
     assert "Oslo" in memory["memory"]
     near = await engine.ledger.graph.near(engine.project.id, MAYA, "user berlin oslo", [], limit=10)
-    assert [one.destination for one in near if one.relation == "lives_in"] == ["Oslo"]
+    assert [edge.destination for edge in near if edge.relation == "lives_in"] == ["Oslo"]
     assert (await service.client.post(f"/v1/event/{second}/undo/")).status_code == 200
     [memory] = await service.listed(**MAYA)
     assert "Berlin" in memory["memory"]
@@ -378,21 +381,21 @@ async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> 
 
 async def test_events_added_since_are_replayed_before_a_switch(service: Service) -> None:
     await service.add("Likes tea.")
-    found = await replayed(service, custom_instructions="She")
+    replay = await replayed(service, custom_instructions="She")
     late = await service.client.post(ADD, json={"messages": "Likes rum."} | MAYA)
-    busy = await switch(service, found["id"])
+    busy = await switch(service, replay["id"])
     assert busy.status_code == 409
     assert "1 events of these ids are under way" in said(busy)
     await service.engine.drain()
-    assert (await look(service, found["id"]))["behind"] == 1
-    behind = await switch(service, found["id"])
+    assert (await look(service, replay["id"]))["behind"] == 1
+    behind = await switch(service, replay["id"])
     assert behind.status_code == 409
     assert "1 events came since" in said(behind)
     assert await texts(service) == ["Likes rum.", "Likes tea."]
     await service.engine.drain()
-    found = await look(service, found["id"])
-    assert (found["status"], found["behind"], found["accepted"]) == ("READY", 0, 2)
-    assert (await switch(service, found["id"])).status_code == 200
+    replay = await look(service, replay["id"])
+    assert (replay["status"], replay["behind"], replay["accepted"]) == ("READY", 0, 2)
+    assert (await switch(service, replay["id"])).status_code == 200
     assert await texts(service) == ["She Likes rum.", "She Likes tea."]
     assert (await service.event(late.json()["event_id"]))["results"][-1]["memory"].startswith("She")
 
@@ -400,25 +403,25 @@ async def test_events_added_since_are_replayed_before_a_switch(service: Service)
 async def test_edits_of_people_are_not_lost_without_being_told(service: Service) -> None:
     for text in ("Likes tea.", "Likes rum.", "Likes gin."):
         await service.add(text)
-    ids = {one["memory"]: one["id"] for one in await service.listed(**MAYA)}
+    ids = {row["memory"]: row["id"] for row in await service.listed(**MAYA)}
     await service.client.put(f"/v1/memories/{ids['Likes tea.']}/", json={"text": "Loves tea."})
     await service.client.delete(f"/v1/memories/{ids['Likes rum.']}/")
     await service.client.put(
         f"/v1/memories/{ids['Likes gin.']}/", json={"metadata": {"sure": True}}
     )
-    found = await replayed(service)
-    lost = (await look(service, found["id"], "diff/"))["edits_lost"]
-    assert {(one["memory"], one["edit"]) for one in lost} == {
+    replay = await replayed(service)
+    lost = (await look(service, replay["id"], "diff/"))["edits_lost"]
+    assert {(edit["memory"], edit["edit"]) for edit in lost} == {
         ("Loves tea.", "UPDATE"),
         ("Likes rum.", "DELETE"),
         ("Likes gin.", "UPDATE"),
     }
-    refused = await switch(service, found["id"])
+    refused = await switch(service, replay["id"])
     assert refused.status_code == 409
-    assert all(one in said(refused) for one in ids.values())
+    assert all(memory_id in said(refused) for memory_id in ids.values())
     assert '{"force": true}' in said(refused)
     assert await texts(service) == ["Likes gin.", "Loves tea."]
-    assert (await switch(service, found["id"], force=True)).status_code == 200
+    assert (await switch(service, replay["id"], force=True)).status_code == 200
     assert await texts(service) == ["Likes gin.", "Likes rum.", "Likes tea."]
 
 
@@ -426,12 +429,12 @@ async def test_an_event_that_fails_only_in_the_replay_is_not_lost_unseen(service
     await service.add("Likes tea.")
     event_id = await service.add("Likes poison.")
     service.engine.with_model(Tagged(tag="She"))
-    found = await replayed(service)
-    assert found["failures"] == {"LLM_BAD_OUTPUT": 1}
-    refused = await switch(service, found["id"])
+    replay = await replayed(service)
+    assert replay["failures"] == {"LLM_BAD_OUTPUT": 1}
+    refused = await switch(service, replay["id"])
     assert refused.status_code == 409
     assert "1 events that SUCCEEDED have FAILED" in said(refused)
-    assert (await switch(service, found["id"], force=True)).status_code == 200
+    assert (await switch(service, replay["id"], force=True)).status_code == 200
     event = await service.event(event_id)
     assert (event["status"], event["code"]) == ("FAILED", "LLM_BAD_OUTPUT")
     assert (await service.client.get("/v1/stats/")).json()["identity"]
@@ -446,25 +449,25 @@ async def test_an_event_that_had_failed_succeeds_by_a_switch(service: Service) -
     event_id = await service.add("Likes poison.")
     assert (await service.event(event_id))["status"] == "FAILED"
     service.engine.with_model(Tagged())
-    found = await replayed(service)
-    assert (await switch(service, found["id"])).status_code == 200
+    replay = await replayed(service)
+    assert (await switch(service, replay["id"])).status_code == 200
     event = await service.event(event_id)
     assert (event["status"], event["code"], len(event["results"])) == ("SUCCEEDED", None, 1)
 
 
 async def test_what_was_taken_back_is_not_replayed_and_not_switched_on(service: Service) -> None:
-    undone, kept = await service.add("Likes tea."), await service.add("Likes gin.")
+    undone, later = await service.add("Likes tea."), await service.add("Likes gin.")
     await service.client.post(f"/v1/event/{undone}/undo/")
     answer = await service.client.post(ADD, json={"messages": "Likes mead."} | MAYA)
     await service.client.post(f"/v1/event/{answer.json()['event_id']}/cancel/")
     await service.engine.drain()
-    found = await replayed(service)
-    assert found["accepted"] == 1
-    assert (await look(service, found["id"], "diff/"))["counts"]["same"] == 1
-    await service.client.post(f"/v1/event/{kept}/undo/")
-    refused = await switch(service, found["id"])
+    replay = await replayed(service)
+    assert replay["accepted"] == 1
+    assert (await look(service, replay["id"], "diff/"))["counts"]["same"] == 1
+    await service.client.post(f"/v1/event/{later}/undo/")
+    refused = await switch(service, replay["id"])
     assert refused.status_code == 409
-    assert f"Event {kept} was undone since" in said(refused)
+    assert f"Event {later} was undone since" in said(refused)
     assert await texts(service) == []
 
 
@@ -481,9 +484,9 @@ async def test_a_graph_replayed_late_does_not_change_a_replays_order(service: Se
     await service.add("I moved to Oslo.")
     await service.client.post(f"/v1/event/{first}/replay/", json={"stage": "relate"})
     await engine.drain()
-    found = await replayed(service)
-    assert (await look(service, found["id"], "diff/"))["counts"]["same"] == 1
-    assert (await switch(service, found["id"])).status_code == 200
+    replay = await replayed(service)
+    assert (await look(service, replay["id"], "diff/"))["counts"]["same"] == 1
+    assert (await switch(service, replay["id"])).status_code == 200
     [memory] = await service.listed(**MAYA)
     assert "Oslo" in memory["memory"]
 
@@ -492,17 +495,17 @@ async def test_a_discarded_replay_leaves_nothing_behind(service: Service) -> Non
     await service.add("I live in Berlin. My sister Anna lives in Oslo.")
     await service.engine.services.index.catch_up()
     before = await rows(service.engine)
-    found = await replayed(service, custom_instructions="New")
+    replay = await replayed(service, custom_instructions="New")
     assert (await rows(service.engine))["memories"] > before["memories"]
-    answer = await service.client.delete(f"{REPLAYS}{found['id']}/")
+    answer = await service.client.delete(f"{REPLAYS}{replay['id']}/")
     assert answer.status_code == 200
     assert await rows(service.engine) == before
     for name in await service.engine.vectors.list_cols():
         records = await service.engine.vectors.list(
-            name, where={"project_id": found["id"]}, limit=9
+            name, where={"project_id": replay["id"]}, limit=9
         )
         assert records == [], name
-    assert (await service.client.get(f"{REPLAYS}{found['id']}/")).status_code == 404
+    assert (await service.client.get(f"{REPLAYS}{replay['id']}/")).status_code == 404
 
 
 @pytest.mark.parametrize("stage", list(StageName))
@@ -512,10 +515,10 @@ async def test_a_replay_discarded_under_its_worker_stops_it(
     engine = service.engine
     await service.add("I live in Berlin.", "I like tea.")
     before = await rows(engine)
-    found = await begun(service)
+    replay = await begun(service)
     hint = await engine.run_until(stage)
     activation, _ = await engine.claim(hint)
-    await service.client.delete(f"{REPLAYS}{found['id']}/")
+    await service.client.delete(f"{REPLAYS}{replay['id']}/")
     await engine.pass_time(LEASE_S + 1)
     assert await engine.sweep() == 0
     engine.hints.waiting.append(replace(hint, fence=activation.fence))
@@ -525,7 +528,7 @@ async def test_a_replay_discarded_under_its_worker_stops_it(
 
 async def test_a_replay_is_not_half_discarded_while_the_index_is_down(service: Service) -> None:
     await service.add("Likes tea.")
-    found = await replayed(service)
+    replay = await replayed(service)
     stores, engine = service.api.stores, service.engine
 
     class Down(type(engine.vectors)):  # type: ignore[misc]
@@ -534,9 +537,9 @@ async def test_a_replay_is_not_half_discarded_while_the_index_is_down(service: S
 
     away = VectorIndex(Down(), engine.ledger.memory_vectors, stores.embedder, buckets=4)
     service.app.state.api = replace(service.api, stores=replace(stores, index=away))
-    assert (await service.client.delete(f"{REPLAYS}{found['id']}/")).status_code == 503
+    assert (await service.client.delete(f"{REPLAYS}{replay['id']}/")).status_code == 503
     service.app.state.api = replace(service.api, stores=stores)
-    assert (await service.client.delete(f"{REPLAYS}{found['id']}/")).status_code == 200
+    assert (await service.client.delete(f"{REPLAYS}{replay['id']}/")).status_code == 200
 
 
 class OtherHash(HashEmbedder):
@@ -555,10 +558,10 @@ class OtherHash(HashEmbedder):
 
 async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Service) -> None:
     engine = service.engine
-    asked: list[str] = []
+    built: list[str] = []
 
     def build(name: str) -> RulesModel:
-        asked.append(name)
+        built.append(name)
         return Tagged(tag="Big:")
 
     workshop = Workshop.of(build, lambda name: OtherHash())
@@ -566,15 +569,15 @@ async def test_other_models_are_asked_and_their_vectors_kept_apart(service: Serv
     await service.add("I live in Berlin.")
     await service.add("I like tea.")
     mine = await engine.vectors.list_cols()
-    found = await replayed(service, llm_model="openai/big", embedder_model="openai/other")
+    replay = await replayed(service, llm_model="openai/big", embedder_model="openai/other")
     await replayed(service, llm_model="openai/big")
-    assert asked == ["openai/big"]  # the model is built once
+    assert built == ["openai/big"]  # the model is built once
     [other] = [name for name in await engine.vectors.list_cols() if "openai-other" in name]
     info = await engine.vectors.col_info(other)
     assert info is not None
     assert (info.dimensions, info.embedder, info.count) == (8, "openai/other", 2)
     assert set(mine) < set(await engine.vectors.list_cols())
-    assert (await switch(service, found["id"])).status_code == 200
+    assert (await switch(service, replay["id"])).status_code == 200
     assert await texts(service) == ["Big: I like tea.", "Big: I live in Berlin."]
     hits = await service.search("Where does Maya live? Berlin", threshold=0.1)
     assert hits[0]["memory"] == "Big: I live in Berlin."
@@ -613,24 +616,24 @@ async def test_ids_without_events_have_nothing_to_replay(service: Service) -> No
 
 async def test_another_projects_replay_is_not_there(service: Service) -> None:
     await service.add("Likes tea.")
-    found = await replayed(service)
+    replay = await replayed(service)
     async with serving(service.engine.ledger) as other:
         for method, part in (("GET", ""), ("GET", "diff/"), ("POST", "switch/"), ("DELETE", "")):
-            path = f"{REPLAYS}{found['id']}/{part}"
+            path = f"{REPLAYS}{replay['id']}/{part}"
             assert (await other.client.request(method, path)).status_code == 404, part
         assert (await other.client.get(REPLAYS)).json()["results"] == []
     for bad, status in (("7", 400), (str(uuid4()), 404)):
         assert (await service.client.get(f"{REPLAYS}{bad}/")).status_code == status
     listed = (await service.client.get(REPLAYS)).json()
-    assert [one["id"] for one in listed["results"]] == [found["id"]]
+    assert [row["id"] for row in listed["results"]] == [replay["id"]]
 
 
 async def test_only_exactly_these_ids_are_replayed(service: Service) -> None:
     await service.add("Likes tea.")
     await service.add("Likes rum.", agent_id="guide")
-    found = await replayed(service, custom_instructions="She")
-    assert found["accepted"] == 1
-    assert (await switch(service, found["id"])).status_code == 200
+    replay = await replayed(service, custom_instructions="She")
+    assert replay["accepted"] == 1
+    assert (await switch(service, replay["id"])).status_code == 200
     assert await texts(service) == ["Likes rum.", "She Likes tea."]
 
 
@@ -701,8 +704,8 @@ async def test_a_replay_is_kicked_in_its_projects_name(service: Service) -> None
 
     await service.add("Likes tea.")
     service.app.state.api = replace(service.api, dispatcher=Kicks())
-    found = await replayed(service)
+    replay = await replayed(service)
     await service.engine.add("Likes rum.")
     await service.engine.drain()
-    assert (await switch(service, found["id"])).status_code == 409
+    assert (await switch(service, replay["id"])).status_code == 409
     assert kicked == [service.engine.project.id] * 2

@@ -75,10 +75,10 @@ _HISTORY = """
 
 async def test_the_turns_around_a_hit_are_read_without_the_rest(engine: Engine) -> None:
     keys = await converse(engine)
-    asked = keys[100::500]
+    wanted = keys[100::500]
     async with asyncio.timeout(5):  # it took 30 s when each turn was compared with all others
-        around = await engine.ledger.passages.around(engine.project.id, asked, turns=10)
-    for key in asked:
+        around = await engine.ledger.passages.around(engine.project.id, wanted, turns=10)
+    for key in wanted:
         at = keys.index(key)
         assert [turn.text for turn in around[key]] == [
             f"turn {other + 1}" for other in range(at - 10, at + 11) if other != at

@@ -37,18 +37,18 @@ async def test_the_few_that_match_are_found_among_thousands_that_lie_nearer(
 ) -> None:
     await store(engine, 1_992, 0.8, MAYA)
     await store(engine, 8, 0.2, MAYA, metadata={"trip": "lisbon"})
-    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
-    assert len(found.hits) == 8
-    assert not found.incomplete
+    answer = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
+    assert len(answer.hits) == 8
+    assert not answer.incomplete
     assert len((await ask(engine, MAYA | {"NOT": {"metadata": {"trip": "*"}}})).hits) == 10
 
 
 async def test_what_has_expired_takes_no_place_of_what_has_not(engine: Engine) -> None:
     await store(engine, 400, 0.8, MAYA, expiration_date=PAST)
     await store(engine, 2, 0.2, MAYA)
-    found = await ask(engine, MAYA)
-    assert len(found.hits) == 2
-    assert not found.incomplete
+    answer = await ask(engine, MAYA)
+    assert len(answer.hits) == 2
+    assert not answer.incomplete
     assert len((await ask(engine, MAYA, show_expired=True)).hits) == 10
 
 
@@ -61,10 +61,10 @@ async def test_either_of_two_owners_is_searched_whatever_others_hold(
     await store(engine, 5, 0.3, MAYA)
     await store(engine, 5, 0.2, {"agent_id": "bot"})
     await store(engine, 300, 0.8, {"user_id": "jon"})
-    found = await ask(engine, {"OR": [MAYA, {"agent_id": "bot"}]})
-    assert len(found.hits) == 10
-    found = await ask(engine, {"user_id": ["maya", "nobody"]})
-    assert len(found.hits) == 5
+    answer = await ask(engine, {"OR": [MAYA, {"agent_id": "bot"}]})
+    assert len(answer.hits) == 10
+    answer = await ask(engine, {"user_id": ["maya", "nobody"]})
+    assert len(answer.hits) == 5
 
 
 async def test_where_more_matches_than_is_compared_the_index_is_asked_for_more(
@@ -73,11 +73,11 @@ async def test_where_more_matches_than_is_compared_the_index_is_asked_for_more(
     monkeypatch.setattr(dense, "MOST_EXACT", 600)
     await store(engine, 500, 0.8, MAYA)
     await store(engine, 700, 0.3, MAYA, metadata={"trip": "lisbon"})
-    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
-    assert (len(found.hits), found.incomplete) == (10, False)
+    answer = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}})
+    assert (len(answer.hits), answer.incomplete) == (10, False)
     # Vectors below the threshold need not be read.
-    found = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}}, threshold=0.5)
-    assert (len(found.hits), found.incomplete) == (0, False)
+    answer = await ask(engine, MAYA | {"metadata": {"trip": "lisbon"}}, threshold=0.5)
+    assert (len(answer.hits), answer.incomplete) == (0, False)
 
 
 async def test_a_search_that_gave_up_says_that_it_is_incomplete(

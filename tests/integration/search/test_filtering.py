@@ -121,50 +121,50 @@ FOUND: dict[str, tuple[Any, str]] = {
 }
 
 
-async def page(furnished: Engine, asked: Any) -> tuple[list[Memory], int]:
+async def page(furnished: Engine, tree: Any) -> tuple[list[Memory], int]:
     return await furnished.ledger.memories.page(
-        furnished.project.id, parse(asked), expired=True, limit=10, offset=0
+        furnished.project.id, parse(tree), expired=True, limit=10, offset=0
     )
 
 
-@pytest.mark.parametrize(("asked", "names"), FOUND.values(), ids=FOUND.keys())
-async def test_a_filter_finds(furnished: Engine, asked: Any, names: str) -> None:
-    found, count = await page(furnished, asked)
-    assert {one.text.split()[0].casefold() for one in found} == set(names.split())
-    assert count == len(found)
+@pytest.mark.parametrize(("tree", "names"), FOUND.values(), ids=FOUND.keys())
+async def test_a_filter_finds(furnished: Engine, tree: Any, names: str) -> None:
+    rows, count = await page(furnished, tree)
+    assert {row.text.split()[0].casefold() for row in rows} == set(names.split())
+    assert count == len(rows)
 
 
-@pytest.mark.parametrize(("asked", "names"), FOUND.values(), ids=FOUND.keys())
+@pytest.mark.parametrize(("tree", "names"), FOUND.values(), ids=FOUND.keys())
 async def test_a_statement_for_all_filters_of_a_shape_finds_the_same(
-    furnished: Engine, asked: Any, names: str
+    furnished: Engine, tree: Any, names: str
 ) -> None:
-    shaped, values = shape(parse(asked))
+    shaped, values = shape(parse(tree))
     query = select(memories.c.text).where(matching(shaped, memories))
     values["in_project"] = furnished.project.id
-    found = await Direct(furnished.ledger.engine).rows(query, values)
-    assert {one.text.split()[0].casefold() for one in found} == set(names.split())
+    rows = await Direct(furnished.ledger.engine).rows(query, values)
+    assert {row.text.split()[0].casefold() for row in rows} == set(names.split())
 
 
 def test_filters_that_differ_in_values_alone_have_one_shape() -> None:
-    one, values = shape(parse({"user_id": "maya", "created_at": {"gt": "2026-01-01"}}))
-    other, others = shape(parse({"user_id": "jon", "created_at": {"gt": "2026-02-01"}}))
-    assert hash(one) == hash(other)
-    assert one == other
+    first, values = shape(parse({"user_id": "maya", "created_at": {"gt": "2026-01-01"}}))
+    second, others = shape(parse({"user_id": "jon", "created_at": {"gt": "2026-02-01"}}))
+    assert hash(first) == hash(second)
+    assert first == second
     assert values.keys() == others.keys()
-    assert shape(parse({"user_id": "*", "created_at": {"gt": "2026-01-01"}}))[0] != one
+    assert shape(parse({"user_id": "*", "created_at": {"gt": "2026-01-01"}}))[0] != first
 
 
 async def test_memory_ids_find_only_those(furnished: Engine) -> None:
     ids = await page(furnished, {"user_id": "maya"})
-    asked = {"memory_ids": [str(one.id) for one in ids[0]], "agent_id": "bot"}
-    [found], _ = await page(furnished, asked)
-    assert found.text == "rum"
+    tree = {"memory_ids": [str(row.id) for row in ids[0]], "agent_id": "bot"}
+    [row], _ = await page(furnished, tree)
+    assert row.text == "rum"
 
 
 @pytest.fixture
 async def furnished(engine: Engine) -> Engine:
     async with engine.ledger.engine.begin() as connection:
-        for said, values in MEMORIES.items():
+        for text, values in MEMORIES.items():
             ids = {name: values.get(name) for name in ("user_id", "agent_id", "run_id")}
             scope = Scope(engine.project.id, **ids)
             await connection.execute(
@@ -172,8 +172,8 @@ async def furnished(engine: Engine) -> Engine:
                     id=uuid4(),
                     project_id=engine.project.id,
                     lane_id=scope.lane_id,
-                    text=said,
-                    text_hash=said.encode(),
+                    text=text,
+                    text_hash=text.encode(),
                     embedding=b"",
                     embedder="none",
                     valid_from=values["created_at"],
@@ -191,7 +191,7 @@ async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> No
     for keys in range(LARGEST_KEPT, LARGEST_KEPT + 3):
         tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(keys)}}})
         where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
-        found = await passages.by_words(where, ["tea"], limit=10)
-        placed = await passages.candidates(where, list(found), embedded=[], embedder="none")
-        assert len(placed) == len(found)
+        shares = await passages.by_words(where, ["tea"], limit=10)
+        placed = await passages.candidates(where, list(shares), embedded=[], embedder="none")
+        assert len(placed) == len(shares)
     assert [cache.cache_info().currsize for cache in caches] == before

@@ -166,13 +166,13 @@ async def test_an_answer_is_found_beside_its_question_in_the_order_of_saying(
     engine: Engine,
 ) -> None:
     began = datetime(2024, 5, 1, tzinfo=UTC)
-    said = ["Which instrument does your sister play?", "Cello, since she was six"]
-    for run_id, lines in (("a", said), ("b", ["Nice weather today", "Trumpets are loud"])):
+    spoken = ["Which instrument does your sister play?", "Cello, since she was six"]
+    for run_id, lines in (("a", spoken), ("b", ["Nice weather today", "Trumpets are loud"])):
         # Accepted in reverse order: only their times give the right one.
         for at, line in reversed(list(enumerate(lines))):
             await say(engine, line, run_id=run_id, at=began + timedelta(seconds=20 * at))
     await engine.drain()
-    assert (await texts(engine, "instrument of the sister"))[:2] == said
+    assert (await texts(engine, "instrument of the sister"))[:2] == spoken
 
 
 async def test_every_term_of_a_score_can_be_seen(engine: Engine) -> None:
@@ -251,8 +251,8 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
     everybody = {"user_id": "maya"}
 
     async def verdict(what: str, **options: Any) -> str:
-        one = ids.get(f"I like {what}", UUID(int=1))
-        [explained] = (await ask(engine, "I like tea", explain=[one], **options)).explained
+        memory_id = ids.get(f"I like {what}", UUID(int=1))
+        [explained] = (await ask(engine, "I like tea", explain=[memory_id], **options)).explained
         assert (explained.rank is None) == (explained.score is None)
         return explained.verdict
 
@@ -262,8 +262,8 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
     assert await verdict("cocoa", filter=everybody | {"metadata": {"is": "tea"}}) == "filtered"
     assert await verdict("water") == "unknown"
     cut = (await ask(engine, "I like tea", explain=None, top_k=1)).explained
-    assert [one.verdict for one in cut] == ["beyond_top_k", "beyond_top_k"]
-    assert [one.rank for one in cut] == [2, 3]
+    assert [line.verdict for line in cut] == ["beyond_top_k", "beyond_top_k"]
+    assert [line.rank for line in cut] == [2, 3]
 
 
 async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Engine) -> None:
@@ -275,7 +275,7 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
             await asyncio.Event().wait()
             return []
 
-    found = await search(
+    answer = await search(
         engine.project.id,
         Query("Saab", parse({"user_id": "maya"}), top_k=10, threshold=0.0),
         ledger=engine.ledger,
@@ -283,8 +283,8 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
         index=engine.services.index,
         embedder_timeout_s=0.01,
     )
-    assert found.degraded
-    assert [hit.passage.text for hit in found.hits] == ["User drives a Saab"]
+    assert answer.degraded
+    assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
 
 
 async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> None:
@@ -295,9 +295,9 @@ async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> Non
         raise StoreUnavailable("down")
 
     engine.vectors.search = down  # type: ignore[method-assign,assignment]
-    found = await ask(engine, "Saab", turns=True, threshold=0.9)
-    assert found.degraded
-    assert len(found.hits) == 2
+    answer = await ask(engine, "Saab", turns=True, threshold=0.9)
+    assert answer.degraded
+    assert len(answer.hits) == 2
 
 
 # ── languages ────────────────────────────────────────────────────────────────────────────────────

@@ -57,14 +57,14 @@ async def store(service: Service, *texts: str, **body: object) -> None:
 async def answer(
     service: Service, query: str, *, path: str = SEARCH, **options: object
 ) -> dict[str, Any]:
-    asked = {"query": query, "filters": MAYA, "threshold": 0, "output_format": "v1.1"} | options
-    got = await service.client.post(path, json=asked)
+    body = {"query": query, "filters": MAYA, "threshold": 0, "output_format": "v1.1"} | options
+    got = await service.client.post(path, json=body)
     assert got.status_code == 200, got.text
     return dict(got.json())
 
 
-def texts(found: dict[str, Any]) -> list[str]:
-    return [row["memory"] for row in found["results"]]
+def texts(body: dict[str, Any]) -> list[str]:
+    return [row["memory"] for row in body["results"]]
 
 
 # ── rerank ───────────────────────────────────────────────────────────────────────────────────────
@@ -80,21 +80,21 @@ async def test_the_rerankers_order_is_the_answers(
     assert (texts(fused)[0], fused["reranked"], reranker.count("rerank")) == (KEY, False, 0)
     assert "rerank" not in fused["results"][0]["score_breakdown"]
 
-    found = await answer(service, "spare key flower", path=path, rerank=True, explain=True)
-    assert texts(found) == [POT, TEA, KEY]
-    assert found["reranked"] is True
-    assert "not_reranked" not in found
+    body = await answer(service, "spare key flower", path=path, rerank=True, explain=True)
+    assert texts(body) == [POT, TEA, KEY]
+    assert body["reranked"] is True
+    assert "not_reranked" not in body
     by_text = {row["memory"]: row["score"] for row in fused["results"]}
-    assert all(row["score"] == by_text[row["memory"]] for row in found["results"])
-    told = [row["score_breakdown"]["rerank"] for row in found["results"]]
-    assert told == [pytest.approx(1 / (1 + len(text)), abs=1e-4) for text in (POT, TEA, KEY)]
+    assert all(row["score"] == by_text[row["memory"]] for row in body["results"])
+    scores = [row["score_breakdown"]["rerank"] for row in body["results"]]
+    assert scores == [pytest.approx(1 / (1 + len(text)), abs=1e-4) for text in (POT, TEA, KEY)]
 
 
 async def test_without_a_reranker_the_fused_order_stands_and_says_so(service: Service) -> None:
     await store(service, KEY, POT, TEA)
-    found = await answer(service, "spare key flower", rerank=True)
-    assert (found["reranked"], found["not_reranked"]) == (False, "NOT_CONFIGURED")
-    assert texts(found) == texts(await answer(service, "spare key flower"))
+    body = await answer(service, "spare key flower", rerank=True)
+    assert (body["reranked"], body["not_reranked"]) == (False, "NOT_CONFIGURED")
+    assert texts(body) == texts(await answer(service, "spare key flower"))
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ async def test_a_reranker_that_fails_costs_its_order_and_nothing_else(
     await asyncio.to_thread(load)
     reranker.on("rerank", do)
     async with asyncio.timeout(5):
-        found = await answer(service, "spare key flower", rerank=True)
-    assert (found["reranked"], found["not_reranked"]) == (False, reason)
-    assert texts(found)[0] == KEY
+        body = await answer(service, "spare key flower", rerank=True)
+    assert (body["reranked"], body["not_reranked"]) == (False, reason)
+    assert texts(body)[0] == KEY
     reranker.rules.clear()
     assert (await answer(service, "spare key flower", rerank=True))["reranked"] is True
 
@@ -129,9 +129,9 @@ async def test_a_reranker_reads_a_bounded_number_of_the_askers_own(
     await store(service, *(f"note {number}" for number in range(AT_LEAST + 3)))
     await store(service, "note of somebody else", user_id="jon")
     use(service, reranker)
-    found = await answer(service, "note", top_k=1, rerank=True)
+    body = await answer(service, "note", top_k=1, rerank=True)
     question, *shown = reranker.calls[-1].prompt.split("\n")
-    assert (question, len(shown), len(texts(found))) == ("note", AT_LEAST, 1)
+    assert (question, len(shown), len(texts(body))) == ("note", AT_LEAST, 1)
     assert not [text for text in shown if "somebody" in text]
 
 
@@ -142,9 +142,9 @@ async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
     use(service, reranker)
     fused = texts(await answer(service, "key"))
     monkeypatch.setattr("pipeline.search.cutoff.AT_MOST", 2)
-    found = await answer(service, "key", rerank=True)
-    assert texts(found) == [*sorted(fused[:2], key=len), *fused[2:]]
-    assert ["rerank" in row["score_breakdown"] for row in found["results"]] == [
+    body = await answer(service, "key", rerank=True)
+    assert texts(body) == [*sorted(fused[:2], key=len), *fused[2:]]
+    assert ["rerank" in row["score_breakdown"] for row in body["results"]] == [
         True, True, False, False,
     ]  # fmt: skip
 
@@ -153,8 +153,8 @@ async def test_a_reranker_is_told_who_said_a_turn(service: Service, reranker: LL
     turns = [{"role": "user", "name": "Maya", "content": "My tent\nis green"}]
     await service.client.post("/v3/memories/add/", json={"messages": turns} | MAYA)
     use(service, reranker)
-    found = await answer(service, "tent", include=["turns"], rerank=True)
-    assert texts(found) == ["My tent\nis green"]
+    body = await answer(service, "tent", include=["turns"], rerank=True)
+    assert texts(body) == ["My tent\nis green"]
     assert reranker.calls[-1].prompt == "tent\nMaya: My tent is green"
 
 
@@ -164,20 +164,20 @@ async def test_a_reranker_is_told_who_said_a_turn(service: Service, reranker: LL
 @pytest.mark.parametrize("path", SEARCHES)
 async def test_with_keyword_search_words_alone_are_enough(service: Service, path: str) -> None:
     await store(service, KEY, POT, TEA)
-    found = await answer(service, "key", path=path, threshold=0.9)
-    assert texts(found) == []
-    found = await answer(service, "key", path=path, threshold=0.9, keyword_search=True)
-    assert texts(found) == [KEY]
-    assert found["results"][0]["score_breakdown"]["semantic"] < 0.9
+    body = await answer(service, "key", path=path, threshold=0.9)
+    assert texts(body) == []
+    body = await answer(service, "key", path=path, threshold=0.9, keyword_search=True)
+    assert texts(body) == [KEY]
+    assert body["results"][0]["score_breakdown"]["semantic"] < 0.9
 
 
 @pytest.mark.parametrize("path", SEARCHES)
 async def test_with_filter_memories_an_exact_hit_stands_alone(service: Service, path: str) -> None:
     await store(service, KEY, POT, TEA)
     assert len(texts(await answer(service, TEA, path=path))) == 3
-    found = await answer(service, TEA, path=path, filter_memories=True, explain=True)
-    assert texts(found) == [TEA]
-    assert {one["verdict"] for one in found["explanation"]} == {"far_behind"}
+    body = await answer(service, TEA, path=path, filter_memories=True, explain=True)
+    assert texts(body) == [TEA]
+    assert {line["verdict"] for line in body["explanation"]} == {"far_behind"}
 
 
 async def test_filter_memories_goes_by_the_reranker_where_it_was_asked(
@@ -216,30 +216,30 @@ async def test_a_list_has_the_fields_asked_for_in_every_version(service: Service
 
 @pytest.mark.parametrize("path", [*SEARCHES, LIST, "/v2/memories/"])
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"fields": [7]}, "fields.0: Input should be a valid string"),
         ({"latest_only": "perhaps"}, "latest_only: Input should be a valid boolean"),
     ],
 )
 async def test_what_lists_and_searches_cannot_mean_is_refused_with_what_they_can(
-    service: Service, path: str, wrong: dict[str, Any], said: str
+    service: Service, path: str, wrong: dict[str, Any], message: str
 ) -> None:
     refused = await service.client.post(path, json={"query": "tea", "filters": MAYA} | wrong)
     assert refused.status_code == 400
-    assert refused.json()["error"].startswith(said)
+    assert refused.json()["error"].startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [({"latest_only": "7"}, "latest_only")],
 )
 async def test_a_query_string_is_refused_for_the_same(
-    service: Service, query: dict[str, str], said: str
+    service: Service, query: dict[str, str], message: str
 ) -> None:
     refused = await service.client.get("/v1/memories/", params=MAYA | query)
     assert refused.status_code == 400
-    assert said in refused.json()["error"]
+    assert message in refused.json()["error"]
 
 
 @pytest.mark.parametrize("path", SEARCHES)

@@ -37,8 +37,8 @@ async def shares(engine: Engine, question: str) -> dict[int, float]:
     """Score of each text that matches the question, by its position, best first."""
     tree = parse({"user_id": "maya"})
     where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
-    found = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
-    return {key.ordinal: share for key, share in found.items()}
+    ranked = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
+    return {key.ordinal: share for key, share in ranked.items()}
 
 
 # ── German ───────────────────────────────────────────────────────────────────────────────────────
@@ -120,9 +120,9 @@ async def test_so_do_those_of_other_languages(engine: Engine, text: str, questio
 
 async def test_the_word_itself_counts_more_than_a_word_that_holds_it(engine: Engine) -> None:
     await say(engine, ["Die Kinderschule", "Die Schule", "Der Schulhof", "Ein Apfel"])
-    found = await shares(engine, "Schule")
-    assert next(iter(found)) == 1
-    assert set(found) == {0, 1, 2}
+    ranked = await shares(engine, "Schule")
+    assert next(iter(ranked)) == 1
+    assert set(ranked) == {0, 1, 2}
 
 
 @pytest.mark.parametrize(
@@ -150,29 +150,29 @@ def by_the_book(texts: Sequence[str], question: str) -> dict[int, float]:
     """Reference BM25 score; a word inside a compound counts as a fraction of a word, and vice
     versa.
     """
-    held = [terms.terms(text) for text in texts]
-    average = sum(map(len, held)) / len(held)
+    documents = [terms.terms(text) for text in texts]
+    average = sum(map(len, documents)) / len(documents)
     total: defaultdict[int, float] = defaultdict(float)
     possible = 0.0
-    for asked in terms.asked(question):
-        times = [sum(_weight(asked, word) for word in words) for words in held]
+    for term in terms.asked(question):
+        times = [sum(_weight(term, word) for word in words) for words in documents]
         if not any(times):
             continue
         holding = sum(min(1, count) for count in times)
-        rarity = math.log(1 + (len(held) - holding + 0.5) / (holding + 0.5))
+        rarity = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
         possible += rarity
         for at, count in enumerate(times):
-            damped = K1 * (1 - B + B * len(held[at]) / average)
+            damped = K1 * (1 - B + B * len(documents[at]) / average)
             total[at] += rarity * count * (K1 + 1) / (count + damped)
     return {at: min(1.0, score / possible) for at, score in total.items() if score}
 
 
-def _weight(asked: str, word: str) -> float:
-    if word == asked:
+def _weight(term: str, word: str) -> float:
+    if word == term:
         return 1
-    if asked in word:
-        return HELD_IN if len(word) >= COMPOUND and len(asked) >= PART else 0
-    return HELD_BY if word in asked and len(asked) >= COMPOUND and len(word) >= PART else 0
+    if term in word:
+        return HELD_IN if len(word) >= COMPOUND and len(term) >= PART else 0
+    return HELD_BY if word in term and len(term) >= COMPOUND and len(word) >= PART else 0
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -181,9 +181,9 @@ async def test_scores_are_those_of_bm25(engine: Engine, seed: int) -> None:
     texts = [" ".join(chance.choices(WORDS, k=chance.randrange(1, 9))) for _ in range(30)]
     await say(engine, texts)
     for question in ("tea", "boat on a lake", "waterfront tent", "violin house boathouse"):
-        found = await shares(engine, question)
-        assert found == pytest.approx(by_the_book(texts, question))
-        assert list(found.values()) == sorted(found.values(), reverse=True)
+        ranked = await shares(engine, question)
+        assert ranked == pytest.approx(by_the_book(texts, question))
+        assert list(ranked.values()) == sorted(ranked.values(), reverse=True)
 
 
 async def test_a_question_of_unheard_words_finds_nothing(engine: Engine) -> None:

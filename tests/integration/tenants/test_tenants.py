@@ -101,8 +101,8 @@ async def test_a_revoked_key_opens_nothing_from_then_on(tenant: Tenant) -> None:
     for _ in range(2):
         assert (await tenant.client.delete(f"{KEYS}{key['id']}/")).status_code == 200
         assert await tenant.ask(key, "GET", "/v1/ping/") == 401
-    [found] = [k for k in (await tenant.client.get(KEYS)).json()["results"] if k["id"] == key["id"]]
-    assert found["revoked_at"]
+    [row] = [k for k in (await tenant.client.get(KEYS)).json()["results"] if k["id"] == key["id"]]
+    assert row["revoked_at"]
 
 
 async def test_a_key_ends_at_its_time(tenant: Tenant) -> None:
@@ -119,8 +119,8 @@ class Ending(ApiKeys):
     """Keys that expire as soon as they are looked up."""
 
     async def grant(self, key: str) -> Grant | None:
-        found = await super().grant(key)
-        return found and replace(found, ends_in_s=0.0)
+        grant = await super().grant(key)
+        return grant and replace(grant, ends_in_s=0.0)
 
 
 async def test_a_key_is_not_remembered_beyond_its_time(tenant: Tenant) -> None:
@@ -186,13 +186,13 @@ async def test_a_writing_key_writes_and_does_not_administer(tenant: Tenant) -> N
 async def test_only_an_admin_key_sees_the_organizations_other_projects(tenant: Tenant) -> None:
     other = (await tenant.client.post(tenant.projects, json={"name": "another"})).json()
     path = f"{tenant.projects}{other['project_id']}/"
-    names = [one["name"] for one in (await tenant.client.get(tenant.projects)).json()]
+    names = [row["name"] for row in (await tenant.client.get(tenant.projects)).json()]
     assert names == ["mine", "another"]
     assert (await tenant.client.get(path)).json()["name"] == "another"
     key = await tenant.key(scope="write")
     headers = {"Authorization": f"Token {key['key']}"}
     seen = (await tenant.client.get(tenant.projects, headers=headers)).json()
-    assert [one["name"] for one in seen] == ["mine"]
+    assert [row["name"] for row in seen] == ["mine"]
     assert await tenant.ask(key, "GET", tenant.project) == 200
     assert await tenant.ask(key, "GET", path) == 404
 
@@ -264,7 +264,7 @@ async def test_a_member_of_an_organization_is_one_of_all_its_projects(tenant: Te
 
     async def roles() -> list[list[str]]:
         listed = (await tenant.client.get(f"{here}projects/", headers=headers)).json()
-        return [[member["role"] for member in one["members"]] for one in listed]
+        return [[member["role"] for member in project["members"]] for project in listed]
 
     assert await ask("POST", email=NOOR, role="READER") == 201
     assert await ask("POST", email=NOOR, role="READER") == 409
@@ -335,12 +335,12 @@ async def test_what_is_set_on_a_project_is_read_back_and_the_rest_stays(tenant: 
     for body in (first, then):
         answer = await tenant.client.patch(tenant.project, json=body | {"unknown": 1})
         assert answer.json() == {"message": "Project updated successfully"}
-    found = (await tenant.client.get(tenant.project)).json()
-    categories = found.pop("custom_categories")
+    shown = (await tenant.client.get(tenant.project)).json()
+    categories = shown.pop("custom_categories")
     assert sorted(map(str, categories)) == sorted(map(str, first.pop("custom_categories")))  # type: ignore[call-overload]
-    assert found.items() >= (first | then).items()
-    assert found["usecase"] == "2"
-    assert found["updated_at"] > found["created_at"]
+    assert shown.items() >= (first | then).items()
+    assert shown["usecase"] == "2"
+    assert shown["updated_at"] > shown["created_at"]
 
 
 @pytest.mark.parametrize("empty", ["", None])
@@ -352,9 +352,9 @@ async def test_an_empty_text_clears_and_leaves_the_rest(tenant: Tenant, empty: o
     await tenant.client.patch(
         tenant.project, json={"custom_instructions": empty, "custom_categories": [], "name": None}
     )
-    found = (await tenant.client.get(tenant.project)).json()
-    assert (found["custom_instructions"], found["custom_categories"]) == ("", [])
-    assert (found["description"], found["name"]) == ("y", "mine")
+    body = (await tenant.client.get(tenant.project)).json()
+    assert (body["custom_instructions"], body["custom_categories"]) == ("", [])
+    assert (body["description"], body["name"]) == ("y", "mine")
     async with tenant.ledger.engine.connect() as connection:
         assert await connection.scalar(select(projects.c.custom_categories.is_(None)))
 
@@ -397,8 +397,8 @@ async def test_a_new_project_is_empty_and_its_key_is_asked_for(tenant: Tenant) -
     made = await tenant.client.post(tenant.projects, json={"name": "b", "description": "second"})
     key = await tenant.key(project_id=made.json()["project_id"])
     headers = {"Authorization": f"Token {key['key']}"}
-    found = await tenant.client.post(LIST, json={"filters": MAYA}, headers=headers)
-    assert found.json()["count"] == 0
+    answer = await tenant.client.post(LIST, json={"filters": MAYA}, headers=headers)
+    assert answer.json()["count"] == 0
 
 
 # ── deleting a project ───────────────────────────────────────────────────────────────────────────
@@ -420,9 +420,9 @@ async def test_an_emptied_project_leaves_nothing_behind_and_its_neighbours_alone
 ) -> None:
     service, ledger = tenant.service, tenant.ledger
     neighbour, _ = await ledger.projects.create("theirs")
-    kept = replace(service.engine, project=neighbour)
-    await kept.add("I like jazz.")
-    await kept.drain()
+    beside = replace(service.engine, project=neighbour)
+    await beside.add("I like jazz.")
+    await beside.drain()
     before = await rows_of_all_tables(ledger)
     made = (await tenant.client.post(tenant.projects, json={"name": "short-lived"})).json()
     path = f"{tenant.projects}{made['project_id']}/"
@@ -436,10 +436,10 @@ async def test_an_emptied_project_leaves_nothing_behind_and_its_neighbours_alone
     await service.engine.drain()
     begun = (await tenant.client.post("/v1/replays/", json=MAYA, headers=headers)).json()
     await service.engine.drain()
-    for one in (await tenant.client.post(LIST, json={"filters": MAYA}, headers=headers)).json()[
+    for row in (await tenant.client.post(LIST, json={"filters": MAYA}, headers=headers)).json()[
         "results"
     ]:
-        await tenant.client.delete(f"/v1/memories/{one['id']}/", headers=headers)
+        await tenant.client.delete(f"/v1/memories/{row['id']}/", headers=headers)
     assert (await tenant.client.delete(path)).status_code == 409  # the replay still has memories
     await tenant.client.delete(f"/v1/replays/{begun['id']}/", headers=headers)
     assert (await tenant.client.delete(path)).status_code == 200
@@ -481,9 +481,9 @@ async def test_members_come_change_and_go(tenant: Tenant) -> None:
     members = f"{tenant.project}members/"
 
     async def listed() -> list[tuple[str, str]]:
-        found = (await tenant.client.get(members)).json()["members"]
-        assert (await tenant.client.get(tenant.project)).json()["members"] == found
-        return [(one["email"], one["role"]) for one in found]
+        rows = (await tenant.client.get(members)).json()["members"]
+        assert (await tenant.client.get(tenant.project)).json()["members"] == rows
+        return [(row["email"], row["role"]) for row in rows]
 
     await tenant.client.post(members, json={"email": NOOR.title()})
     await tenant.client.post(members, json={"email": "kim@example.org", "role": "OWNER"})
@@ -600,7 +600,7 @@ async def test_what_a_lasting_key_made_ends_with_it_on_request(tenant: Tenant) -
     assert await tenant.ask(grandchild, "GET", "/v1/ping/") == 401
     assert await tenant.ask(other, "GET", "/v1/ping/") == 200
     listed = (await tenant.client.get(KEYS)).json()["results"]
-    assert {one["id"]: one["created_by"] for one in listed}[grandchild["id"]] == child["id"]
+    assert {row["id"]: row["created_by"] for row in listed}[grandchild["id"]] == child["id"]
 
 
 async def test_a_reading_key_sees_no_more_of_a_webhooks_address_than_its_host(

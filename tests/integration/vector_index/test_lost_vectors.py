@@ -50,8 +50,8 @@ async def test_what_was_lost_is_written_again(engine: Engine) -> None:
     await engine.vectors.reset()
     assert len(await index.heal()) == 1
     assert await index.catch_up() == 3
-    found = await ask(engine)
-    assert (len(found.hits), found.degraded) == (3, False)
+    answer = await ask(engine)
+    assert (len(answer.hits), answer.degraded) == (3, False)
     assert await index.heal() == []
 
 
@@ -60,8 +60,8 @@ async def test_one_write_into_the_empty_store_does_not_hide_the_loss(engine: Eng
     await store(engine, 3, 0.5, MAYA)
     await engine.vectors.reset()
     await store(engine, 1, 0.5, JON)
-    found = await ask(engine)  # vectors not yet written to the index are compared in the ledger
-    assert (len(found.hits), found.degraded) == (3, False)
+    answer = await ask(engine)  # vectors not yet written to the index are compared in the ledger
+    assert (len(answer.hits), answer.degraded) == (3, False)
     assert await engine.services.index.catch_up() == 3
 
 

@@ -78,8 +78,8 @@ def with_index(
     return replace(engine, services=services)
 
 
-async def rebuild(engine: Engine, told: list[Progress] | None = None) -> bool:
-    lines = told if told is not None else []
+async def rebuild(engine: Engine, reports: list[Progress] | None = None) -> bool:
+    lines = reports if reports is not None else []
     services = engine.services
     indexes = [services.index, engine.turns]
     return await reindex(engine.ledger, indexes, services.embedder, tell=lines.append)
@@ -100,15 +100,15 @@ async def nearest(engine: Engine, text: str, user: str = "maya") -> list[tuple[U
 async def searched(engine: Engine, text: str) -> list[tuple[str, float]]:
     services = engine.services
     query = Query(text, parse({"user_id": "maya"}), top_k=10, threshold=0.0)
-    found = await search(
+    answer = await search(
         engine.project.id,
         query,
         ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
     )
-    assert not found.degraded
-    return [(hit.passage.text, round(hit.score.semantic, 5)) for hit in found.hits]
+    assert not answer.degraded
+    return [(hit.passage.text, round(hit.score.semantic, 5)) for hit in answer.hits]
 
 
 async def heard(engine: Engine, text: str) -> list[float]:
@@ -136,9 +136,9 @@ async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) ->
     await stocked.vectors.reset()
     with pytest.raises(StoreUnavailable):
         await nearest(stocked, "jazz")
-    told: list[Progress] = []
-    assert await rebuild(stocked, told) is False
-    assert told[-1] == Progress(18, 18)  # including the three turns
+    reports: list[Progress] = []
+    assert await rebuild(stocked, reports) is False
+    assert reports[-1] == Progress(18, 18)  # including the three turns
     assert (await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")) == before
 
 
@@ -247,13 +247,13 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
     with pytest.raises(StoreUnavailable):
         await rebuild(moved)
     async with stocked.ledger.engine.connect() as connection:
-        held = (await connection.execute(select(func.count()).select_from(rebuilt))).scalar_one()
-    assert held == 8
+        count = (await connection.execute(select(func.count()).select_from(rebuilt))).scalar_one()
+    assert count == 8
     store.left = 99
-    told: list[Progress] = []
-    await rebuild(moved, told)
+    reports: list[Progress] = []
+    await rebuild(moved, reports)
     assert 99 - store.left == 6  # for the seven missing memories and the three turns
-    assert told[-1] == Progress(18, 18)  # including the three turns
+    assert reports[-1] == Progress(18, 18)  # including the three turns
 
 
 async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:

@@ -68,10 +68,10 @@ async def ask(
     engine: Engine, text: str = ASKED, *, off: bool = False, **options: Any
 ) -> SearchResult:
     services = engine.services
-    asked = {"top_k": 10, "threshold": 0.2, "turns": True} | options
+    chosen = {"top_k": 10, "threshold": 0.2, "turns": True} | options
     return await search(
         engine.project.id,
-        Query(text, parse({"user_id": "maya"}), **asked),
+        Query(text, parse({"user_id": "maya"}), **chosen),
         ledger=engine.ledger,
         embedder=services.embedder,
         index=services.index,
@@ -86,8 +86,8 @@ async def texts(engine: Engine, text: str = ASKED, **options: Any) -> list[str]:
 async def held(engine: Engine) -> set[UUID]:
     """Ids of all turns in the store."""
     names = [name for name in await engine.vectors.list_cols() if name.startswith("turns-")]
-    found = [await engine.vectors.list(name, where={}, limit=1000) for name in names]
-    return {record.id for records in found for record in records}
+    listed = [await engine.vectors.list(name, where={}, limit=1000) for name in names]
+    return {record.id for records in listed for record in records}
 
 
 async def age(engine: Engine, seconds: float) -> None:
@@ -142,8 +142,8 @@ async def test_the_threshold_cuts_a_turn_once_its_meaning_is_known(engine: Engin
     assert len(await texts(engine, "garden", threshold=0.9)) == 1
     await engine.turns.catch_up()
     assert await texts(engine, "garden", threshold=0.9) == []
-    [told] = (await ask(engine, "garden", threshold=0.9, explain=None)).explained
-    assert told.verdict == "below_threshold"
+    [explained] = (await ask(engine, "garden", threshold=0.9, explain=None)).explained
+    assert explained.verdict == "below_threshold"
 
 
 async def test_a_turn_that_only_words_find_is_weighed_by_its_meaning_too(engine: Engine) -> None:
@@ -165,18 +165,18 @@ async def test_a_search_of_facts_alone_asks_nothing_about_turns(engine: Engine) 
     await engine.drain()
     await engine.services.index.catch_up()
     await engine.turns.catch_up()
-    asked: list[str] = []
+    searched: list[str] = []
     store_search = engine.vectors.search
 
     async def noted(name: str, *of: Any, **more: Any) -> list[list[VectorHit]]:
-        asked.append(name.partition("-")[0])
+        searched.append(name.partition("-")[0])
         return await store_search(name, *of, **more)
 
     engine.vectors.search = noted  # type: ignore[method-assign]
     assert await texts(engine, turns=False) == ["User owns a hound"]
-    assert asked == ["memories"]
+    assert searched == ["memories"]
     assert await texts(engine, facts=False) == ["I own a hound."]
-    assert asked == ["memories", "turns"]
+    assert searched == ["memories", "turns"]
 
 
 async def test_switched_off_turns_are_found_by_their_words_alone(engine: Engine) -> None:

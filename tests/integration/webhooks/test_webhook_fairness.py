@@ -173,9 +173,9 @@ async def test_what_a_webhook_owes_is_bounded_and_the_log_says_so(engine: Engine
     await owe(engine, engine.project.id, "quick", 12)
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 2
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 0
-    rows = [one for one in await outbox(engine) if one.state == "DEAD"]
+    rows = [row for row in await outbox(engine) if row.state == "DEAD"]
     assert len(rows) == 2
-    assert all("More than 10 deliveries" in one.error for one in rows)
+    assert all("More than 10 deliveries" in row.error for row in rows)
 
 
 @pytest.mark.parametrize("active", [True, False])

@@ -78,7 +78,7 @@ async def outbox(engine: Engine) -> list[Any]:
 
 
 def details(receiver: Receiver) -> list[dict[str, Any]]:
-    return [json.loads(one.body)["event_details"] for one in receiver.arrived]
+    return [json.loads(delivery.body)["event_details"] for delivery in receiver.arrived]
 
 
 async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
@@ -93,8 +93,8 @@ async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
     [memory] = await engine.ledger.memories.active(
         engine.project.id, [UUID(details(receiver)[0]["id"])]
     )
-    told = {(d["event"], d["data"]["memory"]) for d in details(receiver)}
-    assert told == {("ADD", "User lives in Bern"), ("UPDATE", "User lives in Porto")}
+    changes = {(d["event"], d["data"]["memory"]) for d in details(receiver)}
+    assert changes == {("ADD", "User lives in Bern"), ("UPDATE", "User lives in Porto")}
     assert {d["id"] for d in details(receiver)} == {str(memory.id)}
 
 
@@ -152,9 +152,9 @@ async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
     [line] = (await engine.event(event_id)).receipt
     assert line.memory_id is not None
     memory = await engine.ledger.memories.get(engine.project.id, line.memory_id)
-    [told] = details(receiver)
-    assert told["categories"] == list(memory.categories) != []
-    assert (told["event"], told["memory_id"]) == ("CATEGORIZE", str(memory.id))
+    [detail] = details(receiver)
+    assert detail["categories"] == list(memory.categories) != []
+    assert (detail["event"], detail["memory_id"]) == ("CATEGORIZE", str(memory.id))
 
 
 async def test_a_failed_event_is_told_by_its_id_and_code(
@@ -183,8 +183,8 @@ async def test_an_event_that_succeeded_is_told_with_whose_it_was(
     event_id = await engine.add("I live in Bern.")
     await engine.drain()
     await deliver(engine)
-    told = {"event": "SUCCEEDED", "event_type": "ADD", "user_id": "maya"}
-    assert details(receiver) == [told | {"event_id": str(event_id)}]
+    expected = {"event": "SUCCEEDED", "event_type": "ADD", "user_id": "maya"}
+    assert details(receiver) == [expected | {"event_id": str(event_id)}]
 
 
 async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_before(
@@ -207,13 +207,13 @@ async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_b
         index=services.index,
     )
     await deliver(engine)
-    whose = {"id": str(memory_id), "user_id": "maya"}
+    owned = {"id": str(memory_id), "user_id": "maya"}
     bern, porto, lisbon = (f"User lives in {where}" for where in ("Bern", "Porto", "Lisbon"))
-    told = sorted(details(receiver), key=lambda one: str(one["data"]["memory"]))
-    assert told == [
-        whose | {"event": "ADD", "event_id": str(first), "data": {"memory": bern}},
-        whose | {"event": "UPDATE", "data": {"memory": lisbon, "old_memory": porto}},
-        whose
+    shown = sorted(details(receiver), key=lambda detail: str(detail["data"]["memory"]))
+    assert shown == [
+        owned | {"event": "ADD", "event_id": str(first), "data": {"memory": bern}},
+        owned | {"event": "UPDATE", "data": {"memory": lisbon, "old_memory": porto}},
+        owned
         | {
             "event": "UPDATE",
             "event_id": str(second),
@@ -251,12 +251,12 @@ async def test_each_delivery_is_signed_as_standard_webhooks_has_it(
     await engine.add("I live in Bern.")
     await engine.drain()
     await deliver(engine)
-    [one] = receiver.arrived
+    [delivery] = receiver.arrived
     key = base64.b64decode(secret.removeprefix("whsec_"))
-    signed = f"{one.id}.{one.headers['webhook-timestamp']}.".encode() + one.body
+    signed = f"{delivery.id}.{delivery.headers['webhook-timestamp']}.".encode() + delivery.body
     digest = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
-    assert one.headers["webhook-signature"] == f"v1,{digest}"
-    assert one.headers["content-type"] == "application/json"
+    assert delivery.headers["webhook-signature"] == f"v1,{digest}"
+    assert delivery.headers["content-type"] == "application/json"
 
 
 async def test_a_receiver_that_fails_is_tried_again_under_the_same_id(
@@ -268,9 +268,9 @@ async def test_a_receiver_that_fails_is_tried_again_under_the_same_id(
     await engine.add("I live in Bern.")
     await engine.drain()
     await deliver(engine)
-    assert [one.status for one in receiver.seen] == [500, None, 302, 200]
-    assert {one.path for one in receiver.seen} == {"/hooks"}  # no redirect was followed
-    assert len({(one.id, one.body) for one in receiver.seen}) == 1
+    assert [delivery.status for delivery in receiver.seen] == [500, None, 302, 200]
+    assert {delivery.path for delivery in receiver.seen} == {"/hooks"}  # no redirect was followed
+    assert len({(delivery.id, delivery.body) for delivery in receiver.seen}) == 1
     [row] = await outbox(engine)
     assert (row.state, row.attempts, row.due_at) == ("DELIVERED", 4, None)
 
@@ -322,7 +322,7 @@ async def test_couriers_at_once_deliver_each_only_once(engine: Engine, receiver:
         await engine.add("I live in Bern.", user_id=f"user-{n}")
     await engine.drain()
     await asyncio.gather(*(deliver(engine) for _ in range(4)))
-    assert len(receiver.seen) == len({one.id for one in receiver.seen}) == 12
+    assert len(receiver.seen) == len({delivery.id for delivery in receiver.seen}) == 12
 
 
 async def test_a_webhook_is_switched_off_after_so_many_dead_deliveries_and_on_again_by_request(
@@ -373,7 +373,7 @@ async def test_the_log_tells_each_delivery_and_one_can_be_sent_again(
     await deliver(service.engine)
     [line] = (await service.client.get(url)).json()["results"]
     assert (line["state"], line["status_code"]) == ("DELIVERED", 200)
-    assert len({one.id for one in receiver.seen}) == 1
+    assert len({delivery.id for delivery in receiver.seen}) == 1
 
 
 async def test_an_erasure_takes_what_was_told_and_what_was_still_to_be(
@@ -400,20 +400,20 @@ async def test_the_routes_speak_as_the_clients_expect_and_the_secret_is_shown_on
 ) -> None:
     client, project = service.client, str(service.engine.project.id)
     url = f"/api/v1/webhooks/projects/{project}/"
-    wish = {"name": "audit", "url": "https://example.com/h", "event_types": ["memory_add"]}
-    made = await client.post(url, json=wish)
+    body = {"name": "audit", "url": "https://example.com/h", "event_types": ["memory_add"]}
+    made = await client.post(url, json=body)
     assert made.status_code == 201, made.text
     assert made.json()["secret"].startswith("whsec_")
     [shown] = (await client.get(url)).json()
     assert "secret" not in shown
-    assert shown.items() >= {**wish, "project": project, "is_active": True}.items()
-    one = f"/api/v1/webhooks/{shown['webhook_id']}/"
-    changed = await client.put(one, json={"name": "other"})
+    assert shown.items() >= {**body, "project": project, "is_active": True}.items()
+    webhook_url = f"/api/v1/webhooks/{shown['webhook_id']}/"
+    changed = await client.put(webhook_url, json={"name": "other"})
     assert changed.json() == {"message": "Webhook updated successfully"}
     assert (await client.get(url)).json()[0]["name"] == "other"
-    assert (await client.delete(one)).json() == {"message": "Webhook deleted successfully"}
+    assert (await client.delete(webhook_url)).json() == {"message": "Webhook deleted successfully"}
     assert (await client.get(url)).json() == []
-    assert (await client.delete(one)).status_code == 404
+    assert (await client.delete(webhook_url)).status_code == 404
 
 
 REFUSED = {
@@ -436,9 +436,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("wrong", REFUSED.values(), ids=REFUSED.keys())
 async def test_what_cannot_be_a_webhook_is_refused(service: Service, wrong: dict[str, Any]) -> None:
-    wish = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]} | wrong
+    body = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]} | wrong
     url = f"/api/v1/webhooks/projects/{service.engine.project.id}/"
-    answer = await service.client.post(url, json=wish)
+    answer = await service.client.post(url, json=body)
     assert (answer.status_code, bool(said(answer))) == (400, True)
     assert (await service.client.get(url)).json() == []
 
@@ -460,19 +460,22 @@ async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: R
     [row] = await outbox(engine)
     _, key = await engine.ledger.projects.create("other")
     headers = {"Authorization": f"Token {key}"}
-    one, project = f"/api/v1/webhooks/{mine.id}/", f"/api/v1/webhooks/projects/{mine.project_id}/"
-    wish = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]}
+    webhook_url = f"/api/v1/webhooks/{mine.id}/"
+    project = f"/api/v1/webhooks/projects/{mine.project_id}/"
+    body = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]}
     for method, url in (
         ("GET", project),
         ("POST", project),
-        ("PUT", one),
-        ("DELETE", one),
-        ("GET", f"{one}deliveries/"),
-        ("POST", f"{one}deliveries/{row.id}/redeliver/"),
+        ("PUT", webhook_url),
+        ("DELETE", webhook_url),
+        ("GET", f"{webhook_url}deliveries/"),
+        ("POST", f"{webhook_url}deliveries/{row.id}/redeliver/"),
     ):
-        answer = await client.request(method, url, json=wish, headers=headers)
+        answer = await client.request(method, url, json=body, headers=headers)
         assert answer.status_code == 404, (method, url, answer.text)
-    assert [one.name for one in await engine.ledger.webhooks.of(engine.project.id)] == ["test"]
+    assert [webhook.name for webhook in await engine.ledger.webhooks.of(engine.project.id)] == [
+        "test"
+    ]
 
 
 # ── addresses of deliveries ──────────────────────────────────────────────────────────────────────
@@ -495,11 +498,11 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_conne
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: a second lookup would return another address."""
-    loop, asked = asyncio.get_running_loop(), []
+    loop, resolved = asyncio.get_running_loop(), []
 
     async def resolve(host: str, port: int, **_: object) -> list[Any]:
-        asked.append(host)
-        where = "127.0.0.1" if len(asked) == 1 else "127.0.0.2"
+        resolved.append(host)
+        where = "127.0.0.1" if len(resolved) == 1 else "127.0.0.2"
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (where, port))]
 
     sender = HttpSender(timeout_s=2, private=True)
@@ -508,7 +511,7 @@ async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_conne
         url = f"http://hooks.example:{receiver.port}/here"
         assert await sender.post(url, b"{}", {"webhook-id": "1"}) == 200
     await sender.close()
-    assert asked == ["hooks.example"]
+    assert resolved == ["hooks.example"]
     assert receiver.seen[0].headers["host"] == f"hooks.example:{receiver.port}"
 
 
