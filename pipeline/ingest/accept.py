@@ -17,9 +17,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ingest.ports import IngestStores
 from pipeline.lanes.store import Add
 from pipeline.ports import Dispatcher
-
-# For an estimate; the receipt has the exact number that the model reports.
-CHARACTERS_PER_TOKEN = 4
+from pipeline.text.tokens import tokens
 
 
 async def accept(
@@ -52,5 +50,8 @@ async def accept(
 
 
 def estimated_tokens(messages: Sequence[Message]) -> int:
-    """Estimate the number of tokens of these messages, at least 1."""
-    return sum(len(message.content) for message in messages) // CHARACTERS_PER_TOKEN + 1
+    """Estimate the number of tokens of these messages, at least 1.
+
+    The receipt has the exact number that the model reports.
+    """
+    return max(1, sum(tokens(message.content) for message in messages))

@@ -73,46 +73,6 @@ def check_number(where: str, number: int, count: int, of: str) -> None:
         raise MalformedAnswer(f"{where} is {number}, but {of} are numbered from 1 to {count}")
 
 
-def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties that a caller's schema lists, from the answer; other properties are dropped.
-
-    Errors: MalformedAnswer if a property is missing.
-    """
-    value = json_object(text)
-    names = shape["properties"]
-    missing = sorted(set(names) - value.keys())
-    if missing:
-        raise MalformedAnswer(f"properties are missing: {', '.join(missing[:SHOWN_ERRORS])}")
-    return {name: storable(value[name]) for name in names}
-
-
-def nullable(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema with null allowed for every scalar: the answer for an unknown value."""
-    match shape["type"]:
-        case "object":
-            parts = {name: nullable(part) for name, part in shape["properties"].items()}
-            return {**shape, "properties": parts}
-        case "array":
-            items = shape["items"]
-            return {**shape, "items": nullable(items) if items["type"] == "object" else items}
-        case kind:
-            words = {"enum": [*shape["enum"], None]} if "enum" in shape else {}
-            return {**shape, "type": [kind, "null"], **words}
-
-
-def storable(value: Any) -> Any:
-    """A copy without characters that PostgreSQL rejects: NUL and unpaired surrogates."""
-    match value:
-        case str():
-            return value.replace("\x00", "").encode(errors="ignore").decode()
-        case list():
-            return [storable(item) for item in value]
-        case dict():
-            return {str(storable(key)): storable(item) for key, item in value.items()}
-        case _:
-            return value
-
-
 @cache
 def answer_schema(shape: type[BaseModel]) -> Mapping[str, object]:
     """JSON schema of an answer, in the subset that strict structured output supports.

@@ -1,1 +1,1 @@
-"""Questions for a language model: the schema and the parser of each answer."""
+"""Questions for a language model: for each one its prompt, its answer model and its parser."""

@@ -1,22 +1,25 @@
-"""Consolidation: parser that turns the model's answer into decisions."""
+"""Consolidation: prompt that asks for a decision on each fact, and the parser of its answer."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import BaseModel
 
 from pipeline.domain.errors import MalformedAnswer
+from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.models import prompts
 from pipeline.models.json_answers import (
     SHOWN_ERRORS,
     check_number,
     parsed,
 )
+from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
-from pipeline.text.marks import bounded
+from pipeline.text.equality import same_text
 
 
 def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
@@ -32,10 +35,18 @@ def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
     return tuple(decisions)
 
 
-def same_text(text: str) -> str:
-    """A key that is equal for texts that differ only in case, spacing or the final full stop."""
-    folded = unicodedata.normalize("NFKC", bounded(text)).casefold()
-    return " ".join(folded.split()).rstrip(".!。 ")
+def decide_prompt(
+    facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+) -> Prompt[tuple[Decision, ...]]:
+    """The prompt for one decision on each fact, given the similar memories."""
+    text = prompts.render(
+        "decide",
+        wishes=prompts.wishes(instructions),
+        memories=prompts.numbered(neighbour.text for neighbour in neighbours),
+        facts=prompts.numbered(fact.text for fact in facts),
+    )
+    parse = partial(parse_decisions, facts=facts, neighbours=neighbours)
+    return Prompt(text, DecisionsAnswer, parse, partial(parse, mend=True))
 
 
 def parse_decisions(

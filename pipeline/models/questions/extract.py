@@ -1,8 +1,9 @@
-"""Extraction: parser that turns the model's answer into facts."""
+"""Extraction: prompt that asks for facts, and the parser of its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from annotated_types import MinLen
@@ -10,13 +11,37 @@ from pydantic import BaseModel, BeforeValidator
 
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact
-from pipeline.domain.messages import SourcedMessage
+from pipeline.domain.messages import Message, Role, SourcedMessage
+from pipeline.models import prompts
 from pipeline.models.categories import chosen
 from pipeline.models.json_answers import (
     check_number,
     parsed,
 )
+from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
+from pipeline.ports import ExtractionRequest
+
+
+def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | None:
+    """The prompt for the facts of the messages; None if no message can hold one."""
+    shown = [message for message in request.messages if _is_shown(message.message)]
+    messages = [message for message in shown if prompts.is_numbered(message.message)]
+    if not messages:
+        return None
+    text = prompts.render(
+        "extract",
+        wishes=prompts.wishes(request.instructions),
+        categories=prompts.categories(request.instructions),
+        context=prompts.earlier_turns(request.context),
+        messages=prompts.transcript(shown),
+    )
+    parse = partial(parse_facts, messages=messages, instructions=request.instructions)
+    return Prompt(text, FactsAnswer, parse)
+
+
+def _is_shown(message: Message) -> bool:
+    return message.role is not Role.SYSTEM and bool(message.content.strip())
 
 
 def parse_facts(

@@ -1,19 +1,29 @@
-"""The graph: parser that turns the model's answer into entities and relations."""
+"""The graph: prompt that asks for entities and relations, and the parser of its answer."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel
 
 from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.models import prompts
 from pipeline.models.json_answers import (
     check_number,
     parsed,
 )
+from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
+
+
+def relate_prompt(facts: Sequence[str], current: Sequence[StoredRelation]) -> Prompt[GraphChanges]:
+    """The prompt for the relations in the facts, and the current relations that they end."""
+    text = prompts.render("relate", relations=prompts.edges(current), facts=prompts.numbered(facts))
+    parse = partial(parse_relations, fact_count=len(facts), current=current)
+    return Prompt(text, RelationsAnswer, parse)
 
 
 def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation]) -> GraphChanges:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.messages import Message, Role
-from pipeline.ingest.accept import CHARACTERS_PER_TOKEN, estimated_tokens
+from pipeline.ingest.accept import estimated_tokens
 from pipeline.ingest.retry import FIRST_WAIT_S, JITTER, LONGEST_WAIT_S, wait_s
+from pipeline.text.tokens import tokens
 
 
 def middle(low: float, high: float) -> float:
@@ -63,11 +64,9 @@ TEXTS = st.lists(st.text(max_size=200), max_size=5)
 
 
 @given(TEXTS)
-def test_a_turn_has_at_least_one_token_and_one_for_every_few_characters(texts: list[str]) -> None:
-    tokens = estimated_tokens([Message(Role.USER, text) for text in texts])
-    characters = sum(map(len, texts))
-    assert tokens >= 1
-    assert characters / CHARACTERS_PER_TOKEN <= tokens <= characters / CHARACTERS_PER_TOKEN + 1
+def test_a_turn_has_at_least_one_token_and_those_of_its_texts(texts: list[str]) -> None:
+    turn = [Message(Role.USER, text) for text in texts]
+    assert estimated_tokens(turn) == max(1, sum(map(tokens, texts)))
 
 
 @given(TEXTS, st.text(max_size=50))

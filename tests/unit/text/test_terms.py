@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.models.questions.decide import same_text
+from pipeline.text.equality import same_text
 from pipeline.text.marks import MOST_MARKS, bounded
 from pipeline.text.terms import (
     LONGEST_WORD,

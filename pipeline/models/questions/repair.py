@@ -1,0 +1,67 @@
+"""Calls of the language model: one for each prompt, and one more to repair a malformed answer.
+
+Errors never quote what a user or a model wrote; they name positions and numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from pipeline.domain.errors import MalformedAnswer, paid
+from pipeline.domain.usage import Answer
+from pipeline.models import prompts
+from pipeline.models.json_answers import answer_schema
+from pipeline.ports import LLM, ChatTurn, Completion
+
+T = TypeVar("T")
+
+# Maximum length of a malformed answer in the repair prompt.
+REPAIR_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt(Generic[T]):
+    """A rendered prompt, with the form and the parser of its answer.
+
+    `form`: pydantic model or JSON schema. `parse`: raises MalformedAnswer. `parse_repaired`: parser
+    of the repaired answer, default `parse`.
+    """
+
+    text: str
+    form: type[BaseModel] | Mapping[str, Any]
+    parse: Callable[[str], T]
+    parse_repaired: Callable[[str], T] | None = None
+
+
+async def ask(llm: LLM, prompt: Prompt[T]) -> Answer[T]:
+    """Ask the LLM, parse its answer, and ask for a repair once if the answer is malformed.
+
+    Usage covers both calls, in errors too. Errors: MalformedAnswer, and those of the LLM.
+    """
+    system, user = prompt.text.split(prompts.DIVIDER, 1)
+    first = await _complete(llm, system, user, prompt.form)
+    try:
+        return Answer(prompt.parse(first.text), first.usage)
+    except MalformedAnswer as error:
+        shown = prompts.quoted(first.text[:REPAIR_CHARS])
+        repair = prompts.render("repair", error=str(error), answer=shown)
+    with paid(first.usage):
+        second = await _complete(llm, system, f"{user}\n\n{repair}", prompt.form)
+        with paid(second.usage):
+            value = (prompt.parse_repaired or prompt.parse)(second.text)
+    return Answer(value, first.usage + second.usage)
+
+
+async def _complete(
+    llm: LLM, system: str, user: str, form: type[BaseModel] | Mapping[str, Any]
+) -> Completion:
+    """Call the LLM once, with the JSON schema of the form."""
+    turns = (ChatTurn("system", system), ChatTurn("user", user))
+    if isinstance(form, Mapping):
+        return await llm.complete(turns, schema_name="object", schema=form)
+    name = form.__name__.removesuffix("Answer").lower()
+    return await llm.complete(turns, schema_name=name, schema=answer_schema(form))
