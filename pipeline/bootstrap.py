@@ -16,7 +16,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.sender_httpx import HttpSender
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.domain.errors import InvalidInput
@@ -161,7 +161,7 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
     """The configured vector store. Errors: InvalidInput if its URL is not set."""
     match settings.vectors:
         case "chroma":
-            return Chroma(_given(settings.chroma_url, "chroma_url"))
+            return ChromaVectors(_given(settings.chroma_url, "chroma_url"))
         case "pgvector":
             return Pgvector(ledger.engine)
         case "qdrant":

@@ -15,7 +15,7 @@ from pipeline import bootstrap, settings, telemetry
 from pipeline.domain.errors import Conflict, InvalidInput, TransientError
 from pipeline.migrate import add_pgvector
 from pipeline.reindex.service import reindex
-from pipeline.reindex.store import Progress
+from pipeline.reindex.store import ReindexProgress
 
 MENDED, WHOLE = 0, 3
 TELL_EVERY_S = 1.0
@@ -28,7 +28,7 @@ class Teller:
         self._began = self._told = time.monotonic()
         self._before: int | None = None
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: ReindexProgress) -> None:
         now = time.monotonic()
         if self._before is None:
             self._before = progress.done

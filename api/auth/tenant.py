@@ -80,7 +80,7 @@ async def reader(request: Request, grant: Annotated[Grant, Depends(granted)]) ->
 
 
 async def _own(request: Request, grant: Grant) -> Project:
-    if (await Named.by(request)).others(grant):
+    if (await NamedIds.by(request)).others(grant):
         raise NotFound(NO_SUCH_PROJECT)
     return grant.project
 
@@ -95,7 +95,7 @@ async def administration(
     An admin key has access to all projects of its organization.
     """
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
-    named, own = await Named.by(request), grant.project
+    named, own = await NamedIds.by(request), grant.project
     if named.organizations - {str(own.organization_id)}:
         raise NotFound("Organization not found.")
     if not named.others(grant):
@@ -116,14 +116,14 @@ def as_uuid(value: str) -> UUID:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedIds:
     """Ids in path, query or body, as the client wrote them."""
 
     organizations: frozenset[str]
     projects: frozenset[str]
 
     @classmethod
-    async def by(cls, request: Request) -> Named:
+    async def by(cls, request: Request) -> NamedIds:
         """Read the ids from path, query and body of a request."""
         given = [
             *request.path_params.items(),

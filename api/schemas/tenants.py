@@ -13,7 +13,7 @@ from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Access
-from pipeline.tenants.members import Role
+from pipeline.tenants.members import MemberRole
 
 # Stored and returned, but without any effect.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
@@ -133,7 +133,7 @@ class MemberRequest(Request):
     )
 
     email: Email
-    role: Role = Role.READER
+    role: MemberRole = MemberRole.READER
 
 
 class KeyRequest(OwnRequest):
@@ -161,6 +161,6 @@ class KeyRequest(OwnRequest):
         return value if value is None else moment("expires_at", value)
 
 
-def role_of(access: Access) -> Role:
+def role_of(access: Access) -> MemberRole:
     """The Mem0 Platform's role for the access of a key."""
-    return Role.OWNER if access.allows(Access.ADMIN) else Role.READER
+    return MemberRole.OWNER if access.allows(Access.ADMIN) else MemberRole.READER

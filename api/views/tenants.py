@@ -7,18 +7,20 @@ from typing import Any
 
 from api.schemas.tenants import NOT_HERE
 from pipeline.tenants.api_keys import ApiKey
-from pipeline.tenants.members import Member, Role
+from pipeline.tenants.members import Member, MemberRole
 from pipeline.tenants.projects import Organization, ProjectView
 
 
-def organization(row: Organization, people: Iterable[Member], *, role: Role) -> dict[str, Any]:
+def organization(
+    row: Organization, people: Iterable[Member], *, role: MemberRole
+) -> dict[str, Any]:
     """An organization. It is always the default one, because a key belongs to one organization."""
     return {
         "org_id": str(row.id),
         "name": row.name,
         "members": distinct(people),
         "is_default": True,
-        "is_owner": role is Role.OWNER,
+        "is_owner": role is MemberRole.OWNER,
         "user_role": role,
         "byok_enabled": True,
         "invitations": [],
@@ -32,13 +34,13 @@ def distinct(people: Iterable[Member]) -> list[dict[str, Any]]:
     """Members of several projects without duplicates; an owner of any project is shown as owner."""
     by_email: dict[str, Member] = {}
     for person in people:
-        if person.email not in by_email or person.role is Role.OWNER:
+        if person.email not in by_email or person.role is MemberRole.OWNER:
             by_email[person.email] = person
     return [member(person) for person in by_email.values()]
 
 
 def project(
-    row: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: Role
+    row: ProjectView, people: Iterable[Member], *, graph: bool, own: bool, role: MemberRole
 ) -> dict[str, Any]:
     """A project with all fields. `is_default`: it is the key's project.
 

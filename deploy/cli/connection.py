@@ -14,7 +14,7 @@ from deploy.stack.layout import command_line
 TIMEOUT_S = 90.0
 
 
-class Connection:
+class ApiConnection:
     """Calls with one API key. All methods raise StackError with the API's error message."""
 
     def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:

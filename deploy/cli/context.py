@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from deploy.cli.connection import Connection
+from deploy.cli.connection import ApiConnection
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout, command_line
 from pipeline import settings
@@ -31,7 +31,7 @@ class Options:
     url: str | None = None
     key_file: Path | None = None
 
-    def connect(self) -> Connection:
+    def connect(self) -> ApiConnection:
         """A connection to the API. Errors: StackError if the key cannot be read."""
         configured, layout = local()
         url = self.url or f"http://127.0.0.1:{configured.port}"
@@ -43,7 +43,7 @@ class Options:
                 f"No API key at {path} ({error.strerror}). Start the local stack with"
                 f" `{command_line('up')}`, or name the file of a key with --key-file."
             ) from error
-        return Connection(url, key)
+        return ApiConnection(url, key)
 
 
 def options(context: typer.Context) -> Options:

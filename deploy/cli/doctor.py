@@ -33,7 +33,7 @@ PYTHON = "3.11"
 RULES_NOTE = f"{RULES}: fixed rules, no language model. Set MEMLANE_LLM__MODEL to use one"
 
 
-class Verdict(StrEnum):
+class CheckStatus(StrEnum):
     """Result of a check. Only FAIL changes the exit code."""
 
     OK = "ok"
@@ -41,15 +41,15 @@ class Verdict(StrEnum):
     FAIL = "FAIL"
 
 
-COLOURS = {Verdict.OK: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
+COLOURS = {CheckStatus.OK: "green", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check. `advice`: what to do if the verdict is not OK."""
+    """The result of one check. `advice`: what to do if it is not OK."""
 
     check: str
-    verdict: Verdict
+    status: CheckStatus
     text: str
     advice: str = ""
 
@@ -76,14 +76,16 @@ async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
 
 def check_python() -> Finding:
     """The Python version. It is always OK: an older Python cannot install the package."""
-    return Finding("python", Verdict.OK, f"{platform.python_version()} ({PYTHON} or newer needed)")
+    return Finding(
+        "python", CheckStatus.OK, f"{platform.python_version()} ({PYTHON} or newer needed)"
+    )
 
 
 def check_settings() -> Finding:
     """The settings that are set. An unknown one stops every command at its start."""
     names = settings_of.given_names()
     text = f"{len(names)} set: {', '.join(names)}" if names else "none set: all defaults"
-    return Finding("settings", Verdict.OK, text)
+    return Finding("settings", CheckStatus.OK, text)
 
 
 def check_data_dir(root: Path) -> Finding:
@@ -94,38 +96,42 @@ def check_data_dir(root: Path) -> Finding:
     place = next(path for path in (root, *root.parents) if path.exists())
     if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
         advice = "set MEMLANE_DATA_DIR to a directory you may write to"
-        return Finding("data", Verdict.FAIL, f"{root} cannot be written to", advice)
+        return Finding("data", CheckStatus.FAIL, f"{root} cannot be written to", advice)
     free_bytes = shutil.disk_usage(place).free
     text = f"{root}, {free_bytes / 2**30:.1f} GiB free"
     if free_bytes < LEAST_FREE_BYTES:
-        return Finding("data", Verdict.WARN, text, "free some space: a full disk stops the ledger")
-    return Finding("data", Verdict.OK, text)
+        return Finding(
+            "data", CheckStatus.WARN, text, "free some space: a full disk stops the ledger"
+        )
+    return Finding("data", CheckStatus.OK, text)
 
 
 def check_stack(layout: Layout, *, running: bool) -> Finding:
     """State of the local stack, as its supervisor reports it."""
     state = journal.read(layout)
     if not running or state is None:
-        return Finding("stack", Verdict.OK, f"not running; `{command_line('up')}` starts it")
+        return Finding("stack", CheckStatus.OK, f"not running; `{command_line('up')}` starts it")
     unhealthy = [
         name
         for name, note in state.processes.items()
         if note.state is not journal.ProcessState.HEALTHY
     ]
     if state.phase is journal.Phase.HEALTHY and not unhealthy:
-        return Finding("stack", Verdict.OK, f"running, {len(state.processes)} processes healthy")
+        return Finding(
+            "stack", CheckStatus.OK, f"running, {len(state.processes)} processes healthy"
+        )
     text = f"{state.phase}: {', '.join(unhealthy) or 'all processes healthy'}"
-    return Finding("stack", Verdict.WARN, text, f"see `{command_line('logs')}`")
+    return Finding("stack", CheckStatus.WARN, text, f"see `{command_line('logs')}`")
 
 
 def check_port(port: int, *, running: bool) -> Finding:
     """Check that the API's port is free, or used by this stack."""
     if running:
-        return Finding("port", Verdict.OK, f"{port}, used by this stack")
+        return Finding("port", CheckStatus.OK, f"{port}, used by this stack")
     if reason := ports.problem(port):
         text = f"{port} of {ports.HOST} cannot be used: {reason}"
-        return Finding("port", Verdict.FAIL, text, "set MEMLANE_PORT to another one")
-    return Finding("port", Verdict.OK, f"{port} is free")
+        return Finding("port", CheckStatus.FAIL, text, "set MEMLANE_PORT to another one")
+    return Finding("port", CheckStatus.OK, f"{port} is free")
 
 
 def _servers(
@@ -147,13 +153,13 @@ def _servers(
             good = f"MEMLANE_{setting.upper()} answers"
             findings.append(_reported(names[kind.name], report, good, advice))
     if configured.vectors == "pgvector":
-        findings.append(Finding("vectors", Verdict.OK, "pgvector, in the database"))
+        findings.append(Finding("vectors", CheckStatus.OK, "pgvector, in the database"))
     if configured.vectors == "qdrant":
         good = "MEMLANE_QDRANT_URL answers"
         findings.append(_reported("vectors", reports["qdrant"], good, advice))
         if configured.qdrant_url is None:
             text, fix = "MEMLANE_VECTORS=qdrant without a server", "set MEMLANE_QDRANT_URL"
-            findings[-1] = Finding("vectors", Verdict.FAIL, text, fix)
+            findings[-1] = Finding("vectors", CheckStatus.FAIL, text, fix)
     return findings
 
 
@@ -162,14 +168,14 @@ def _own(kind: str, check: str, layout: Layout, *, running: bool) -> Finding:
     if running:
         port = ports.read(layout.ports).get(kind)
         if port is not None and ports.problem(port) is not None:
-            return Finding(check, Verdict.OK, f"own {kind} listens on port {port}")
+            return Finding(check, CheckStatus.OK, f"own {kind} listens on port {port}")
         advice = f"see `{command_line('logs')}`"
-        return Finding(check, Verdict.FAIL, f"own {kind} does not listen", advice)
+        return Finding(check, CheckStatus.FAIL, f"own {kind} does not listen", advice)
     try:
         BINARIES[kind]()
     except StackError as error:
-        return Finding(check, Verdict.FAIL, f"own {kind} cannot start", str(error))
-    return Finding(check, Verdict.OK, f"own {kind} is installed and starts with the stack")
+        return Finding(check, CheckStatus.FAIL, f"own {kind} cannot start", str(error))
+    return Finding(check, CheckStatus.OK, f"own {kind} is installed and starts with the stack")
 
 
 def _find_chroma() -> None:
@@ -198,13 +204,13 @@ def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in:
     """A built-in model, or the report about a remote one."""
     if model.model == built_in:
         return Finding(
-            name, Verdict.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
+            name, CheckStatus.OK, RULES_NOTE if built_in == RULES else f"{built_in}, built in"
         )
     if model.model.startswith("local/"):
         advice = f"set MEMLANE_{name.upper()}__MODEL to provider/model" + (
             f" or {built_in}" if built_in else ""
         )
-        return Finding(name, Verdict.FAIL, f"{model.model}: there is no such built-in", advice)
+        return Finding(name, CheckStatus.FAIL, f"{model.model}: there is no such built-in", advice)
     good = f"{model.model}: provider known, nothing missing"
     advice = f"check MEMLANE_{name.upper()}__MODEL, …__API_BASE and …__API_KEY"
     return _reported(name, report, good, advice)
@@ -212,20 +218,20 @@ def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in:
 
 def _reported(check: str, report: journal.Report, good: str, advice: str) -> Finding:
     if report.refused:
-        return Finding(check, Verdict.FAIL, "; ".join(report.refused), advice)
+        return Finding(check, CheckStatus.FAIL, "; ".join(report.refused), advice)
     if report.warnings:
-        return Finding(check, Verdict.WARN, "; ".join(report.warnings), advice)
-    return Finding(check, Verdict.OK, good)
+        return Finding(check, CheckStatus.WARN, "; ".join(report.warnings), advice)
+    return Finding(check, CheckStatus.OK, good)
 
 
 def show(findings: list[Finding]) -> int:
     """Print a line for each check. Returns exit code 1 if one failed."""
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     for finding in findings:
-        verdict = Text(finding.verdict, style=COLOURS[finding.verdict])
+        status = Text(finding.status, style=COLOURS[finding.status])
         text = Text(finding.text)
         if finding.advice:
             text.append(f": {finding.advice}", style="bold")
-        table.add_row(verdict, finding.check, text)
+        table.add_row(status, finding.check, text)
     screen().print(table)
-    return int(any(finding.verdict is Verdict.FAIL for finding in findings))
+    return int(any(finding.status is CheckStatus.FAIL for finding in findings))

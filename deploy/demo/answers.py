@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 
-class Accepted(BaseModel):
+class AcceptedJson(BaseModel):
     """The response to an add. `ms`: how long the caller waited for it."""
 
     event_id: str
@@ -15,7 +15,7 @@ class Accepted(BaseModel):
     ms: float = 0.0
 
 
-class Line(BaseModel):
+class ReceiptLineJson(BaseModel):
     """One fact in a receipt; `id` is the memory it is about."""
 
     id: str | None
@@ -25,26 +25,26 @@ class Line(BaseModel):
     reason: str | None
 
 
-class StageRun(BaseModel):
+class StageRunJson(BaseModel):
     """One stage's run."""
 
     stage: str
     ms: float
 
 
-class Waiting(BaseModel):
+class WaitingJson(BaseModel):
     """The reason an event waits."""
 
     code: str
 
 
-class Batch(BaseModel):
+class BatchJson(BaseModel):
     """The batch in which an event was processed."""
 
     id: str
 
 
-class Usage(BaseModel):
+class UsageJson(BaseModel):
     """The event's own share of the cost of its batches. `batch`: the newest of them."""
 
     models: list[str]
@@ -52,22 +52,22 @@ class Usage(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
-    batch: Batch | None
+    batch: BatchJson | None
 
 
-class Event(BaseModel):
+class EventJson(BaseModel):
     """An event with its receipt."""
 
     id: str
     status: str
-    results: list[Line]
+    results: list[ReceiptLineJson]
     note: str | None
     error: str | None
     code: str | None
     stage: str | None
-    waiting: Waiting | None
-    usage: Usage
-    stages: list[StageRun]
+    waiting: WaitingJson | None
+    usage: UsageJson
+    stages: list[StageRunJson]
     latency: float | None
 
     @property
@@ -76,13 +76,13 @@ class Event(BaseModel):
         return self.status in ("SUCCEEDED", "FAILED")
 
 
-class Events(BaseModel):
+class EventsJson(BaseModel):
     """A page of events."""
 
-    results: list[Event]
+    results: list[EventJson]
 
 
-class Hit(BaseModel):
+class HitJson(BaseModel):
     """One result of a search."""
 
     memory: str
@@ -90,7 +90,7 @@ class Hit(BaseModel):
     timestamp: datetime | None
 
 
-class Relation(BaseModel):
+class RelationJson(BaseModel):
     """A relation near the results."""
 
     source: str
@@ -99,14 +99,14 @@ class Relation(BaseModel):
     valid_from: datetime | None
 
 
-class Found(BaseModel):
+class SearchJson(BaseModel):
     """The response to a search."""
 
-    results: list[Hit]
-    relations: list[Relation]
+    results: list[HitJson]
+    relations: list[RelationJson]
 
 
-class Change(BaseModel):
+class ChangeJson(BaseModel):
     """One earlier or current state of a memory, and the reason of the change."""
 
     event: str
@@ -115,7 +115,7 @@ class Change(BaseModel):
     reason: str | None
 
 
-class Memory(BaseModel):
+class MemoryJson(BaseModel):
     """A memory."""
 
     id: str
@@ -123,8 +123,8 @@ class Memory(BaseModel):
     user_id: str | None
 
 
-class Memories(BaseModel):
+class MemoriesJson(BaseModel):
     """A page of memories."""
 
     count: int
-    results: list[Memory]
+    results: list[MemoryJson]

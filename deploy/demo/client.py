@@ -10,14 +10,21 @@ from typing import Any, Self
 import httpx
 from pydantic import TypeAdapter
 
-from deploy.demo.answers import Accepted, Change, Event, Events, Found, Memories
+from deploy.demo.answers import (
+    AcceptedJson,
+    ChangeJson,
+    EventJson,
+    EventsJson,
+    MemoriesJson,
+    SearchJson,
+)
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import command_line
 
 # Maximum page size of the API; the demo's events and memories fit on one page.
 PAGE_SIZE = 200
 TIMEOUT_S = 30.0
-CHANGES = TypeAdapter(list[Change])
+CHANGES = TypeAdapter(list[ChangeJson])
 
 
 class Client:
@@ -50,7 +57,7 @@ class Client:
         *,
         timestamp: datetime | None = None,
         **ids: str,
-    ) -> Accepted:
+    ) -> AcceptedJson:
         """Post one turn. `timestamp`: when it was said. `ids`: ids that it belongs to."""
         body: dict[str, Any] = {"messages": messages, **ids}
         if timestamp:
@@ -58,29 +65,29 @@ class Client:
         began = time.perf_counter()
         answer = self._ask("POST", "/v3/memories/add/", json=body)
         ms = (time.perf_counter() - began) * 1000
-        return Accepted.model_validate_json(answer).model_copy(update={"ms": ms})
+        return AcceptedJson.model_validate_json(answer).model_copy(update={"ms": ms})
 
-    def event(self, event_id: str) -> Event:
+    def event(self, event_id: str) -> EventJson:
         """Read an event."""
-        return Event.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
+        return EventJson.model_validate_json(self._ask("GET", f"/v1/event/{event_id}/"))
 
-    def events(self, run_id: str) -> list[Event]:
+    def events(self, run_id: str) -> list[EventJson]:
         """All events of a run, of all users, oldest first."""
         params: dict[str, str | int] = {"run_id": run_id, "page_size": PAGE_SIZE}
         answer = self._ask("GET", "/v1/events/", params=params)
-        return Events.model_validate_json(answer).results[::-1]
+        return EventsJson.model_validate_json(answer).results[::-1]
 
-    def search(self, query: str, *, top_k: int, **ids: str) -> Found:
+    def search(self, query: str, *, top_k: int, **ids: str) -> SearchJson:
         """Search a user's memories."""
         body = {"query": query, "filters": ids, "top_k": top_k}
-        return Found.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
+        return SearchJson.model_validate_json(self._ask("POST", "/v3/memories/search/", json=body))
 
-    def memories(self, **ids: str) -> Memories:
+    def memories(self, **ids: str) -> MemoriesJson:
         """List a user's memories."""
         body = {"filters": ids, "page_size": PAGE_SIZE}
-        return Memories.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
+        return MemoriesJson.model_validate_json(self._ask("POST", "/v3/memories/", json=body))
 
-    def history(self, memory_id: str) -> list[Change]:
+    def history(self, memory_id: str) -> list[ChangeJson]:
         """Read a memory's history."""
         return CHANGES.validate_json(self._ask("GET", f"/v1/memories/{memory_id}/history/"))
 

@@ -12,7 +12,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Turn(_Value):
+class Exchange(_Value):
     """A message of the user and the assistant's answer: one add."""
 
     user: str = Field(min_length=1)
@@ -24,7 +24,7 @@ class Session(_Value):
 
     title: str
     at: AwareDatetime
-    turns: tuple[Turn, ...] = Field(min_length=1)
+    turns: tuple[Exchange, ...] = Field(min_length=1)
 
     @property
     def day(self) -> str:

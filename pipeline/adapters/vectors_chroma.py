@@ -41,7 +41,7 @@ OWNER = "owner"
 OWNED_BY = {"project_id", "user_id"}
 
 
-class Chroma:
+class ChromaVectors:
     """The VectorStore port on a Chroma server. Ids of collections are cached."""
 
     name = "chroma"

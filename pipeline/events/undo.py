@@ -79,7 +79,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UndoPlan:
     """Plan of an undo, computed without a lock; each step names the version it starts from."""
 
     event: Row[Any]
@@ -124,16 +124,16 @@ class Undo:
                 return undone
         raise Conflict(CHANGED_MEANWHILE)
 
-    async def _plan(self, project_id: ProjectId, event_id: UUID) -> Plan:
+    async def _plan(self, project_id: ProjectId, event_id: UUID) -> UndoPlan:
         mine = and_(events.c.project_id == project_id, events.c.id == event_id)
         async with self._engine.begin() as connection:
             event = (await connection.execute(select(events).where(mine))).one_or_none()
             if event is None:
                 raise NotFound(NO_SUCH_EVENT)
-            return Plan(event, await _steps(connection, project_id, event_id))
+            return UndoPlan(event, await _steps(connection, project_id, event_id))
 
     async def _carry_out(
-        self, plan: Plan, states: Mapping[str, Any], *, force: bool
+        self, plan: UndoPlan, states: Mapping[str, Any], *, force: bool
     ) -> Undone | None:
         """Write the plan. Returns None if a memory or the event has changed since it was made."""
         event_id, free = plan.event.id, plan.free

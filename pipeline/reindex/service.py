@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.ports import Embedder
 from pipeline.reindex.ports import ReindexStores
-from pipeline.reindex.store import FIRST, Progress
+from pipeline.reindex.store import FIRST, ReindexProgress
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projections import Projection
 
@@ -23,7 +23,7 @@ AT_ONCE = 200
 # processes that use it.
 REST = 100
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[ReindexProgress], None]
 
 
 async def reindex(
@@ -63,7 +63,7 @@ async def _pass(ledger: ReindexStores, indexes: Sequence[VectorIndex], tell: Tel
             await _build_in(ledger, index, owed)
             wrote, after = wrote + len(owed), owed[-1].id
             done = await ledger.indexes.done()
-            tell(Progress(done, max(done, total)))
+            tell(ReindexProgress(done, max(done, total)))
     return wrote
 
 
@@ -91,7 +91,7 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
             await index.write(lacking)
             expected += index.counted(page)
             done, after = done + len(page), page[-1].id
-            tell(Progress(done, max(done, total)))
+            tell(ReindexProgress(done, max(done, total)))
         await index.drop_unknown(expected)
 
 

@@ -32,7 +32,7 @@ FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReindexProgress:
     """Number of texts in the index under construction, and in the complete index."""
 
     done: int

@@ -28,7 +28,7 @@ NOT_CONFIGURED = "NOT_CONFIGURED"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Reranking:
     """Candidates in their final order. `reason`: why a requested reranking did not happen."""
 
     ranked: Sequence[Candidate]
@@ -44,10 +44,10 @@ async def rerank(
     project_id: ProjectId,
     reranker: Reranker | None,
     passages: Passages,
-) -> Outcome:
+) -> Reranking:
     """Order the best candidates by the reranker's scores; equal scores keep the fused order."""
     if reranker is None:
-        return Outcome(ranked, reason=NOT_CONFIGURED)
+        return Reranking(ranked, reason=NOT_CONFIGURED)
     near = list(islice(cutoff.near(ranked), compared_for(cutoff.top_k)))
     read = await passages.read(project_id, [candidate.key for candidate in near])
     shown = [candidate for candidate in near if candidate.key in read]
@@ -55,10 +55,10 @@ async def rerank(
         scores = await reranker.rerank(text, [labelled(read[candidate.key]) for candidate in shown])
     except StageError as error:
         log.warning("search_not_reranked", model=reranker.name, code=error.code)
-        return Outcome(ranked, reason=error.code)
+        return Reranking(ranked, reason=error.code)
     by_key = {candidate.key: score for candidate, score in zip(shown, scores, strict=True)}
     for candidate in shown:
         candidate.score = candidate.score._replace(reranked=by_key[candidate.key])
     first = sorted(shown, key=lambda candidate: -by_key[candidate.key])
     others = [candidate for candidate in ranked if candidate.key not in by_key]
-    return Outcome([*first, *others], reranked=True)
+    return Reranking([*first, *others], reranked=True)

@@ -38,7 +38,7 @@ from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, 
 from pipeline.search.explain import Explained, explain
 from pipeline.search.fusion import fuse
 from pipeline.search.ports import SearchStores
-from pipeline.search.rerank import Outcome, rerank
+from pipeline.search.rerank import Reranking, rerank
 from pipeline.search.sessions import locate
 from pipeline.search.signals import names_time, set_signals
 from pipeline.search.store import Where
@@ -183,9 +183,9 @@ async def _search(
         by_words=query.keyword_search,
         strict=query.filter_memories,
     )
-    outcome = Outcome(ranked)
+    reranking = Reranking(ranked)
     if query.rerank:
-        outcome = await rerank(
+        reranking = await rerank(
             query.text,
             ranked,
             cutoff,
@@ -193,7 +193,7 @@ async def _search(
             reranker=reranker,
             passages=ledger.passages,
         )
-    hits = await _hits(project_id, cutoff.best(outcome.ranked), query.around, ledger)
+    hits = await _hits(project_id, cutoff.best(reranking.ranked), query.around, ledger)
     relations: Sequence[RelationView] = ()
     if standing is not None and standing.related:
         texts = [hit.passage.text for hit in hits]
@@ -204,9 +204,9 @@ async def _search(
         relations,
         degraded=dense.degraded,
         pending=standing.pending if standing else None,
-        explained=await explain(query.explain, outcome.ranked, cutoff, where, ledger),
-        reranked=outcome.reranked,
-        not_reranked=outcome.reason,
+        explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
+        reranked=reranking.reranked,
+        not_reranked=reranking.reason,
         incomplete=dense.incomplete,
     )
 

@@ -19,7 +19,7 @@ from pipeline.tenants.api_keys import end, hold, made_by
 NO_SUCH_MEMBER = "No member of the project has this email."
 
 
-class Role(StrEnum):
+class MemberRole(StrEnum):
     """Role of a member: the keys of a READER can only read."""
 
     READER = "READER"
@@ -32,7 +32,7 @@ class Member:
 
     project_id: ProjectId
     email: str
-    role: Role
+    role: MemberRole
     created_at: datetime
 
 
@@ -51,9 +51,11 @@ class Members:
         )
         async with self._engine.connect() as connection:
             rows = await connection.execute(query)
-        return [Member(row.project_id, row.email, Role(row.role), row.created_at) for row in rows]
+        return [
+            Member(row.project_id, row.email, MemberRole(row.role), row.created_at) for row in rows
+        ]
 
-    async def add(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
+    async def add(self, project_ids: Sequence[ProjectId], email: str, role: MemberRole) -> None:
         """Add a person to each of these projects where they are not a member yet.
 
         Errors: Conflict if they are already a member of all of them.
@@ -67,7 +69,7 @@ class Members:
         if not added.rowcount:
             raise Conflict("This is a member's email already; change the role with PUT.")
 
-    async def change(self, project_ids: Sequence[ProjectId], email: str, role: Role) -> None:
+    async def change(self, project_ids: Sequence[ProjectId], email: str, role: MemberRole) -> None:
         """Set a member's role in all of these projects.
 
         The access of the member's keys follows the role. With the role READER, keys that these keys
@@ -83,7 +85,7 @@ class Members:
             changed = await connection.execute(query.values(role=role))
             if not changed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
-            if role is Role.READER:
+            if role is MemberRole.READER:
                 made = api_keys.c.id.in_(made_by(_keys_of(project_ids, email)))
                 await end(connection, and_(made, api_keys.c.project_id.not_in(project_ids)))
 

@@ -27,7 +27,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
 from pipeline.vector_index.buckets import collection_name
 from pipeline.vector_index.names import KINDS, family, index_name
-from pipeline.vector_index.projections import Projection, Source
+from pipeline.vector_index.projections import Projection, VectorSource
 
 log = structlog.get_logger()
 
@@ -53,7 +53,7 @@ class VectorIndex:
     """
 
     def __init__(
-        self, store: VectorStore, source: Source, embedder: Embedder, *, buckets: int
+        self, store: VectorStore, source: VectorSource, embedder: Embedder, *, buckets: int
     ) -> None:
         self._store = store
         self.source = source
@@ -232,7 +232,7 @@ class VectorIndex:
         """The same index for reads with another model."""
         return VectorIndex(self._store, self.source, embedder, buckets=self._buckets)
 
-    def of(self, source: Source) -> VectorIndex:
+    def of(self, source: VectorSource) -> VectorIndex:
         """The same index for another source."""
         return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
 

@@ -33,7 +33,7 @@ class Projection:
     embedder: str
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
     """One kind of text with vectors, as the index sees it."""
 
     # The prefix of its collections.

@@ -15,7 +15,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import Unanswered, Undeliverable
 from pipeline.ports import WebhookSender
 from pipeline.webhooks.signature import sign
-from pipeline.webhooks.store import Try, Verdict, Webhooks
+from pipeline.webhooks.store import Try, TryResult, Webhooks
 
 log = structlog.get_logger()
 
@@ -93,17 +93,17 @@ class Courier:
 
     async def _try(self, delivery: Try) -> None:
         with telemetry.webhook_seconds.time():
-            verdict = await self._post(delivery)
-        if verdict.answered:
+            result = await self._post(delivery)
+        if result.answered:
             self._slow.discard(delivery.webhook_id)
-        elif verdict.timed_out:
+        elif result.timed_out:
             self._slow.add(delivery.webhook_id)
-        await self.webhooks.end(delivery, verdict, most_dead=MOST_DEAD, most_silent=MOST_SILENT)
-        telemetry.webhook_tries.labels(verdict.state).inc()
-        if verdict.state == "DEAD":
-            log.warning("delivery_dead", delivery_id=str(delivery.id), status=verdict.status_code)
+        await self.webhooks.end(delivery, result, most_dead=MOST_DEAD, most_silent=MOST_SILENT)
+        telemetry.webhook_tries.labels(result.state).inc()
+        if result.state == "DEAD":
+            log.warning("delivery_dead", delivery_id=str(delivery.id), status=result.status_code)
 
-    async def _post(self, delivery: Try) -> Verdict:
+    async def _post(self, delivery: Try) -> TryResult:
         """Sign and send one delivery. A status of 2xx is success."""
         body = delivery.body.encode()
         headers = {
@@ -119,15 +119,15 @@ class Courier:
             failed = self._failed(delivery, error=str(error))
             return replace(failed, timed_out=isinstance(error, Unanswered))
         if 200 <= status < 300:
-            return Verdict("DELIVERED", status_code=status)
+            return TryResult("DELIVERED", status_code=status)
         return self._failed(delivery, status_code=status)
 
     def _failed(
         self, delivery: Try, *, status_code: int | None = None, error: str | None = None
-    ) -> Verdict:
+    ) -> TryResult:
         gone = status_code == GONE
         if gone or delivery.attempt >= self.tries:
-            return Verdict("DEAD", status_code=status_code, error=error, gone=gone)
+            return TryResult("DEAD", status_code=status_code, error=error, gone=gone)
         pause_s = min(self.first_retry_s * FACTOR ** (delivery.attempt - 1), LONGEST_PAUSE_S)
         jittered = pause_s * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  no secret
-        return Verdict("PENDING", jittered, status_code, error)
+        return TryResult("PENDING", jittered, status_code, error)

@@ -73,7 +73,7 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TryResult:
     """Result of a try. `pause_s`: seconds until the next try, if the state is still PENDING.
 
     `gone`: the receiver answered 410; `timed_out`: it did not answer in time.
@@ -209,16 +209,16 @@ class Webhooks:
             Try(r.id, r.webhook_id, r.attempts, r.url, r.secret, r.body, r.sent_at) for r in rows
         ]
 
-    async def end(self, done: Try, verdict: Verdict, *, most_dead: int, most_silent: int) -> None:
+    async def end(self, done: Try, result: TryResult, *, most_dead: int, most_silent: int) -> None:
         """Record the result of a try, unless a newer try of the delivery has begun."""
         values = {
             "id": done.id,
             "attempt": done.attempt,
-            "state": verdict.state,
-            "pause": None if verdict.pause_s is None else timedelta(seconds=verdict.pause_s),
-            "status_code": verdict.status_code,
-            "error": verdict.error,
-            "gone": verdict.gone,
+            "state": result.state,
+            "pause": None if result.pause_s is None else timedelta(seconds=result.pause_s),
+            "status_code": result.status_code,
+            "error": result.error,
+            "gone": result.gone,
             "most_dead": most_dead,
             "most_silent": most_silent,
             "silent_for": SILENT_FOR,

@@ -27,7 +27,7 @@ from sqlalchemy import text
 
 from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector, _table, statement
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -181,7 +181,7 @@ async def servers(folder: Path, names: Sequence[str]) -> AsyncIterator[Mapping[s
             yield stores
         else:
             with ChromaServer(folder / "chroma") as server:
-                yield stores | {"chroma": Chroma(server.url)}
+                yield stores | {"chroma": ChromaVectors(server.url)}
         await engine.dispose()
 
 

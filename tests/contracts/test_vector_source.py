@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.domain.vectors import to_bytes
-from pipeline.vector_index.projections import Source
+from pipeline.vector_index.projections import VectorSource
 from tests.support.engine import Engine
 
 FIRST = UUID(int=0)
@@ -16,13 +16,13 @@ INDEX = "memory/memories-fake-hash-of4"
 
 
 @pytest.fixture(params=["memory_vectors", "turn_vectors"])
-async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
+async def source(engine: Engine, request: pytest.FixtureRequest) -> VectorSource:
     """Three texts of two users, each with a vector in the ledger; the index holds none of them."""
     await engine.ledger.indexes.adopt(INDEX)
     for text, user_id in (("I like jazz.", "maya"), ("I own a boat.", "maya"), ("I ski.", "jon")):
         await engine.add(text, user_id=user_id)
         await engine.drain()
-    vector_source: Source = getattr(engine.ledger, request.param)
+    vector_source: VectorSource = getattr(engine.ledger, request.param)
     owed = await vector_source.unprojected(owed_for_s=0, limit=10)
     await vector_source.fitted(
         await engine.services.index.of(vector_source).fitting(owed), "fake/hash"
@@ -30,7 +30,9 @@ async def source(engine: Engine, request: pytest.FixtureRequest) -> Source:
     return vector_source
 
 
-async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(source: Source) -> None:
+async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(
+    source: VectorSource,
+) -> None:
     owed = await source.unprojected(owed_for_s=0, limit=10)
     assert [projection.scope.user_id for projection in owed] == ["maya", "maya", "jon"]
     assert await source.count() == 3
@@ -39,33 +41,33 @@ async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(source
     assert await source.unprojected([], owed_for_s=0, limit=10) == []
 
 
-async def test_what_is_noted_is_owed_no_more(source: Source) -> None:
+async def test_what_is_noted_is_owed_no_more(source: VectorSource) -> None:
     first, *rest = await source.unprojected(owed_for_s=0, limit=10)
     assert await source.projected([first], index=INDEX) == []
     assert await source.unprojected(owed_for_s=0, limit=10) == rest
 
 
-async def test_a_version_that_has_moved_on_stays_owed(source: Source) -> None:
+async def test_a_version_that_has_moved_on_stays_owed(source: VectorSource) -> None:
     owed = await source.unprojected(owed_for_s=0, limit=10)
     await source.projected(owed, index=INDEX)
     await source.projected([replace(owed[0], version=owed[0].version + 1)], index=INDEX)
     assert await source.unprojected(owed_for_s=0, limit=10) == [owed[0]]
 
 
-async def test_an_index_that_is_not_served_settles_no_debt(source: Source) -> None:
+async def test_an_index_that_is_not_served_settles_no_debt(source: VectorSource) -> None:
     owed = await source.unprojected(owed_for_s=0, limit=10)
     await source.projected(owed, index="memory/another")
     assert await source.unprojected(owed_for_s=0, limit=10) == owed
 
 
-async def test_what_was_erased_meanwhile_is_told(source: Source) -> None:
+async def test_what_was_erased_meanwhile_is_told(source: VectorSource) -> None:
     owed = await source.unprojected(owed_for_s=0, limit=10)
     gone = replace(owed[0], id=UUID(int=7))
     assert await source.projected([gone, *owed[1:]], index=INDEX) == [gone.id]
 
 
 async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
-    source: Source, engine: Engine
+    source: VectorSource, engine: Engine
 ) -> None:
     where = {"project_id": str(engine.project.id), "user_id": "maya"}
     hers = await source.owed(where, embedder="fake/hash", limit=10)
@@ -79,7 +81,7 @@ async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
     assert await source.owed(where, embedder="fake/another", limit=10) == []
 
 
-async def test_everything_is_gone_through_by_id(source: Source) -> None:
+async def test_everything_is_gone_through_by_id(source: VectorSource) -> None:
     for page in (source.following, source.unbuilt):
         some = await page(FIRST, limit=2)
         rest = await page(some[-1].id, limit=2)
@@ -88,7 +90,9 @@ async def test_everything_is_gone_through_by_id(source: Source) -> None:
         assert len(ids) == 3
 
 
-async def test_vectors_of_another_model_are_foreign_once_they_are_owed(source: Source) -> None:
+async def test_vectors_of_another_model_are_foreign_once_they_are_owed(
+    source: VectorSource,
+) -> None:
     await source.projected(await source.unprojected(owed_for_s=0, limit=10), index=INDEX)
     assert await source.foreign(INDEX, "fake/another", limit=10) == []
     await source.owe_foreign("fake/another")

@@ -12,7 +12,7 @@ import pytest
 from deploy.stack.servers import Chroma as ChromaServer
 from deploy.stack.servers import Postgres
 from pipeline.adapters import vectors_pgvector
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_memory import InMemoryVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import INDEXED, Qdrant
@@ -29,8 +29,8 @@ A, B, C, D = (UUID(int=n) for n in range(1, 5))
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Chroma]:
-    client = Chroma(url)
+async def connected(url: str) -> AsyncIterator[ChromaVectors]:
+    client = ChromaVectors(url)
     try:
         yield client
     finally:

@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 
 from deploy.stack.layout import Layout
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from tests.support.stack import Client, Stack, wait_until
 
 
@@ -102,7 +102,7 @@ async def in_ledger(stack: Stack, users: list[str]) -> set[str]:
 
 
 async def in_index(stack: Stack, users: list[str]) -> set[str]:
-    chroma = Chroma(f"http://127.0.0.1:{server_ports(stack)['chroma']}")
+    chroma = ChromaVectors(f"http://127.0.0.1:{server_ports(stack)['chroma']}")
     urls = {
         str(record.id)
         for name in await chroma.list_cols()

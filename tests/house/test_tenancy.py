@@ -58,7 +58,7 @@ ALL_TENANTS = {
     "Projected.*": "the projector",
     "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",
     "Retention.*": "housekeeping",
-    "Source.*": "the projector",
+    "VectorSource.*": "the projector",
     "MemoryVectors.*": "the projector; `where` of `owed` names the project of a search",
     "TurnVectors.*": "the projector; `keys` translates ids that a search then reads by project",
     "Webhooks.claim": "the sender takes the next deliveries of any project",

@@ -18,7 +18,7 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import Any
 
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.errors import StoreUnavailable
 from tests.support.chaos_ledger import LedgerWindow, Rows, holds, port_of
 from tests.support.chaos_load import ClientLog, ScopeLog, liking, residence, user_of
@@ -343,7 +343,7 @@ def _versions(lane: Lane) -> Breaches:
 
 async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -> str:
     """Wait until the index has exactly the active memories; return the difference, "" if none."""
-    chroma = Chroma(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
+    chroma = ChromaVectors(f"http://127.0.0.1:{port_of(stack, 'chroma')}")
     differences = "not compared"
 
     async def agrees() -> bool:

@@ -59,12 +59,13 @@ def banned_words(lines: Iterable[Line]) -> Iterator[str]:
 def banned_names(tree: ast.AST) -> Iterator[str]:
     """Variables and arguments of a module that have a banned name."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            name = node.id
-        elif isinstance(node, ast.arg):
-            name = node.arg
-        else:
-            continue
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                pass
+            case ast.ExceptHandler(name=name) | ast.MatchAs(name=name) | ast.MatchStar(name=name):
+                pass
+            case _:
+                continue
         if name in VALUE_NAMES:
             yield f"{node.lineno}: {name}"
 

@@ -58,7 +58,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """Outcome of one fact: the reason, the text to store, and the entry that it changes."""
 
     outcome: Outcome
@@ -90,15 +90,17 @@ class _Batch:
 
     def take(self, number: int, text: str) -> None:
         """Decide one fact; first reverse every earlier decision of the batch that it overturns."""
-        verdict = judge(text, self.entries)
+        judgement = judge(text, self.entries)
         while (
-            verdict.outcome is not Outcome.NOOP and verdict.entry and verdict.entry.fact is not None
+            judgement.outcome is not Outcome.NOOP
+            and judgement.entry
+            and judgement.entry.fact is not None
         ):
-            self._take_back(verdict.entry, text)
+            self._take_back(judgement.entry, text)
             # A text merged from both ("a nurse" and "at Charité") replaces the earlier fact.
-            merged = verdict.text if verdict.outcome is Outcome.UPDATE else None
-            verdict = judge(merged or text, self.entries)
-        self._apply(number, verdict)
+            merged = judgement.text if judgement.outcome is Outcome.UPDATE else None
+            judgement = judge(merged or text, self.entries)
+        self._apply(number, judgement)
 
     def _take_back(self, entry: Entry, by: str) -> None:
         """Make the earlier fact's decision a NOOP, and restore the entry that it changed."""
@@ -108,19 +110,21 @@ class _Batch:
         )
         self._replace(entry, entry.before)
 
-    def _apply(self, number: int, verdict: Verdict) -> None:
+    def _apply(self, number: int, judgement: Judgement) -> None:
         """Record the decision, and apply it to the working store."""
-        entry = verdict.entry
+        entry = judgement.entry
         target = entry.memory_id if entry else None
-        reason = verdict.reason
-        if verdict.outcome is Outcome.NOOP and entry and entry.fact is not None:
+        reason = judgement.reason
+        if judgement.outcome is Outcome.NOOP and entry and entry.fact is not None:
             reason, target = f"same as fact {entry.fact} of this batch", None
-        self.decisions[number] = Decision(number, verdict.outcome, reason, verdict.text, target)
-        match verdict.outcome:
+        self.decisions[number] = Decision(number, judgement.outcome, reason, judgement.text, target)
+        match judgement.outcome:
             case Outcome.ADD:
-                self.entries.append(Entry(verdict.text or "", fact=number))
+                self.entries.append(Entry(judgement.text or "", fact=number))
             case Outcome.UPDATE if entry:
-                after = Entry(verdict.text or "", entry.similarity, entry.memory_id, number, entry)
+                after = Entry(
+                    judgement.text or "", entry.similarity, entry.memory_id, number, entry
+                )
                 self._replace(entry, after)
             case Outcome.DELETE if entry:
                 self._replace(entry, None)
@@ -130,7 +134,7 @@ class _Batch:
         self.entries[at : at + 1] = [other] if other else []
 
 
-def judge(text: str, entries: Sequence[Entry]) -> Verdict:
+def judge(text: str, entries: Sequence[Entry]) -> Judgement:
     """Effect of one statement on a store: the highest bearing wins, then the nearest entry."""
     aliases = _aliases(entries)
     new = _resolved(slots_of(text), aliases)
@@ -142,11 +146,11 @@ def judge(text: str, entries: Sequence[Entry]) -> Verdict:
         if effect and (best is None or effect[0] > best[0][0]):
             best = (effect, entry)
     if best is None:
-        return Verdict(Outcome.ADD, _news(new), text)
+        return Judgement(Outcome.ADD, _news(new), text)
     (bearing, reason, written), entry = best
     if bearing >= Bearing.KNOWN:
-        return Verdict(Outcome.NOOP, reason, None, entry)
-    return Verdict(Outcome.UPDATE, reason, written, entry)
+        return Judgement(Outcome.NOOP, reason, None, entry)
+    return Judgement(Outcome.UPDATE, reason, written, entry)
 
 
 def _bears(text: str, new: Sequence[Slot], entry: Entry, aliases: Aliases) -> Found | None:
@@ -319,18 +323,18 @@ def _joined_work(new: Sequence[Slot], old: Sequence[Slot]) -> tuple[Slot, str] |
     return new[0], whole
 
 
-def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Verdict:
+def _forget(ask: Slot, entries: Sequence[Entry], aliases: Aliases) -> Judgement:
     """Delete the memory that a retraction names: by its slot, else by all words of the request."""
     wanted = _resolved(slots_of(ask.value), {**aliases, "user": ask.subject})
     for entry in entries:
         slots = _resolved(slots_of(entry.text), aliases)
         if same_text(entry.text).endswith(f" {same_text(ask.value)}") or _says(slots, wanted):
-            return Verdict(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
+            return Judgement(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
     words = ask.key
     for entry in entries:
         if words and not wanted and words <= stems(entry.text):
-            return Verdict(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
-    return Verdict(Outcome.NOOP, f"nothing stored matches the request to forget: {ask.value}")
+            return Judgement(Outcome.DELETE, f"asked to forget: {ask.value}", None, entry)
+    return Judgement(Outcome.NOOP, f"nothing stored matches the request to forget: {ask.value}")
 
 
 def _says(slots: Sequence[Slot], wanted: Sequence[Slot]) -> bool:

@@ -27,7 +27,7 @@ from api.figures import Figures
 from deploy.stack.servers import Postgres
 from pipeline import __version__
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.adapters.vectors_chroma import Chroma
+from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.bootstrap import Stores
 from pipeline.domain.events import AddOptions, Instructions, StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
@@ -109,7 +109,7 @@ async def serving(
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger), project=project)
     services = engine.services
-    chroma = Chroma(NOBODY_LISTENS)
+    chroma = ChromaVectors(NOBODY_LISTENS)
     stores = Stores(ledger, chroma, services.embedder, services.index, engine.turns)
     settings = Settings(sync_wait_s=sync_wait_s, max_body_bytes=100_000)
     watch = EventWatch(ledger.events)
@@ -1081,7 +1081,7 @@ async def test_a_key_cannot_be_checked_without_the_ledger(ledger: Ledger) -> Non
 
 async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None:
     await service.add("I drive a Saab.")
-    away = Chroma(NOBODY_LISTENS)
+    away = ChromaVectors(NOBODY_LISTENS)
     embedder = service.engine.services.embedder
     index = VectorIndex(away, service.engine.ledger.memory_vectors, embedder, buckets=4)
     service.app.state.api = replace(service.api, stores=replace(service.api.stores, index=index))

@@ -21,7 +21,7 @@ from pipeline.ledger.tables import memories, rebuilt, turn_vectors
 from pipeline.migrate import add_pgvector
 from pipeline.ports import VectorRecord, VectorStore
 from pipeline.reindex.service import reindex
-from pipeline.reindex.store import Progress
+from pipeline.reindex.store import ReindexProgress
 from pipeline.search.service import Query, search
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
@@ -78,7 +78,7 @@ def with_index(
     return replace(engine, services=services)
 
 
-async def rebuild(engine: Engine, reports: list[Progress] | None = None) -> bool:
+async def rebuild(engine: Engine, reports: list[ReindexProgress] | None = None) -> bool:
     lines = reports if reports is not None else []
     services = engine.services
     indexes = [services.index, engine.turns]
@@ -136,9 +136,9 @@ async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) ->
     await stocked.vectors.reset()
     with pytest.raises(StoreUnavailable):
         await nearest(stocked, "jazz")
-    reports: list[Progress] = []
+    reports: list[ReindexProgress] = []
     assert await rebuild(stocked, reports) is False
-    assert reports[-1] == Progress(18, 18)  # including the three turns
+    assert reports[-1] == ReindexProgress(18, 18)  # including the three turns
     assert (await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")) == before
 
 
@@ -250,10 +250,10 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
         count = (await connection.execute(select(func.count()).select_from(rebuilt))).scalar_one()
     assert count == 8
     store.left = 99
-    reports: list[Progress] = []
+    reports: list[ReindexProgress] = []
     await rebuild(moved, reports)
     assert 99 - store.left == 6  # for the seven missing memories and the three turns
-    assert reports[-1] == Progress(18, 18)  # including the three turns
+    assert reports[-1] == ReindexProgress(18, 18)  # including the three turns
 
 
 async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:

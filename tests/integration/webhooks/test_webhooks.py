@@ -28,7 +28,7 @@ from pipeline.memories.editing import MemoryEdit
 from pipeline.stores import Ledger
 from pipeline.webhooks.delivery import MOST_DEAD, Courier
 from pipeline.webhooks.service import create
-from pipeline.webhooks.store import MOST_WEBHOOKS, Verdict
+from pipeline.webhooks.store import MOST_WEBHOOKS, TryResult
 from tests.integration.api.test_api import Service, said, serving
 from tests.support.engine import Engine
 from tests.support.receiver import Receiver
@@ -312,7 +312,7 @@ async def test_a_courier_that_dies_in_a_try_loses_nothing(
     await deliver(engine)  # the lease has expired
     assert len(receiver.arrived) == 1
     # the first courier reports its result too late
-    await webhooks.end(lost, Verdict("DEAD"), most_dead=1, most_silent=1)
+    await webhooks.end(lost, TryResult("DEAD"), most_dead=1, most_silent=1)
     assert (await outbox(engine))[0].state == "DELIVERED"
 
 

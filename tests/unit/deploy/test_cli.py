@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from deploy.cli import doctor
 from deploy.cli.app import app
-from deploy.cli.connection import Connection
-from deploy.cli.doctor import Verdict
+from deploy.cli.connection import ApiConnection
+from deploy.cli.doctor import CheckStatus
 from deploy.stack import ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
@@ -56,8 +56,8 @@ def test_a_retry_wants_an_id_or_a_filter_and_not_both(arguments: tuple[str, ...]
 # ── the API's errors ─────────────────────────────────────────────────────────────────────────────
 
 
-def answering(response: httpx.Response) -> Connection:
-    return Connection("http://api", "key", transport=httpx.MockTransport(lambda _: response))
+def answering(response: httpx.Response) -> ApiConnection:
+    return ApiConnection("http://api", "key", transport=httpx.MockTransport(lambda _: response))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
         raise httpx.ConnectError("refused")
 
     with (
-        Connection("http://api:1", "key", transport=httpx.MockTransport(refuse)) as api,
+        ApiConnection("http://api:1", "key", transport=httpx.MockTransport(refuse)) as api,
         pytest.raises(StackError, match=r"Nothing answers at http://api:1 .* up`, .* --url"),
     ):
         api.post("/v1/keys/", name="x")
@@ -91,7 +91,7 @@ def test_an_api_out_of_reach_is_named_with_what_to_do() -> None:
 def test_a_new_machine_passes_every_check(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "new", port=ports.choose())
     findings = doctor.examine(settings, Layout(settings.data_dir))
-    assert [(f.check, f.text) for f in findings if f.verdict is not Verdict.OK] == []
+    assert [(f.check, f.text) for f in findings if f.status is not CheckStatus.OK] == []
     assert [f.check for f in findings] == [
         *("python", "settings", "data", "stack", "port"),
         *("database", "broker", "vectors", "llm", "embedder"),
@@ -103,14 +103,17 @@ def test_a_new_machine_passes_every_check(tmp_path: Path) -> None:
 def test_a_port_in_use_is_a_failure_that_names_its_setting() -> None:
     with socket.create_server((ports.HOST, 0)) as server:
         finding = doctor.check_port(server.getsockname()[1], running=False)
-    assert (finding.verdict, finding.advice) == (Verdict.FAIL, "set MEMLANE_PORT to another one")
+    assert (finding.status, finding.advice) == (
+        CheckStatus.FAIL,
+        "set MEMLANE_PORT to another one",
+    )
     assert doctor.show([finding]) == 1
 
 
 def test_a_data_directory_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     finding = doctor.check_data_dir(tmp_path / "file" / "data")
-    assert finding.verdict is Verdict.FAIL
+    assert finding.status is CheckStatus.FAIL
     assert "MEMLANE_DATA_DIR" in finding.advice
 
 
@@ -126,7 +129,7 @@ def test_servers_and_models_that_settings_name_are_probed(tmp_path: Path) -> Non
         }
     )
     findings = {f.check: f for f in doctor.examine(settings, Layout(tmp_path))}
-    failed = {name for name, f in findings.items() if f.verdict is Verdict.FAIL}
+    failed = {name for name, f in findings.items() if f.status is CheckStatus.FAIL}
     assert failed >= {"database", "vectors", "llm", "embedder"}
     assert findings["database"].text.startswith(f"MEMLANE_DATABASE_URL ({nothing}): ")
     assert all("a-secret" not in f.text + f.advice for f in findings.values())

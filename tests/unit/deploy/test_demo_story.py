@@ -34,7 +34,7 @@ def test_everybody_of_the_burst_has_a_name_of_their_own_and_something_to_say() -
 
 def test_nothing_unknown_slips_into_the_story() -> None:
     with pytest.raises(ValidationError):
-        story.Turn.model_validate({"user": "Hi!", "assistant": "Hello.", "system": "Obey."})
+        story.Exchange.model_validate({"user": "Hi!", "assistant": "Hello.", "system": "Obey."})
 
 
 def test_a_date_reads_as_people_say_it() -> None:

@@ -8,24 +8,24 @@ import pytest
 
 from deploy.demo import tally
 from deploy.demo.__main__ import refuse_poor_mix
-from deploy.demo.answers import Batch, Event, Line, Memories, Usage
+from deploy.demo.answers import BatchJson, EventJson, MemoriesJson, ReceiptLineJson, UsageJson
 from deploy.demo.failure import DemoError
 from deploy.demo.sessions import follow, refuse_failures
 
 
-def line(outcome: str, memory: str = "Maya lives in Bern", **given: Any) -> Line:
+def line(outcome: str, memory: str = "Maya lives in Bern", **given: Any) -> ReceiptLineJson:
     values = {"id": "m1", "old_memory": None, "reason": "said so"} | given
-    return Line(event=outcome, memory=memory, **values)
+    return ReceiptLineJson(event=outcome, memory=memory, **values)
 
 
-def event(*lines: Line, status: str = "SUCCEEDED", **given: Any) -> Event:
-    usage = Usage(
+def event(*lines: ReceiptLineJson, status: str = "SUCCEEDED", **given: Any) -> EventJson:
+    usage = UsageJson(
         models=["local/rules"],
         calls=0,
         prompt_tokens=0,
         completion_tokens=0,
         cost_usd=None,
-        batch=Batch(id="b0"),
+        batch=BatchJson(id="b0"),
     )
     values: dict[str, Any] = {
         "id": "e1",
@@ -38,23 +38,23 @@ def event(*lines: Line, status: str = "SUCCEEDED", **given: Any) -> Event:
         "stages": [],
         "latency": 12.0,
     }
-    return Event(status=status, results=list(lines), **(values | given))
+    return EventJson(status=status, results=list(lines), **(values | given))
 
 
-def paid(batch: str) -> Usage:
-    return Usage(
+def paid(batch: str) -> UsageJson:
+    return UsageJson(
         models=["openai/gpt-4o-mini"],
         calls=3,
         prompt_tokens=900,
         completion_tokens=90,
         cost_usd=0.03,
-        batch=Batch(id=batch),
+        batch=BatchJson(id=batch),
     )
 
 
-def memories(*texts: str) -> Memories:
+def memories(*texts: str) -> MemoriesJson:
     results = [{"id": str(n), "memory": text, "user_id": "u"} for n, text in enumerate(texts)]
-    return Memories.model_validate({"count": len(texts), "results": results})
+    return MemoriesJson.model_validate({"count": len(texts), "results": results})
 
 
 MIXED = [event(line("ADD"), line("ADD")), event(line("UPDATE", id="m7")), event(line("NOOP"))]
