@@ -1,0 +1,1 @@
+"""Evaluation: how good extraction, decisions, search and answers are, measured over HTTP."""
