@@ -21,7 +21,7 @@ import json
 import random
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -108,6 +108,15 @@ class DroppedError(Exception):
     """Close the connection without a response."""
 
 
+def _tokens(text: str) -> int:
+    """Approximate number of English tokens."""
+    return max(1, len(text) // 4)
+
+
+# Answers a prompt of a kind with the text of a completion.
+AnswersOf = Callable[[str, str], Awaitable[str]]
+
+
 class LLMServer:
     """Server in a test's event loop; `calls` keeps the latest CALLS_KEPT requests."""
 
@@ -115,6 +124,8 @@ class LLMServer:
         self,
         memory: MemoryModel | None = None,
         *,
+        answers: AnswersOf | None = None,
+        tokens: Callable[[str], int] = _tokens,
         reranker: Reranker | None = None,
         latency_ms: float = 0.0,
         seed: int = 0,
@@ -131,7 +142,8 @@ class LLMServer:
         self._random = random.Random(seed)
         self._embedder = HashEmbedder()
         self._reranker = reranker or OverlapReranker()
-        self._answers = Answers(memory)
+        self._answers = answers or Answers(memory)
+        self._tokens = tokens
         self._connections: set[asyncio.Task[None]] = set()
 
     def on(self, on: On, do: Do, **options: Any) -> None:
@@ -235,7 +247,7 @@ class LLMServer:
 
     async def _chat(self, body: Any, call: Call) -> Reply:
         text = await self._answers(call.kind, body["messages"][-1]["content"])
-        completion = _completion(text, "stop", call)
+        completion = _completion(text, "stop", call, self._tokens)
         return Reply(completion | {"usage": self.usage} if self.usage else completion)
 
     async def _embed(self, body: Any, call: Call) -> Reply:
@@ -339,8 +351,10 @@ def _said(message: Mapping[str, Any]) -> str:
     return str(message["content"])
 
 
-def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
-    prompt_tokens, answered = _tokens(call.prompt), _tokens(text)
+def _completion(
+    text: str, finish_reason: str, call: Call, tokens: Callable[[str], int]
+) -> dict[str, Any]:
+    prompt_tokens, answered = tokens(call.prompt), tokens(text)
     message = {"role": "assistant", "content": text}
     return {
         "id": "stand-in",
@@ -354,11 +368,6 @@ def _completion(text: str, finish_reason: str, call: Call) -> dict[str, Any]:
             "total_tokens": prompt_tokens + answered,
         },
     }
-
-
-def _tokens(text: str) -> int:
-    """Approximate number of English tokens."""
-    return max(1, len(text) // 4)
 
 
 def _packed(vector: Vector) -> str:

@@ -1,0 +1,66 @@
+"""A scenario as a user of a real stack: each turn is one add over HTTP, awaited to its end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.eval.scenarios.dialogues import Scenario, Turn
+from tests.support.stack import Client
+
+WITHIN_S = 300
+LONGEST_POLL_S = 60
+
+
+@dataclass(frozen=True)
+class Played:
+    """A played scenario: its events in the order of arrival, and the memories at the end."""
+
+    scenario: Scenario
+    user: str
+    events: Sequence[dict[str, Any]]
+    memories: Sequence[dict[str, Any]]
+
+    @property
+    def texts(self) -> list[str]:
+        return [memory["memory"] for memory in self.memories]
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        return [event for event in self.events if event["status"] != "SUCCEEDED"]
+
+
+async def play(client: Client, scenario: Scenario, user: str, turns: Sequence[Turn]) -> Played:
+    """Post the turns in this order, each after the end of the one before it."""
+    events = []
+    for turn in turns:
+        body = {
+            "messages": list(turn.messages),
+            "user_id": user,
+            "timestamp": int(turn.at.timestamp()),
+            **turn.options,
+        }
+        answer = await client.http.post("/v3/memories/add/", json=body)
+        assert answer.status_code == 200, answer.text
+        events.append(await ended(client, answer.json()["event_id"]))
+    return Played(scenario, user, events, await client.memories(user))
+
+
+async def ended(client: Client, event_id: str) -> dict[str, Any]:
+    """The event at its end. Fails after WITHIN_S."""
+    for _ in range(WITHIN_S // LONGEST_POLL_S):
+        event = await client.event(event_id, wait=LONGEST_POLL_S)
+        if event["status"] in ("SUCCEEDED", "FAILED"):
+            return event
+    raise AssertionError(f"not ended after {WITHIN_S} s: {event}")
+
+
+def shuffled(scenario: Scenario) -> list[Turn]:
+    """The turns in another order, which is always the same for a scenario."""
+    turns = list(scenario.turns)
+    order = random.Random(scenario.name)
+    while len(turns) > 1 and turns == list(scenario.turns):
+        order.shuffle(turns)
+    return turns
