@@ -22,8 +22,10 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    literal_column,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects import postgresql
@@ -44,6 +46,7 @@ from pipeline.vector_index.projections import Projected, Projection
 MOST_CHARACTERS = 4_000
 
 _of_event = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
+_message = and_(_of_event, messages.c.ordinal == turn_vectors.c.ordinal)
 _says_something = and_(
     messages.c.role != Role.SYSTEM,
     messages.c.role != Role.TOOL,
@@ -66,7 +69,15 @@ class TurnVectors(Projected):
 
     async def count(self) -> int:
         """Count the turns that have, or should have, a vector."""
-        [(count,)] = await self._rows(_said(func.count()).where(_wanted))
+        query = (
+            select(func.count())
+            .select_from(turn_vectors)
+            .join(events, events.c.id == turn_vectors.c.event_id)
+            .join(lanes, lanes.c.id == turn_vectors.c.lane_id)
+            .join(messages, _message)
+            .where(_wanted)
+        )
+        [(count,)] = await self._rows(query)
         return int(count)
 
     async def unprojected(
@@ -109,7 +120,7 @@ class TurnVectors(Projected):
         # Written as two ranges, so that the index on (embedder) is used.
         other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
         return await self._found(
-            _projections().where(turn_vectors.c.owed, other, _wanted, live).limit(limit)
+            _projections().where(turn_vectors.c.owed, other, TURN.c.wanted, live).limit(limit)
         )
 
     async def owed(
@@ -169,26 +180,32 @@ async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
     )
 
 
-def _said(*columns: Any) -> Select[Any]:
-    """Select from turns with their messages and entity ids; the message may be missing."""
-    return (
-        select(*columns)
-        .select_from(turn_vectors)
-        .join(events, events.c.id == turn_vectors.c.event_id)
-        .join(lanes, lanes.c.id == turn_vectors.c.lane_id)
-        .outerjoin(messages, and_(_of_event, messages.c.ordinal == turn_vectors.c.ordinal))
+# Entity ids and text of a turn, and whether it is wanted in the index; the message may be missing.
+# OFFSET 0 makes this a subquery of its own, executed for each turn that is returned. As a plain
+# join, a plan made while the tables were nearly empty read all messages, once a second.
+TURN = (
+    select(
+        *(lanes.c[name] for name in ("project_id", "user_id", "agent_id", "app_id", "run_id")),
+        func.left(messages.c.content, MOST_CHARACTERS).label("text"),
+        messages.c.name,
+        _wanted.label("wanted"),
     )
+    .select_from(
+        events.join(lanes, lanes.c.id == turn_vectors.c.lane_id).outerjoin(messages, _message)
+    )
+    .where(events.c.id == turn_vectors.c.event_id)
+    .offset(literal_column("0"))
+    .lateral("turn")
+)
 
 
 def _projections() -> Select[Any]:
-    ids = (lanes.c[name] for name in ("project_id", "user_id", "agent_id", "app_id", "run_id"))
-    text = func.left(messages.c.content, MOST_CHARACTERS).label("text")
-    return _said(*turn_vectors.c, *ids, text, messages.c.name, _wanted.label("wanted"))
+    return select(turn_vectors, TURN).join_from(turn_vectors, TURN, true())
 
 
 def _page(after: UUID, limit: int) -> Select[Any]:
-    projections = _projections().where(turn_vectors.c.id > after, _wanted)
-    return projections.order_by(turn_vectors.c.id).limit(limit)
+    page = _projections().where(turn_vectors.c.id > after, TURN.c.wanted)
+    return page.order_by(turn_vectors.c.id).limit(limit)
 
 
 def _as_projection(row: Row[Any]) -> Projection:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 Statement = tuple[str, Any]
@@ -26,6 +26,18 @@ def recorded(engine: AsyncEngine) -> Iterator[list[Statement]]:
         yield statements
     finally:
         event.remove(engine.sync_engine, "before_cursor_execute", record)
+
+
+async def rows_read_so_far(engine: AsyncEngine) -> int:
+    """Rows that all statements in this database have read until now, as the server counts them.
+
+    Unlike `rows_read`, this shows the cost of the cached plan that a connection really uses. The
+    engine has one connection: only that one is sure to have reported its reads.
+    """
+    async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("SELECT pg_stat_force_next_flush()"))
+        rows = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables"
+        return int(await connection.scalar(text(rows)) or 0)
 
 
 async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:

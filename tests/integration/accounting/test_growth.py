@@ -9,16 +9,18 @@ import pytest
 from sqlalchemy import Table, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.accounting.balance import Books
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.scope import Scope
 from pipeline.lanes.load import LoadView
 from pipeline.ledger import counting
+from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import events, lanes, memories
 from pipeline.memories.sql import statement
 from pipeline.turns.vectors import TurnVectors
 from tests.support.engine import Engine
-from tests.support.plans import recorded, rows_read
+from tests.support.plans import recorded, rows_read, rows_read_so_far
 
 # Rows of each kind, in a project other than the queried one.
 MANY = 3_000
@@ -34,6 +36,8 @@ FILL = (
     """INSERT INTO events (id, project_id, lane_id, seq, options, tokens, created_at)
     SELECT gen_random_uuid(), project_id, id, 1, '{}', 1, now() - interval '1 hour'
     FROM lanes WHERE project_id = :project_id""",
+    """INSERT INTO messages (lane_id, seq, ordinal, role, content, said_at)
+    SELECT lane_id, 1, 0, 'user', 'x', created_at FROM events WHERE project_id = :project_id""",
     """INSERT INTO turn_vectors (event_id, ordinal, lane_id, embedding, embedder, accepted_at)
     SELECT id, 0, lane_id, '', 'local/hash', created_at FROM events
     WHERE project_id = :project_id""",
@@ -47,13 +51,18 @@ FILL = (
 )
 
 
-async def fill(engine: AsyncEngine, project_id: UUID, many: int = MANY) -> None:
-    """Insert this many waiting scopes, each with an event, a turn, a memory and a history row."""
+async def fill(
+    engine: AsyncEngine, project_id: UUID, many: int = MANY, *, then: str = "ANALYZE"
+) -> None:
+    """Insert this many waiting scopes, each with an event, a turn, a memory and a history row.
+
+    `then`: the statement after them.
+    """
     async with engine.begin() as connection:
         for words in FILL:
             await connection.execute(text(words), {"project_id": project_id, "many": many})
     async with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-        await connection.execute(text("ANALYZE"))
+        await connection.execute(text(then))
 
 
 @pytest.fixture
@@ -191,6 +200,32 @@ async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> N
         assert await turns.foreign("memlane", "local/hash", limit=10) == []
         assert await ledger.memory_vectors.foreign("memlane", "fake/hash", limit=10) == []
     assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_plans_of_an_empty_ledger_serve_a_full_one(database_url: str) -> None:
+    """A sweeper keeps the plans of its first seconds; see plan_cache_mode in `ledger.engine`."""
+    single = connect(database_url, pool_size=1)
+    turns, books = TurnVectors(single), Books(single)
+
+    async def jobs() -> None:
+        await books.fold()
+        await turns.unprojected(owed_for_s=60, limit=10)
+        await turns.foreign("live", "local/hash", limit=10)
+
+    async with single.begin() as connection:
+        row = "INSERT INTO vector_indexes (name, embedder, state) VALUES ('live', '', 'LIVE')"
+        await connection.execute(text(row))
+    await fill(single, uuid4(), 1, then="SELECT")
+    await jobs()
+    async with single.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("VACUUM ANALYZE"))  # tells the planner that it is empty
+    await jobs()
+    await fill(single, uuid4(), FEW, then="SELECT")
+    before = await rows_read_so_far(single)
+    await jobs()
+    # A join that reads one table for each row of the other reads FEW * FEW rows.
+    assert FEW < await rows_read_so_far(single) - before < 50 * FEW
+    await single.dispose()
 
 
 async def test_what_is_parked_is_not_looked_at_event_by_event(engine: Engine) -> None:
