@@ -43,8 +43,10 @@ async def search_older(request: OlderSearchRequest, api: Given, project: Reader)
 
 async def _search(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
     """The response to a search, after the event of `after_event`."""
+    question, *earlier = request.turns()
     query = search.Query(
-        text=request.query,
+        text=question,
+        earlier=earlier,
         filter=request.tree(),
         top_k=request.top_k,
         threshold=request.threshold,

@@ -7,11 +7,14 @@ from uuid import UUID
 
 from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_validator
 
+from api.schemas.adds import MOST_MESSAGES
 from api.schemas.body import EntityId, Request
 from api.schemas.fields import Fields
 from api.schemas.limits import DateText, Metadata
+from api.schemas.messages import MessageIn, as_list
 from api.schemas.search_options import SearchOptions
 from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
+from pipeline.search.conversation import MOST_EARLIER, spoken
 
 LONGEST_WAIT_S = 60.0
 # A longer query is cut, not refused, because clients send whole prompts as queries.
@@ -88,17 +91,46 @@ class SearchRequest(ReadRequest, SearchOptions):
         }
     )
 
-    query: str = Field(min_length=1, description="Its first 8,000 characters are searched for.")
+    query: str | None = Field(
+        default=None, min_length=1, description="Its first 8,000 characters are searched for."
+    )
+    messages: list[MessageIn] | None = Field(
+        default=None,
+        max_length=MOST_MESSAGES,
+        description=(
+            "The conversation so far, as for an add. Without `query`, its last user message is the "
+            "question; the user's turns before it say what the question is about."
+        ),
+    )
     top_k: int = Field(default=10, ge=1, le=1000)
     threshold: float = Field(default=0.1, ge=0, le=1)
 
     @field_validator("query")
     @classmethod
-    def not_blank(cls, value: str) -> str:
+    def not_blank(cls, value: str | None) -> str | None:
         """Refuse a blank query, and cut a long one."""
-        if not value.strip():
+        if value is not None and not value.strip():
             raise ValueError("give the text to search for")
-        return value.strip()[:LONGEST_QUERY]
+        return value and value.strip()[:LONGEST_QUERY]
+
+    @field_validator("messages", mode="before")
+    @classmethod
+    def as_list(cls, value: object) -> object:
+        """Accept a bare string or object for one message."""
+        return as_list(value)
+
+    @model_validator(mode="after")
+    def asks(self) -> SearchRequest:
+        """Require a question: a query, or a user message."""
+        if not self.turns():
+            raise ValueError("give the text to search for, as query or as a user message")
+        return self
+
+    def turns(self) -> list[str]:
+        """The question, then the user's turns before it, newest first."""
+        earlier = spoken([message.turn() for message in self.messages or ()])
+        turns = [self.query, *earlier] if self.query else earlier
+        return [turn[:LONGEST_QUERY] for turn in turns[: 1 + MOST_EARLIER]]
 
 
 class OlderSearchRequest(SearchRequest):

@@ -33,6 +33,7 @@ from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
 from pipeline.search.candidates import Candidate, Score
 from pipeline.search.concurrency import Turnstile
+from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
 from pipeline.search.explain import Explained, explain
@@ -74,6 +75,8 @@ class Query:
     `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
     before and after each hit. `explain`: ids to explain; None means the best that were not
     returned.
+
+    `earlier`: the user's turns before the question, newest first; see pipeline/search/conversation.
     """
 
     text: str
@@ -91,6 +94,22 @@ class Query:
     rerank: bool = False
     weights: Weights = field(default_factory=Weights)
     scale: Scale = IDENTITY
+    earlier: Sequence[str] = ()
+
+    @property
+    def turns_asked(self) -> tuple[str, ...]:
+        """The question and the turns before it, newest first."""
+        return (self.text, *self.earlier)
+
+    @property
+    def terms(self) -> list[str]:
+        """The words to compare; those of the question come first."""
+        return terms.asked("\n".join(self.turns_asked))
+
+    @property
+    def whole_text(self) -> str:
+        """The conversation in its order, as one text."""
+        return "\n".join(reversed(self.turns_asked))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +165,7 @@ async def search(
     # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
     # before anything is read: if there are none, the results below are complete.
     vector, standing = await asyncio.gather(
-        _embed(project_id, query.text, embedder, embedder_timeout_s),
+        _embed(project_id, query.turns_asked, embedder, embedder_timeout_s),
         _standing(project_id, query, ledger),
     )
     stores = DenseStores(ledger, embedder, index, turns)
@@ -186,7 +205,7 @@ async def _search(
     reranking = Reranking(ranked)
     if query.rerank:
         reranking = await rerank(
-            query.text,
+            query.whole_text,
             ranked,
             cutoff,
             project_id=project_id,
@@ -198,7 +217,9 @@ async def _search(
     if standing is not None and standing.related:
         texts = [hit.passage.text for hit in hits]
         ids = pinned(query.filter)
-        relations = await ledger.graph.near(project_id, ids, query.text, texts, limit=RELATIONS)
+        relations = await ledger.graph.near(
+            project_id, ids, query.whole_text, texts, limit=RELATIONS
+        )
     return SearchResult(
         hits,
         relations,
@@ -219,7 +240,7 @@ async def _ranked(
     dense_query = DenseQuery(project_id, query.filter, where, vector, least, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense = await asyncio.gather(
-        stores.ledger.passages.by_words(where, terms.asked(query.text), limit=limit),
+        stores.ledger.passages.by_words(where, query.terms, limit=limit),
         nearest(dense_query, stores, limit=limit),
     )
     candidates = await _candidates(query, where, words, dense, stores)
@@ -231,7 +252,7 @@ async def _ranked(
     locate(candidates)
     can_earn = set_signals(
         candidates,
-        query.text,
+        query.turns_asked,
         words=words,
         cosines=dense.cosines,
         vector=dense.vector,
@@ -256,7 +277,7 @@ async def _candidates(
         list({**words, **cosines}),
         embedded=[] if dense.degraded else missing,
         embedder=stores.embedder.name,
-        related_to=query.text if query.weights.graph else None,
+        related_to=query.whole_text if query.weights.graph else None,
     )
 
 
@@ -274,19 +295,21 @@ async def _hits(
     ]
 
 
-async def _embed(project_id: ProjectId, text: str, embedder: Embedder, limit_s: float) -> Vector:
-    """Embed the text. NO_VECTOR if the model does not answer.
+async def _embed(
+    project_id: ProjectId, turns: Sequence[str], embedder: Embedder, limit_s: float
+) -> Vector:
+    """Embed the question with the turns before it. NO_VECTOR if the model does not answer.
 
     A remote model has `limit_s` seconds.
     """
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id):
-                [vector] = await embedder.embed([text])
+                vectors = await embedder.embed(turns)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
         return NO_VECTOR
     except TimeoutError:
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
         return NO_VECTOR
-    return vector
+    return blended(vectors) if len(vectors) > 1 else vectors[0]

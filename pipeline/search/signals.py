@@ -25,7 +25,7 @@ def names_time(text: str) -> bool:
 
 def set_signals(
     candidates: Sequence[Candidate],
-    text: str,
+    turns: Sequence[str],
     *,
     words: Mapping[PassageKey, float],
     cosines: Mapping[PassageKey, float],
@@ -33,17 +33,22 @@ def set_signals(
     scale: Scale,
     now: datetime | None,
 ) -> set[str]:
-    """Set each candidate's signals for the query `text`. Returns the terms that an answer can have.
+    """Set each candidate's signals. Returns the terms that an answer can have.
+
+    `turns`: the question, and the turns before it, newest first. A time counts only if the question
+    names it; a speaker is that of the newest turn that names one.
 
     `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
     with an embedding, is compared with `vector` here. `now`: time of the query, None if no term
     depends on it.
     """
+    text = turns[0]
     cosines = _compared(candidates, cosines, vector)
     near = [cosines.get(candidate.key) for candidate in candidates]
     calibrated = scale.scores([-1.0 if cosine is None else cosine for cosine in near])
     times = dates.spans(text, now) if now else ()
-    speaker = named(text, {candidate.speaker for candidate in candidates if candidate.speaker})
+    speakers = {candidate.speaker for candidate in candidates if candidate.speaker}
+    speaker = next(filter(None, (named(turn, speakers) for turn in turns)), None)
     for candidate, cosine, on_scale in zip(candidates, near, calibrated, strict=True):
         candidate.unembedded = cosine is None and candidate.key.is_turn
         candidate.signals = Signals(
@@ -57,7 +62,7 @@ def set_signals(
         )
     can_earn = {
         "dense": vector.size > 0,
-        "lexical": bool(terms.asked(text)),
+        "lexical": any(terms.asked(turn) for turn in turns),
         "speaker": speaker is not None,
         "date": now is not None and names_time(text),
         "recency": now is not None,

@@ -244,7 +244,25 @@ def test_a_field_that_no_row_has_is_ignored(request_type: type[ReadRequest]) -> 
 
 
 def test_a_query_beyond_the_limit_is_cut() -> None:
-    assert len(SearchRequest(query="x" * 9_000).query) == 8_000
+    [question] = SearchRequest(query="x" * 9_000).turns()
+    assert len(question) == 8_000
+
+
+def test_a_conversation_asks_its_last_user_message() -> None:
+    messages = [
+        {"role": "user", "content": "My sister moves."},
+        {"role": "assistant", "content": "Where to?"},
+        {"role": "user", "content": "Guess!"},
+    ]
+    assert SearchRequest(messages=messages).turns() == ["Guess!", "My sister moves."]
+    with_query = SearchRequest(query="Where?", messages=messages)
+    assert with_query.turns() == ["Where?", "Guess!", "My sister moves."]
+
+
+@pytest.mark.parametrize("body", [{}, {"messages": [{"role": "assistant", "content": "Hello"}]}])
+def test_a_search_needs_a_question(body: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="query or as a user message"):
+        SearchRequest.model_validate(body)
 
 
 @pytest.mark.parametrize("request_type", [SearchRequest, OlderSearchRequest])
