@@ -74,10 +74,12 @@ STATED = {
     "id": ID, "memory": TEXT, **IDS, "session_id": maybe(TEXT), "metadata": maybe(OBJECT),
     "categories": many(TEXT), "structured_attributes": OBJECT, "immutable": FLAG,
     "expiration_date": maybe(DATE), "attributed_to": maybe(TEXT), "event_id": maybe(ID),
-    "version": WHOLE, "timestamp": TIME, **DATES, "lifecycle_state": TEXT,
-    "replaced_by": maybe(TEXT), "synthesized": FLAG,
+    "version": WHOLE, "timestamp": TIME, "said_at": TIME, "valid_from": TIME, "kind": maybe(TEXT),
+    "memory_type": maybe(TEXT), "subject": maybe(TEXT), "attribute": maybe(TEXT),
+    "slot": maybe(TEXT), "speaker": maybe(TEXT), "confidence": maybe(NUMBER), **DATES,
+    "lifecycle_state": TEXT, "replaced_by": maybe(TEXT), "synthesized": FLAG,
 }  # fmt: skip
-TURN = STATED | {"speaker": maybe(TEXT), "pending": FLAG}
+TURN = STATED | {"pending": FLAG}
 SCORED = {"score": NUMBER, "score_breakdown": OBJECT}
 OWNER = {
     "id": TEXT, "name": TEXT, "display_name": TEXT, "type": one_of("user", "agent", "app", "run"),

@@ -67,7 +67,7 @@ class UpdateRequest(Request):
         if self.metadata is not None:
             values["metadata"] = self.metadata
         if self.timestamp is not None:
-            values |= {"valid_from": self.timestamp, "created_at": self.timestamp}
+            values |= dict.fromkeys(("said_at", "valid_from", "created_at"), self.timestamp)
         if "expiration_date" in self.model_fields_set:
             values["expiration_date"] = self.expiration_date
         return values

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
 from pipeline.domain.messages import Role, Source
+from pipeline.text import slots
 
 
 class Outcome(StrEnum):
@@ -18,17 +20,55 @@ class Outcome(StrEnum):
     NOOP = "NOOP"
 
 
+class FactKind(StrEnum):
+    """Kind of a fact: the sort of thing it states."""
+
+    PREFERENCE = "preference"
+    PERSONAL_DETAIL = "personal_detail"
+    PLAN = "plan"
+    ACTIVITY = "activity"
+    HEALTH = "health"
+    WORK = "work"
+    RELATIONSHIP = "relationship"
+    OPINION = "opinion"
+    ASSISTANT_COMMITMENT = "assistant_commitment"
+    OTHER = "other"
+
+
+class MemoryType(StrEnum):
+    """Type of a memory: something that holds, something that happened, or how a task was done."""
+
+    SEMANTIC = "semantic"
+    EPISODIC = "episodic"
+    PROCEDURAL = "procedural"
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A self-contained statement in the third person, with absolute dates.
 
-    `categories` are names from the list given to the model.
+    `categories` are names from the list given to the model. `speaker`: name of the participant who
+    states it. `subject` and `attribute`: what it is about, such as "Maya" and "residence".
+    `valid_from`: time in the world since when it holds, or when it happens; None: the time of the
+    statement. `confidence`: the model's, from 0 to 1. Attributes without a value are unknown.
     """
 
     text: str
     source: Source
     attributed_to: Role = Role.USER
     categories: tuple[str, ...] = ()
+    speaker: str | None = None
+    kind: FactKind = FactKind.OTHER
+    memory_type: MemoryType = MemoryType.SEMANTIC
+    subject: str | None = None
+    attribute: str | None = None
+    valid_from: datetime | None = None
+    confidence: float | None = None
+
+    @property
+    def slot(self) -> str | None:
+        """Key of the subject's attribute, such as `maya · residence`, if both are known."""
+        return slots.slot(self.subject, self.attribute)
 
 
 @dataclass(frozen=True, slots=True)

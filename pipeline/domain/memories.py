@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
+from pipeline.domain.facts import Fact, FactKind, MemoryType
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
+from pipeline.text import slots
+
+# Values of a fact that its memory keeps, besides text, source, times and categories.
+STRUCTURE = ("kind", "memory_type", "subject", "attribute", "speaker", "confidence")
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as stored. `version` counts its states from 1; `state` is ACTIVE or RETIRED."""
+    """A memory as stored. `version` counts its states from 1; `state` is ACTIVE or RETIRED.
+
+    `said_at`: time of the statement. `valid_from`: time in the world since when it holds, or when
+    it happens; equal to `said_at` if the statement names no time. `superseded_by`: the memory that
+    replaced this one.
+    """
 
     id: UUID
     lane_id: UUID
@@ -27,12 +38,35 @@ class Memory:
     version: int
     event_id: UUID | None
     message_ordinal: int | None
+    said_at: datetime
     valid_from: datetime
     created_at: datetime | None = None
     updated_at: datetime | None = None
     categories: tuple[str, ...] = ()
+    kind: FactKind = FactKind.OTHER
+    memory_type: MemoryType = MemoryType.SEMANTIC
+    subject: str | None = None
+    attribute: str | None = None
+    speaker: str | None = None
+    confidence: float | None = None
+    superseded_by: UUID | None = None
 
     @property
-    def said_at(self) -> datetime:
-        """Time of the statement, under the name that a turn uses for it."""
-        return self.valid_from
+    def slot(self) -> str | None:
+        """Key of the subject's attribute, such as `maya · residence`, if both are known."""
+        return slots.slot(self.subject, self.attribute)
+
+
+def structure(of: Fact | Memory) -> dict[str, Any]:
+    """The values named by STRUCTURE."""
+    return {name: getattr(of, name) for name in STRUCTURE}
+
+
+def structure_from(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The values named by STRUCTURE, read from JSON; those that are missing are unknown."""
+    values = values or {}
+    return {
+        **{name: values.get(name) for name in STRUCTURE},
+        "kind": FactKind(values.get("kind") or FactKind.OTHER),
+        "memory_type": MemoryType(values.get("memory_type") or MemoryType.SEMANTIC),
+    }

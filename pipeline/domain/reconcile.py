@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from pipeline.domain.events import Event
-from pipeline.domain.facts import Outcome
-from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Role
+from pipeline.domain.facts import Fact, FactKind, Outcome
+from pipeline.domain.memories import Memory, structure
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
@@ -30,24 +30,21 @@ from pipeline.text.equality import text_hash
 class Write:
     """A decision with all values needed to apply it.
 
-    `text` is what the model wants to store, and `vector` its embedding; `fact_text` is the fact
-    itself, and `fact_vector` its embedding.
+    `position` is that of `fact` in its batch. `text` is what the model wants to store, and `vector`
+    its embedding; `fact_vector` is the embedding of the fact's own text.
     """
 
-    fact: int
+    position: int
+    fact: Fact
     outcome: Outcome
     text: str
-    fact_text: str
     reason: str
     target: UUID | None
     new_id: UUID
     vector: Vector = field(compare=False)
     fact_vector: Vector = field(compare=False)
     event: Event
-    message_ordinal: int
-    attributed_to: Role
     said_at: datetime
-    categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ def apply_writes(writes: Sequence[Write], memories: ScopeMemories) -> list[Chang
     for write in writes:
         change = replace(_apply(write, memories), write=write)
         if change.outcome is not Outcome.NOOP or write.target is not None:
-            memories.by_fact[text_hash(write.fact_text)] = change
+            memories.by_fact[text_hash(write.fact.text)] = change
         changes.append(change)
     return changes
 
@@ -140,7 +137,7 @@ def _apply(write: Write, memories: ScopeMemories) -> Change:
     if target is None:
         return _add(_with_fact_text(write, "Its memory is gone."), memories)
     if write.outcome is Outcome.NOOP:
-        return Change(write, Outcome.NOOP, target.id, write.fact_text, write.reason, target)
+        return Change(write, Outcome.NOOP, target.id, write.fact.text, write.reason, target)
     return _change_target(target, write, memories)
 
 
@@ -154,7 +151,7 @@ def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Cha
 
 def _repeat(write: Write, memories: ScopeMemories) -> Change:
     """A NOOP that names the memory of the same fact, or an ADD if that memory was deleted since."""
-    earlier = memories.by_fact.get(text_hash(write.fact_text))
+    earlier = memories.by_fact.get(text_hash(write.fact.text))
     memory_id = earlier.memory_id if earlier else None
     if (
         earlier
@@ -163,13 +160,13 @@ def _repeat(write: Write, memories: ScopeMemories) -> Change:
         and not memories.active(memory_id)
     ):
         return _add(_with_fact_text(write, "What it repeats is gone."), memories)
-    return Change(write, Outcome.NOOP, memory_id, write.fact_text, write.reason)
+    return Change(write, Outcome.NOOP, memory_id, write.fact.text, write.reason)
 
 
 def _with_fact_text(write: Write, why: str) -> Write:
     """The write with the fact's own text, and `why` appended to its reason."""
     return replace(
-        write, text=write.fact_text, vector=write.fact_vector, reason=f"{write.reason} ({why})"
+        write, text=write.fact.text, vector=write.fact_vector, reason=f"{write.reason} ({why})"
     )
 
 
@@ -184,15 +181,17 @@ def _add(write: Write, memories: ScopeMemories) -> Change:
         scope=memories.scope,
         text=write.text,
         metadata=dict(options.metadata),
-        attributed_to=write.attributed_to,
+        attributed_to=write.fact.attributed_to,
         state="ACTIVE",
         immutable=options.immutable,
         expiration_date=options.expiration_date,
         version=1,
         event_id=write.event.id,
-        message_ordinal=write.message_ordinal,
-        valid_from=write.said_at,
-        categories=write.categories,
+        message_ordinal=write.fact.source.message,
+        said_at=write.said_at,
+        valid_from=write.fact.valid_from or write.said_at,
+        categories=write.fact.categories,
+        **structure(write.fact),
     )
     memories.put(memory)
     return Change(
@@ -201,6 +200,7 @@ def _add(write: Write, memories: ScopeMemories) -> Change:
 
 
 def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
+    """Change the target's text, structure and options; a NOOP if an active memory has the text."""
     if (same := _same_text(write, memories)) is not None:
         return same
     options = write.event.options
@@ -209,9 +209,19 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         text=write.text,
         metadata={**target.metadata, **options.metadata},
         expiration_date=options.expiration_date or target.expiration_date,
-        categories=write.categories or target.categories,
+        categories=write.fact.categories or target.categories,
+        valid_from=write.fact.valid_from or write.said_at,
+        **_restated(write.fact, target),
     )
     return replace(_next_version(write, memories, target, after), vector=write.vector)
+
+
+def _restated(fact: Fact, target: Memory) -> dict[str, Any]:
+    """The structure of an updated memory: the fact's, as far as it has one."""
+    if fact.kind is FactKind.OTHER and fact.slot is None:
+        return {"speaker": fact.speaker, "confidence": fact.confidence}
+    slotless = {"subject": target.subject, "attribute": target.attribute}
+    return structure(fact) | (slotless if fact.slot is None else {})
 
 
 def _same_text(write: Write, memories: ScopeMemories) -> Change | None:
@@ -229,8 +239,8 @@ def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: 
         after,
         version=before.version + 1,
         event_id=write.event.id,
-        message_ordinal=write.message_ordinal,
-        valid_from=write.said_at,
+        message_ordinal=write.fact.source.message,
+        said_at=write.said_at,
     )
     memories.put(after)
     return Change(write, write.outcome, after.id, after.text, write.reason, before, after)

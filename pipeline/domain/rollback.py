@@ -25,7 +25,7 @@ class PastState:
     """A state of a memory in its history.
 
     `text`: None if the memory was retired. `event_id`: None if a user or an undo made the change.
-    `undoes`: the event that an undo reverts.
+    `undoes`: the event that an undo reverts. `structure`: see `pipeline.domain.memories`.
     """
 
     text: str | None
@@ -34,7 +34,9 @@ class PastState:
     event_id: UUID | None
     message_ordinal: int | None
     undoes: UUID | None
+    said_at: datetime
     valid_from: datetime
+    structure: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import FINAL, Status
 from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory, structure
 from pipeline.domain.rollback import TextKey, UndoStep, refuse_taken_texts, undo_step
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
@@ -54,6 +55,7 @@ from pipeline.memories.rows import as_memory, states_of
 from pipeline.memories.sql import statement as memory_statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
+from pipeline.text.slots import slot
 from pipeline.turns.vectors import owe_again
 
 CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
@@ -253,6 +255,7 @@ def _state(step: UndoStep) -> dict[str, Any]:
     before, to = step.memory, step.to
     visible = to is not None and to.text is not None
     after = to if to is not None and visible else before
+    values = structure(after) if isinstance(after, Memory) else after.structure
     if visible:
         outcome = Outcome.UPDATE if before.state == "ACTIVE" else Outcome.ADD
     else:
@@ -270,7 +273,10 @@ def _state(step: UndoStep) -> dict[str, Any]:
         "expiration_date": after.expiration_date,
         "event_id": after.event_id,
         "message_ordinal": after.message_ordinal,
+        "said_at": after.said_at,
         "valid_from": after.valid_from,
+        "structure": values,
+        "slot": slot(values["subject"], values["attribute"]),
     }
 
 

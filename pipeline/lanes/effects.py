@@ -19,6 +19,7 @@ from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
 from pipeline.domain.lanes import Batch
+from pipeline.domain.memories import structure
 from pipeline.domain.reconcile import Change
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.lanes.sql import statement
@@ -136,7 +137,11 @@ def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
         "version": memory.version,
         "event_id": memory.event_id,
         "message_ordinal": memory.message_ordinal,
+        "said_at": memory.said_at,
         "valid_from": memory.valid_from,
+        "superseded_by": memory.superseded_by,
+        "slot": memory.slot,
+        **structure(memory),
         "categories": memory.categories,
         "embedding": None if vector is None else base64.b64encode(to_bytes(vector)).decode(),
     }
@@ -157,7 +162,9 @@ def _entry(change: Change) -> dict[str, Any]:
         "reason": change.reason,
         "event_id": after.event_id,
         "message_ordinal": after.message_ordinal if after.event_id else None,
+        "said_at": after.said_at,
         "valid_from": after.valid_from,
+        "structure": structure(after),
     }
 
 
@@ -171,7 +178,7 @@ def _line(place: int, change: Change) -> dict[str, Any]:
         "text": change.text,
         "previous_text": change.before.text if change.before else None,
         "reason": change.reason,
-        "message_ordinal": change.write.message_ordinal,
+        "message_ordinal": change.write.fact.source.message,
     }
 
 

@@ -59,7 +59,7 @@ from pipeline.ledger.tables import events, lanes, memories
 
 # Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
-NAMES = {"timestamp": "valid_from", "keywords": "text", "memory_ids": "id"}
+NAMES = {"timestamp": "said_at", "keywords": "text", "memory_ids": "id"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,8 @@ async def _change(
         changed |= text_columns(changed["text"])
         if await holder_of(connection, before, changed["text_hash"]):
             del changed["text_hash"]  # keep the hash from _release_texts: it must be unique
+        # The values of the old text say nothing about the new one.
+        changed |= dict.fromkeys(("subject", "attribute", "slot", "confidence"))
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder}
     after = as_memory(await next_version(connection, before, changed))

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Row, Uuid, and_, func, insert, literal, se
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.facts import Outcome
-from pipeline.domain.memories import Memory
+from pipeline.domain.memories import STRUCTURE, Memory, structure, structure_from
 from pipeline.domain.messages import Role
 from pipeline.domain.rollback import PastState
 from pipeline.domain.scope import Scope
@@ -77,7 +77,9 @@ async def write_history(
             event_id=event_id,
             message_ordinal=after.message_ordinal if event_id else None,
             undoes=undoes,
+            said_at=after.said_at,
             valid_from=after.valid_from,
+            structure=structure(after),
         )
     )
     await connection.execute(statement("announce"), {"memory_ids": [after.id]})
@@ -109,6 +111,7 @@ async def retire_all(
         "expiration_date": retired.c.expiration_date,
         "reason": literal(reason),
         "event_id": literal(event_id, Uuid),
+        "said_at": retired.c.said_at,
         "valid_from": retired.c.valid_from,
     }
     history = insert(memory_history).from_select(list(state), select(*state.values()))
@@ -134,6 +137,7 @@ async def states_of(
 
 
 def _state(row: Row[Any]) -> PastState:
+    """Build a state from a row of `memory_history`."""
     return PastState(
         text=row.new_text,
         metadata=row.metadata,
@@ -141,7 +145,10 @@ def _state(row: Row[Any]) -> PastState:
         event_id=row.event_id,
         message_ordinal=row.message_ordinal,
         undoes=row.undoes,
+        # Releases before these columns kept the time of the statement in `valid_from`.
+        said_at=row.said_at or row.valid_from,
         valid_from=row.valid_from,
+        structure=structure_from(row.structure),
     )
 
 
@@ -165,8 +172,11 @@ def as_memory(row: Row[Any]) -> Memory:
         version=row.version,
         event_id=row.event_id,
         message_ordinal=row.message_ordinal,
+        said_at=row.said_at,
         valid_from=row.valid_from,
         created_at=row.created_at,
         updated_at=row.updated_at,
         categories=tuple(row.categories),
+        superseded_by=row.superseded_by,
+        **structure_from({name: getattr(row, name) for name in STRUCTURE}),
     )

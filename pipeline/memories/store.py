@@ -77,7 +77,7 @@ class Memories:
         values = {
             "lane_id": scope.lane_id,
             "ids": [write.target for write in writes if write.target],
-            "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact_text)],
+            "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact.text)],
         }
         rows = await self._direct.rows(statement("touchable"), values)
         return [as_memory(row) for row in rows]

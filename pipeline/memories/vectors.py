@@ -18,13 +18,14 @@ from pipeline.memories.sql import statement
 from pipeline.text.speakers import unsigned
 from pipeline.vector_index.projections import Projected, Projection
 
-# Name of the speaker of the message that a memory was extracted from.
-_SPEAKER = (
+# Name in the message that a memory was extracted from. Memories of earlier releases have no
+# `speaker`.
+_AUTHOR = (
     select(messages.c.name)
     .join(events, and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq))
     .where(events.c.id == memories.c.event_id, messages.c.ordinal == memories.c.message_ordinal)
     .scalar_subquery()
-    .label("speaker")
+    .label("author")
 )
 # Memories of replays keep the vectors of their own model and are not in the live index.
 _SERVED = ~exists().where(shadows.c.id == memories.c.project_id)
@@ -49,7 +50,7 @@ class MemoryVectors(Projected):
 
         `owed_for_s`: only memories that have not changed for this many seconds.
         """
-        query = select(memories, _SPEAKER).where(
+        query = select(memories, _AUTHOR).where(
             memories.c.owed,
             memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
         )
@@ -62,9 +63,7 @@ class MemoryVectors(Projected):
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
         """Return active memories with ids after this one, in the order of ids."""
-        query = select(memories, _SPEAKER).where(
-            memories.c.id > after, memories.c.state == "ACTIVE"
-        )
+        query = select(memories, _AUTHOR).where(memories.c.id > after, memories.c.state == "ACTIVE")
         return await self._projections(query.order_by(memories.c.id).limit(limit))
 
     async def owe_foreign(self, embedder: str) -> None:
@@ -109,12 +108,12 @@ def _owed(*ids: str) -> Select[Any]:
 
 
 def as_projection(row: Row[Any]) -> Projection:
-    """A row of `memories` with its `speaker` as the state the vector index should have."""
+    """A row of `memories` with its `author` as the state the vector index should have."""
     memory, vector = as_memory(row), from_bytes(row.embedding)
     return Projection(
         id=memory.id,
         scope=memory.scope,
-        text=unsigned(memory.text, row.speaker),
+        text=unsigned(memory.text, row.author),
         version=memory.version,
         wanted=memory.state == "ACTIVE",
         vector=vector,

@@ -16,7 +16,8 @@ from pipeline.ledger.tables import events, memories
 from pipeline.memories.rows import states_of
 from pipeline.replays.store import Shadow
 
-# Columns that must be equal in both rows, besides the text and the history.
+# Columns that must be equal in both rows, besides the text and the history. The confidence is not
+# compared: a model's varies from one answer to the next.
 ALIKE = (
     "metadata",
     "categories",
@@ -24,7 +25,13 @@ ALIKE = (
     "immutable",
     "expiration_date",
     "message_ordinal",
+    "said_at",
     "valid_from",
+    "kind",
+    "memory_type",
+    "subject",
+    "attribute",
+    "speaker",
 )
 
 
@@ -48,8 +55,8 @@ async def unchanged(connection: AsyncConnection, shadow: Shadow) -> frozenset[UU
     return frozenset(
         row.id
         for row in rows
-        if effective(before[row.id])
-        == [_in_scope(state, originals) for state in effective(after[row.copy])]
+        if [_comparable(state) for state in effective(before[row.id])]
+        == [_comparable(_in_scope(state, originals)) for state in effective(after[row.copy])]
     )
 
 
@@ -61,3 +68,7 @@ async def _originals(connection: AsyncConnection, shadow: Shadow) -> dict[UUID, 
 
 def _in_scope(state: PastState, originals: dict[UUID, UUID]) -> PastState:
     return replace(state, event_id=originals[state.event_id]) if state.event_id else state
+
+
+def _comparable(state: PastState) -> PastState:
+    return replace(state, structure={**state.structure, "confidence": None})

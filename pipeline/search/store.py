@@ -345,7 +345,7 @@ def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any
             cast(literal(FACT), Integer).label("ordinal"),
             memories.c.lane_id,
             func.coalesce(messages.c.name, by_user).label("speaker"),
-            memories.c.valid_from.label("at"),
+            memories.c.said_at.label("at"),
             messages.c.seq.label("turn_seq"),
             messages.c.ordinal.label("turn_ordinal"),
             before.c.seq.label("before_seq"),

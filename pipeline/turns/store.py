@@ -77,7 +77,6 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             cast(options["expiration_date"].astext, Date).label("expiration_date"),
             or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
             messages.c.said_at,
-            messages.c.said_at.label("valid_from"),
             events.c.created_at,
             events.c.created_at.label("updated_at"),
         )

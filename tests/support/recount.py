@@ -22,10 +22,10 @@ WITH counted AS (
     SELECT project_id, 'MEMORY', '', count(*) FROM memories WHERE state = 'ACTIVE'
     GROUP BY project_id
     UNION ALL
-    SELECT project_id, kind, owner, count(*) FROM memories CROSS JOIN LATERAL (
+    SELECT project_id, named.kind, owner, count(*) FROM memories CROSS JOIN LATERAL (
         VALUES ('user', user_id), ('agent', agent_id), ('app', app_id), ('run', run_id)
     ) named (kind, owner)
-    WHERE state = 'ACTIVE' AND owner IS NOT NULL GROUP BY project_id, kind, owner
+    WHERE state = 'ACTIVE' AND owner IS NOT NULL GROUP BY project_id, named.kind, owner
 ), kept AS (
     SELECT project_id, kind, owner, sum(amount) AS amount FROM (
         SELECT project_id, kind, owner, amount FROM books

@@ -104,7 +104,14 @@ def _memory(names: Names, row: Row[Any]) -> list[str]:
         row.version,
         row.embedder,
         hashlib.sha256(row.embedding).hexdigest(),
+        row.said_at,
         row.valid_from,
+        row.kind,
+        row.memory_type,
+        row.slot,
+        row.speaker,
+        row.confidence,
+        names.of("memory", row.superseded_by),
     )
 
 
@@ -120,7 +127,9 @@ def _state(names: Names, row: Row[Any]) -> list[str]:
         row.reason,
         names.of("event", row.event_id),
         row.message_ordinal,
+        row.said_at,
         row.valid_from,
+        row.structure,
     )
 
 

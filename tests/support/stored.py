@@ -38,6 +38,7 @@ async def store(
             "text_hash": text_hash(text),
             "embedding": to_bytes(turned(query, cosine, by=n)),
             "embedder": engine.services.embedder.name,
+            "said_at": LONG_AGO,
             "valid_from": LONG_AGO,
             "attributed_to": "user",
             "metadata": {},

@@ -5,7 +5,8 @@ WITH state AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:states AS jsonb)) AS s (
         id uuid, version integer, outcome text, old_text text, state text, text text,
         text_hash text, terms text[], metadata jsonb, expiration_date date, event_id uuid,
-        message_ordinal smallint, valid_from timestamptz, embedding text
+        message_ordinal smallint, said_at timestamptz, valid_from timestamptz, structure jsonb,
+        slot text, embedding text
     )
 ), held AS MATERIALIZED (
     SELECT m.id FROM memories m JOIN state s ON s.id = m.id AND m.version = s.version - 1
@@ -16,7 +17,12 @@ WITH state AS MATERIALIZED (
         state = s.state, text = s.text, text_hash = coalesce(decode(s.text_hash, 'hex'), memories.text_hash),
         terms = coalesce(s.terms, memories.terms), metadata = s.metadata,
         expiration_date = s.expiration_date, version = s.version, updated_at = now(),
-        event_id = s.event_id, message_ordinal = s.message_ordinal, valid_from = s.valid_from,
+        event_id = s.event_id, message_ordinal = s.message_ordinal, said_at = s.said_at,
+        valid_from = s.valid_from, superseded_by = NULL, kind = s.structure ->> 'kind',
+        memory_type = s.structure ->> 'memory_type', subject = s.structure ->> 'subject',
+        attribute = s.structure ->> 'attribute', slot = s.slot,
+        speaker = s.structure ->> 'speaker',
+        confidence = (s.structure ->> 'confidence')::float8,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
                         ELSE CAST(:embedder AS text) END
@@ -26,10 +32,11 @@ WITH state AS MATERIALIZED (
 )
 INSERT INTO memory_history (
     memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date, reason,
-    undoes, valid_from
+    undoes, said_at, valid_from, structure
 )
 SELECT s.id, s.version, c.project_id, s.outcome, s.old_text,
        CASE WHEN s.state = 'ACTIVE' THEN s.text END, s.metadata, s.expiration_date,
-       CAST(:reason AS text), CAST(:undoes AS uuid), s.valid_from
+       CAST(:reason AS text), CAST(:undoes AS uuid), s.said_at, s.valid_from,
+       s.structure
 FROM changed c JOIN state s USING (id)
 RETURNING memory_id

@@ -52,7 +52,7 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
     changes = apply_writes(writes, ScopeMemories.of(batch.scope, stored))
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     applied = Applied(
-        changed=tuple(c.write.fact for c in changes if c.after is not None),
+        changed=tuple(c.write.position for c in changes if c.after is not None),
         memories=tuple(c.after.id for c in changes if c.after is not None),
     )
     relates = graph and batch.options.infer and applied.changed
@@ -102,20 +102,17 @@ def _write(
     """Build the write of one decision."""
     event = batch.events[fact.source.event]
     return Write(
-        fact=decision.fact,
+        position=decision.fact,
+        fact=fact,
         outcome=decision.outcome,
         text=decision.text or fact.text,
-        fact_text=fact.text,
         reason=decision.reason,
         target=decision.memory_id,
         new_id=_new_memory_id(batch, fact, decision.fact),
         vector=embedded if reworded is None else reworded,
         fact_vector=embedded,
         event=event,
-        message_ordinal=fact.source.message,
-        attributed_to=fact.attributed_to,
         said_at=event.messages[fact.source.message].said_at,
-        categories=fact.categories,
     )
 
 

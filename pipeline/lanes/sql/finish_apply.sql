@@ -33,7 +33,9 @@ WITH lane AS MATERIALIZED (
     SELECT * FROM jsonb_to_recordset(CAST(:memories AS jsonb)) AS s (
         id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
-        message_ordinal smallint, valid_from timestamptz, categories text[], embedding text
+        message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
+        kind text, memory_type text, subject text, attribute text, slot text, speaker text,
+        confidence float8, categories text[], embedding text
     )
 ), changed AS (
     UPDATE memories SET
@@ -44,7 +46,10 @@ WITH lane AS MATERIALIZED (
         terms = s.terms, metadata = s.metadata,
         attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
-        message_ordinal = s.message_ordinal, valid_from = s.valid_from, updated_at = now(),
+        message_ordinal = s.message_ordinal, said_at = s.said_at, valid_from = s.valid_from,
+        superseded_by = s.superseded_by, kind = s.kind, memory_type = s.memory_type,
+        subject = s.subject, attribute = s.attribute, slot = s.slot, speaker = s.speaker,
+        confidence = s.confidence, updated_at = now(),
         categories = s.categories,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
@@ -55,27 +60,30 @@ WITH lane AS MATERIALIZED (
     INSERT INTO memories (
         id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        valid_from, created_at, categories, embedding, embedder
+        said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, speaker,
+        confidence, created_at, categories, embedding, embedder
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
            decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
-           s.expiration_date, s.version, s.event_id, s.message_ordinal, s.valid_from,
-           s.valid_from, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
+           s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
+           s.valid_from, s.superseded_by, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
+           s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), entry AS (
     SELECT * FROM jsonb_to_recordset(CAST(:history AS jsonb)) AS p (
         memory_id uuid, version integer, outcome text, old_text text, new_text text,
         metadata jsonb, expiration_date date, reason text, event_id uuid,
-        message_ordinal smallint, valid_from timestamptz
+        message_ordinal smallint, said_at timestamptz, valid_from timestamptz, structure jsonb
     )
 ), remembered AS (
     INSERT INTO memory_history (
         memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date,
-        reason, event_id, message_ordinal, valid_from
+        reason, event_id, message_ordinal, said_at, valid_from, structure
     )
     SELECT p.memory_id, p.version, h.project_id, p.outcome, p.old_text, p.new_text, p.metadata,
-           p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.valid_from
+           p.expiration_date, p.reason, p.event_id, p.message_ordinal, p.said_at,
+           p.valid_from, p.structure
     FROM held h, entry p
 ), news AS (
     SELECT 'memory_' || lower(outcome) AS event_type, jsonb_build_object(

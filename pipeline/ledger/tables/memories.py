@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
     Date,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -28,6 +32,16 @@ from pipeline.ledger.tables.columns import (
     terms,
     time,
 )
+
+
+def _structure() -> Iterator[Column[Any]]:
+    """Columns of a fact's structure; `slot` is derived from subject and attribute."""
+    yield Column("kind", Text, nullable=False, server_default="other")
+    yield Column("memory_type", Text, nullable=False, server_default="semantic")
+    for name in ("subject", "attribute", "slot", "speaker"):
+        yield Column(name, Text)
+    yield Column("confidence", Float)
+
 
 memories = Table(
     "memories",
@@ -51,8 +65,14 @@ memories = Table(
     # Provenance: the event and message of its text. NULL if a person wrote it.
     Column("event_id", Uuid),
     Column("message_ordinal", SmallInteger),
-    # Time since which it is true in the world; created_at is the time it was stored.
+    # Time of the statement. A trigger copies `valid_from` for the previous release, which kept the
+    # time of the statement there.
+    time("said_at", nullable=False),
+    # Time in the world since when it holds, or when it happens.
     time("valid_from", nullable=False),
+    *_structure(),
+    # The memory that replaced this one, which is RETIRED.
+    Column("superseded_by", Uuid),
     # The shadow whose memories replaced this one.
     Column("replaced_by", Uuid),
     now("created_at"),
@@ -73,6 +93,7 @@ memories = Table(
     Index("ix_memories_feed", "project_id", "created_at"),
     *by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
+    Index("ix_memories_slot", "lane_id", "slot", postgresql_where=text("slot IS NOT NULL")),
     # Queries read them by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
@@ -95,7 +116,10 @@ memory_history = Table(
     Column("message_ordinal", SmallInteger),
     # The event that this state undoes.
     Column("undoes", Uuid),
+    # NULL in rows of earlier releases: `valid_from`, and no structure.
+    time("said_at"),
     time("valid_from", nullable=False),
+    Column("structure", JSONB(none_as_null=True)),
     now("created_at"),
     Index(
         "ix_memory_history_feed",

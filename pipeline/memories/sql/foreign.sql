@@ -1,6 +1,6 @@
 -- Stale memories whose vectors are from another model than that of the live index: processes of the
 -- model before a switch wrote them. Empty if :index is not the live one. Replays are left out.
-SELECT m.*, s.name AS speaker
+SELECT m.*, s.name AS author
 FROM memories m
     LEFT JOIN events e ON e.id = m.event_id
     LEFT JOIN messages s

@@ -1,6 +1,6 @@
 -- Memories that are missing or outdated in the index under construction. Replays keep the vectors
 -- of their own model; their rows become stale when the index goes live.
-SELECT m.*, s.name AS speaker
+SELECT m.*, s.name AS author
 FROM memories m
     LEFT JOIN rebuilt r ON r.memory_id = m.id
     LEFT JOIN events e ON e.id = m.event_id

@@ -5,13 +5,14 @@ WITH gone AS (
         state = 'RETIRED', version = version + 1, updated_at = now(),
         replaced_by = CAST(:shadow_id AS uuid)
     WHERE id = ANY (CAST(:gone AS uuid[]))
-    RETURNING id, version, project_id, text, metadata, expiration_date, valid_from
+    RETURNING id, version, project_id, text, metadata, expiration_date, said_at, valid_from
 ), told AS (
     INSERT INTO memory_history (
-        memory_id, version, project_id, event, old_text, metadata, expiration_date, reason, valid_from
+        memory_id, version, project_id, event, old_text, metadata, expiration_date, reason, said_at,
+        valid_from
     )
     SELECT id, version, project_id, 'DELETE', text, metadata, expiration_date,
-           CAST(:reason AS text), valid_from
+           CAST(:reason AS text), said_at, valid_from
     FROM gone
 )
 UPDATE memories SET replaced_by = CAST(:shadow_id AS uuid)

@@ -176,6 +176,7 @@ async def furnished(engine: Engine) -> Engine:
                     text_hash=text.encode(),
                     embedding=b"",
                     embedder="none",
+                    said_at=values["created_at"],
                     valid_from=values["created_at"],
                     **{"attributed_to": "user"} | values,
                 )

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.domain.events import AddOptions, Event
-from pipeline.domain.facts import Outcome
+from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Role
+from pipeline.domain.messages import Role, Source
 from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -41,6 +41,7 @@ def memory(text: str = "Maya lives in Bern.", number: int = 11, **values: object
         version=1,
         event_id=None,
         message_ordinal=None,
+        said_at=THEN,
         valid_from=THEN,
     )
     return replace(stored, **values)  # type: ignore[arg-type]
@@ -51,21 +52,20 @@ def write(
     text: str = "Maya lives in Porto.",
     target: UUID | None = None,
     number: int = 0,
+    fact_text: str | None = None,
     **values: object,
 ) -> Write:
     planned = Write(
-        fact=number,
+        position=number,
+        fact=Fact(fact_text or text, Source(event=0, message=3)),
         outcome=outcome,
         text=text,
-        fact_text=text,
         reason="She said so.",
         target=target,
         new_id=UUID(int=100 + number),
         vector=as_vector((1.0, 0.0)),
         fact_vector=as_vector((0.0, 1.0)),
         event=EVENT,
-        message_ordinal=3,
-        attributed_to=Role.USER,
         said_at=NOW,
     )
     return replace(planned, **values)  # type: ignore[arg-type]
@@ -372,5 +372,5 @@ def test_no_fact_is_lost(stored: list[Memory], writes: list[Write]) -> None:
             assert memories.by_text[text_hash(change.text)] == change.memory_id
         elif change.outcome is Outcome.NOOP and change.memory_id is not None:
             known = memories.active(change.memory_id) is not None
-            earlier = memories.by_fact.get(text_hash(planned.fact_text))
+            earlier = memories.by_fact.get(text_hash(planned.fact.text))
             assert known or (earlier and earlier.outcome is Outcome.DELETE)

@@ -27,7 +27,8 @@ PERSON = None
 
 
 def state(text: str | None, by: UUID | None, *, undoes: UUID | None = None) -> PastState:
-    return PastState(text, {}, None, by, 0 if by else None, undoes, THEN)
+    at = {"said_at": THEN, "valid_from": THEN}
+    return PastState(text, {}, None, by, 0 if by else None, undoes, **at, structure={})
 
 
 def undone(text: str | None, event_id: UUID) -> PastState:

@@ -1,0 +1,98 @@
+"""Slots: one key for the attribute of a subject, such as `maya · residence`.
+
+Facts with the same slot are about the same thing. Only a slot that has one value at a time lets a
+newer statement replace an older one without a model.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+SEPARATOR = " · "
+# Maximum characters of a slot; an index entry has at most 2,700 bytes.
+LONGEST_SLOT = 300
+
+# Names that models give the same attribute. An address or a country is not a city: they stay apart.
+_SYNONYMS = {
+    "residence": "home lives_in lives_at living_in living_place place_of_residence city home_city"
+    " city_of_residence wohnort wohnsitz residencia 居住地",
+    "employer": "works_at works_for company workplace place_of_work arbeitgeber empleador 雇主",
+    "job_title": "job occupation profession position role work_role works_as beruf ocupación"
+    " profesión 职业",
+    "name": "full_name first_name called named is_called nombre 姓名",
+    "age": "is_aged years_old edad alter 年龄",
+    "birthday": "birth_date date_of_birth birthdate born_on has_birthday geburtstag cumpleaños"
+    " 生日",
+    "birthplace": "born_in place_of_birth geburtsort 出生地",
+    "origin": "is_from comes_from hometown home_country herkunft 籍贯",
+    "marital_status": "relationship_status civil_status familienstand estado_civil 婚姻状况",
+    "partner": "spouse husband wife boyfriend girlfriend fiance fiancé fiancée married_to"
+    " partner_name pareja 配偶",
+    "phone": "phone_number mobile mobile_number telephone telefonnummer teléfono 电话",
+    "email": "email_address e_mail mail correo 邮箱",
+    "diet": "follows_diet dietary_preference eating_habits ernährung dieta 饮食",
+    "car": "drives vehicle auto coche 汽车",
+    "school": "studies_at university college attends 学校",
+    "native_language": "mother_tongue first_language muttersprache lengua_materna 母语",
+    "likes": "like preference preferences enjoys loves interest interests interested_in 喜好",
+    "dislikes": "dislike hates aversions",
+    "hobbies": "hobby pastime pastimes leisure_activity aficiones 爱好",
+    "allergies": "allergy allergic_to allergie alergia 过敏",
+    "pets": "pet owns_pet has_pet haustier mascota 宠物",
+    "languages": "speaks language spoken_languages sprachen idiomas 语言",
+    "visited": "travelled_to traveled_to trips visited_places places_visited 去过",
+}
+_ATTRIBUTES = {
+    synonym: attribute for attribute, words in _SYNONYMS.items() for synonym in words.split()
+}
+# Attributes of which a subject has one value at a time.
+_SINGLE_VALUED = {
+    "residence", "employer", "job_title", "name", "age", "birthday", "birthplace", "marital_status",
+    "partner", "phone", "email", "address", "diet", "native_language", "height", "weight",
+    "blood_type",
+}  # fmt: skip
+_FAVOURITE = "favourite_"
+_THE_USER = {
+    "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "usuario", "usuaria", "用户",
+}  # fmt: skip
+
+
+def slot(subject: str | None, attribute: str | None) -> str | None:
+    """The key of a subject's attribute, equal for all spellings; None if either is missing."""
+    if not subject or not attribute:
+        return None
+    about, name = _subject(subject), attribute_name(attribute)
+    return f"{about}{SEPARATOR}{name}"[:LONGEST_SLOT] if about and name else None
+
+
+def attribute_name(attribute: str) -> str:
+    """An attribute in snake_case, with one name for all its synonyms."""
+    words = re.findall(r"\w+", _folded(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", attribute)))
+    name = re.sub(r"_+", "_", "_".join(words)).strip("_")
+    name = re.sub(r"^(?:current|present|new)_(?=.)", "", _british(name)) or name
+    return _ATTRIBUTES.get(name, name)
+
+
+def single_valued(key: str | None) -> bool:
+    """True if the slot's attribute has one value at a time, so that a newer one replaces it."""
+    if key is None:
+        return False
+    attribute = key.rpartition(SEPARATOR)[2]
+    return attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE)
+
+
+def _subject(subject: str) -> str:
+    """A subject without case, articles and possessive endings; `user` for the user."""
+    text = " ".join(re.sub(r"['’`´]s?(?=\s|$)", "", _folded(subject)).split())
+    text = re.sub(r"^(?:the|der|die|das|el|la) (?=.)", "", text).strip(" .,:;")
+    return "user" if text in _THE_USER else text
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def _british(name: str) -> str:
+    name = re.sub(r"^(?:favorite|preferred|fav)_", _FAVOURITE, name)
+    return re.sub(r"(?<![^_])color(?![^_])", "colour", name)
