@@ -46,7 +46,7 @@ def limits(settings: Settings) -> Limits:
     return Limits(settings.max_scope_events, settings.max_project_events, settings.max_lag_s)
 
 
-class Memlane(FastAPI):
+class MemlaneApp(FastAPI):
     """FastAPI app that adds security headers and CORS to every response, error pages included."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
@@ -99,7 +99,7 @@ def create_app(settings: Settings) -> FastAPI:
         await stores.close()
 
     described = settings.docs == "on"
-    app = Memlane(
+    app = MemlaneApp(
         settings,
         title="Memlane",
         version=__version__,

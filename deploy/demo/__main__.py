@@ -12,7 +12,7 @@ from rich.console import Console
 
 from deploy.demo import asking, crash, screens, sessions, story, tally
 from deploy.demo.answers import EventJson
-from deploy.demo.client import Client
+from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.stack.layout import Layout, command_line
 from pipeline import settings as settings_of
@@ -83,7 +83,7 @@ def play(settings: Settings, console: Console, *, kill: bool) -> None:
     demo = story.load()
     run = uuid.uuid4().hex[:6]
     user_id = f"{demo.speaker.lower()}-{run}"
-    with Client(f"http://127.0.0.1:{settings.port}", key(layout)) as client:
+    with DemoClient(f"http://127.0.0.1:{settings.port}", key(layout)) as client:
         client.ping()
         console.print(screens.heading(1, *ACTS[0]))
         events = sessions.tell(demo, user_id, client=client, console=console)

@@ -27,7 +27,7 @@ TIMEOUT_S = 30.0
 CHANGES = TypeAdapter(list[ChangeJson])
 
 
-class Client:
+class DemoClient:
     """Client with one API key. All calls raise DemoError if the API does not answer or refuses."""
 
     def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:

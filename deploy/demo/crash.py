@@ -13,7 +13,7 @@ from rich.console import Console
 
 from deploy.demo import screens, tally
 from deploy.demo.answers import EventJson
-from deploy.demo.client import Client
+from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.demo.sessions import ENDED_WITHIN_S, refuse_failures
 from deploy.demo.story import Story
@@ -89,7 +89,7 @@ def survive(
     lease_s: float,
     grace_s: float,
     layout: Layout,
-    client: Client,
+    client: DemoClient,
     console: Console,
 ) -> None:
     """Post a burst, kill the worker during it, and show that each event ends exactly once.
@@ -117,7 +117,7 @@ def survive(
     console.print(screens.explained(_why(lease_s, grace_s)))
 
 
-def _burst(story: Story, run_id: str, client: Client) -> list[float]:
+def _burst(story: Story, run_id: str, client: DemoClient) -> list[float]:
     """Post each person's first sentence, then each one's second, and so on.
 
     Returns the milliseconds of each post.
@@ -139,7 +139,7 @@ def _burst(story: Story, run_id: str, client: Client) -> list[float]:
     ]
 
 
-def _await_work(run_id: str, client: Client) -> None:
+def _await_work(run_id: str, client: DemoClient) -> None:
     """Wait until an event runs or has ended."""
 
     def begun() -> bool:
@@ -157,7 +157,7 @@ def _standing(events: Sequence[EventJson]) -> str:
 
 
 def _until_ended(
-    run_id: str, aftermath: Aftermath, *, layout: Layout, client: Client
+    run_id: str, aftermath: Aftermath, *, layout: Layout, client: DemoClient
 ) -> list[EventJson]:
     """Show the recovery until every event has ended. Returns the events."""
     events: list[EventJson] = []
@@ -186,7 +186,7 @@ def _look_at_worker(aftermath: Aftermath, layout: Layout) -> None:
 
 
 def _prove(
-    events: Sequence[EventJson], count: int, run_id: str, *, client: Client, console: Console
+    events: Sequence[EventJson], count: int, run_id: str, *, client: DemoClient, console: Console
 ) -> None:
     """Compare the stored memories with the receipts."""
     stored = client.memories(run_id=run_id)

@@ -9,7 +9,7 @@ from rich.live import Live
 
 from deploy.demo import screens, tally
 from deploy.demo.answers import AcceptedJson, EventJson
-from deploy.demo.client import Client
+from deploy.demo.client import DemoClient
 from deploy.demo.failure import DemoError
 from deploy.demo.story import Session, Story
 from deploy.stack.layout import command_line
@@ -20,7 +20,7 @@ ENDED_WITHIN_S = 180.0
 FRAMES_PER_S = 12
 
 
-def tell(story: Story, user_id: str, *, client: Client, console: Console) -> list[EventJson]:
+def tell(story: Story, user_id: str, *, client: DemoClient, console: Console) -> list[EventJson]:
     """Post all sessions one after the other, and show each receipt. Returns the ended events.
 
     Errors: DemoError if an event fails or does not end.
@@ -36,7 +36,7 @@ def tell(story: Story, user_id: str, *, client: Client, console: Console) -> lis
 
 
 def _post(
-    session: Session, speaker: str, user_id: str, *, client: Client, console: Console
+    session: Session, speaker: str, user_id: str, *, client: DemoClient, console: Console
 ) -> list[AcceptedJson]:
     """Post the turns of a session, and print each answer."""
     answers = []
@@ -51,7 +51,7 @@ def _post(
     return answers
 
 
-def _watch(ids: Sequence[str], *, client: Client, console: Console) -> list[EventJson]:
+def _watch(ids: Sequence[str], *, client: DemoClient, console: Console) -> list[EventJson]:
     """Show the events' progress: live on a terminal, else once they have ended."""
     if not console.is_terminal:
         events = follow(ids, client.event, lambda _: None)

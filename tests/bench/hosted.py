@@ -30,7 +30,7 @@ from deploy.stack.servers import Postgres
 from pipeline.settings import default_workers
 from tests.bench import report
 from tests.bench.engine import caught_up, cpu_s, idle
-from tests.bench.load import Run, add_request, search_request, send_all
+from tests.bench.load import LoadResult, add_request, search_request, send_all
 from tests.support.stack import Stack
 
 RUNS = 3
@@ -144,7 +144,7 @@ async def searches(running: Stack, visits: Iterator[int]) -> Figures:
     return figures
 
 
-def summary(run: Run) -> Figures:
+def summary(run: LoadResult) -> Figures:
     whole = run.summary()
     return {name: whole[name] for name in ("per_s", "p50_ms", "p95_ms", "failures")}
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Run:
+class LoadResult:
     """Result of one run: latencies in seconds, and the number of answers other than 200."""
 
     latencies_s: list[float] = field(default_factory=list)
@@ -67,7 +67,7 @@ async def closed_loop(
     label: str,
     users: int = 500,
     text: str | None = None,
-) -> Run:
+) -> LoadResult:
     """Send adds for `users` users in rotation."""
 
     def request(turn: int) -> bytes:
@@ -79,9 +79,9 @@ async def closed_loop(
 
 async def send_all(
     port: int, request: Callable[[int], bytes], *, callers: int, requests: int
-) -> Run:
+) -> LoadResult:
     """Send all requests over `callers` connections, each with one request at a time."""
-    run = Run()
+    run = LoadResult()
     remaining = iter(range(requests))
 
     async def caller() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.load import closed_loop
-from tests.bench.remote import RemoteModel, remote_model
+from tests.bench.remote import BenchModel, remote_model
 from tests.support.chaos_ledger import LedgerWindow, database_url, holds
 from tests.support.stack import Stack
 
@@ -71,7 +71,7 @@ class Outage:
     """State of one run: the stack, its model, and the measurements."""
 
     stack: Stack
-    model: RemoteModel
+    model: BenchModel
     window: LedgerWindow
     accepts: dict[str, dict[str, float]] = field(default_factory=dict)
     moved_s: float = 0.0

@@ -14,7 +14,7 @@ import httpx
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteModel:
+class BenchModel:
     base_url: str
     http: httpx.AsyncClient
 
@@ -41,7 +41,7 @@ class RemoteModel:
 
 
 @asynccontextmanager
-async def remote_model(*, latency_ms: float = 0.0) -> AsyncIterator[RemoteModel]:
+async def remote_model(*, latency_ms: float = 0.0) -> AsyncIterator[BenchModel]:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.support.llm_server", "--latency-ms", str(latency_ms)),
         stdout=asyncio.subprocess.PIPE,
@@ -50,7 +50,7 @@ async def remote_model(*, latency_ms: float = 0.0) -> AsyncIterator[RemoteModel]
     try:
         base_url = json.loads(await process.stdout.readline())["base_url"]
         async with httpx.AsyncClient(base_url=base_url.removesuffix("/v1")) as http:
-            yield RemoteModel(base_url, http)
+            yield BenchModel(base_url, http)
     finally:
         process.terminate()
         await process.wait()

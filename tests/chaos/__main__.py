@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.support.chaos_monkey import mixed
-from tests.support.chaos_run import Plan, Report, run
+from tests.support.chaos_run import ChaosPlan, ChaosReport, run
 from tests.support.stack import Stack
 
 RESULTS = Path("bench-results")
@@ -38,12 +38,12 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def long_run(given: argparse.Namespace, data_dir: Path) -> Report:
+async def long_run(given: argparse.Namespace, data_dir: Path) -> ChaosReport:
     settings = {
         "MEMLANE_WORKERS": str(given.workers),
         "MEMLANE_WORKER_CONCURRENCY": str(given.concurrency),
     }
-    plan = Plan(
+    plan = ChaosPlan(
         scopes=given.scopes,
         turns=given.turns,
         acts=mixed(given.kills, given.accidents, seed=given.seed),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.llm_server import LLMCall, LLMReply, LLMServer
 from tests.support.stack import Stack, wait_until
 
 INNOCENTS = 30
@@ -28,7 +28,7 @@ class Deadly(LLMServer):
         self.stack: Stack | None = None
         self.killed: list[int] = []
 
-    async def _chat(self, body: Any, call: Call) -> Reply:
+    async def _chat(self, body: Any, call: LLMCall) -> LLMReply:
         if "POISON" in call.prompt:
             self.kill()
             await asyncio.Event().wait()  # the worker is dead: no client reads the answer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.chaos_monkey import Act
-from tests.support.chaos_run import Plan, run
+from tests.support.chaos_run import ChaosPlan, run
 from tests.support.stack import Stack
 
 ACTS = (
@@ -31,7 +31,7 @@ async def test_whatever_dies_nothing_is_lost_nothing_done_twice_and_all_in_order
 ) -> None:
     settings = {"MEMLANE_WORKERS": "2", "MEMLANE_WORKER_CONCURRENCY": "8"}
     seed = int(request.config.getoption("chaos_seed", 0))
-    plan = Plan(scopes=60, turns=5, acts=ACTS, callers=12, most_open=60, seed=seed)
+    plan = ChaosPlan(scopes=60, turns=5, acts=ACTS, callers=12, most_open=60, seed=seed)
     with Stack(tmp_path / "stack", settings) as stack:
         report = await run(stack, plan)
     print(report.figures)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.receiver import Received, Receiver
+from tests.support.receiver import Received, WebhookReceiver
 from tests.support.stack import Stack, wait_until
 
 MANY = 100
@@ -36,13 +36,13 @@ class FailsHalfTheTime:
 
 
 @pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with Receiver(FailsHalfTheTime()) as running:
+async def receiver() -> AsyncIterator[WebhookReceiver]:
+    async with WebhookReceiver(FailsHalfTheTime()) as running:
         yield running
 
 
 async def test_a_hundred_webhooks_arrive_though_half_fail_and_their_couriers_are_killed(
-    tmp_path: Path, receiver: Receiver
+    tmp_path: Path, receiver: WebhookReceiver
 ) -> None:
     settings = {
         "MEMLANE_WEBHOOK_PRIVATE": "on",

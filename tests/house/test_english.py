@@ -148,9 +148,10 @@ def long_private_functions() -> Breaches:
 
 
 def classes() -> Breaches:
-    """Product classes that share their name with another one of the product."""
+    """Classes of the product and of tests/support that share their name with another one there."""
+    support = {name: tree for name, tree in trees().items() if name.startswith("tests/support/")}
     defined: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for name, tree in product().items():
+    for name, tree in (product() | support).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 defined[node.name].append((name, node.lineno))

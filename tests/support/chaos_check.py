@@ -38,7 +38,7 @@ class Wrong(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChaosFinding:
     wrong: Wrong
     scope: int
     what: str
@@ -63,7 +63,7 @@ FROM events
 
 
 @dataclass(slots=True)
-class Books:
+class BookSamples:
     """Samples of the accounting identity; `lanes.accepted_seq` and `events` count separately."""
 
     window: LedgerWindow
@@ -143,7 +143,7 @@ QUERIES = {
 }
 
 
-async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
+async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[ChaosFinding]:
     """Check every lane against its client's log. No event may be in flight."""
     tables: dict[str, defaultdict[Any, Rows]] = {}
     for name, query in QUERIES.items():
@@ -151,12 +151,12 @@ async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
         for row in await window.rows(query):
             tables[name][row["lane_id"]].append(row)
     rows = {row["user_id"]: row for [row] in tables["lanes"].values()}
-    findings: list[Finding] = []
+    findings: list[ChaosFinding] = []
     for scope, knows in log.scopes.items():
         row = rows.get(user_of(scope))
         if row is None:
             findings += [
-                Finding(Wrong.LOST, scope, f"turn {n}: no lane") for n, _ in knows.accepted
+                ChaosFinding(Wrong.LOST, scope, f"turn {n}: no lane") for n, _ in knows.accepted
             ]
             continue
         of = {name: by_lane[row["id"]] for name, by_lane in tables.items()}
@@ -177,7 +177,7 @@ async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[Finding]:
     return findings
 
 
-def check_lane(lane: Lane, knows: ScopeLog) -> list[Finding]:
+def check_lane(lane: Lane, knows: ScopeLog) -> list[ChaosFinding]:
     checks = (
         _kept(lane, knows),
         _ended(lane),
@@ -186,7 +186,7 @@ def check_lane(lane: Lane, knows: ScopeLog) -> list[Finding]:
         _state(lane),
         _versions(lane),
     )
-    return [Finding(wrong, lane.scope, what) for check in checks for wrong, what in check]
+    return [ChaosFinding(wrong, lane.scope, what) for check in checks for wrong, what in check]
 
 
 Breaches = Iterator[tuple[Wrong, str]]
@@ -372,6 +372,6 @@ async def index_agrees(window: LedgerWindow, stack: Stack, *, within_s: float) -
     return differences
 
 
-def tally(findings: Iterable[Finding]) -> dict[str, int]:
+def tally(findings: Iterable[ChaosFinding]) -> dict[str, int]:
     counts = Counter(finding.wrong.value for finding in findings)
     return {wrong.value: counts[wrong.value] for wrong in Wrong}

@@ -67,7 +67,7 @@ class ClientLog:
     refused: list[str] = field(default_factory=list)
 
 
-class Load:
+class ChatLoad:
     """Clients that send `turns` turns to each scope over `callers` connections.
 
     `keyed` (0..1) is the share of turns with an idempotency key. `may_send` delays a caller while

@@ -13,14 +13,14 @@ import httpx
 
 from tests.support.chaos_check import (
     REPAIRED_WITHIN_S,
-    Books,
-    Finding,
+    BookSamples,
+    ChaosFinding,
     check_lanes,
     index_agrees,
     tally,
 )
 from tests.support.chaos_ledger import LedgerAway, LedgerWindow, database_url, holds
-from tests.support.chaos_load import Load, said, user_of
+from tests.support.chaos_load import ChatLoad, said, user_of
 from tests.support.chaos_monkey import KILLS, Act, Due, Monkey, schedule
 from tests.support.stack import Stack
 
@@ -29,7 +29,7 @@ MOST_SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ChaosPlan:
     """Load, faults and time limits of a run.
 
     `most_open`: events in flight at which the clients pause. After `talk_s` seconds the clients
@@ -52,9 +52,9 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Report:
+class ChaosReport:
     figures: dict[str, Any]
-    findings: list[Finding]
+    findings: list[ChaosFinding]
     violations: list[str]
     wrong: list[str] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class Report:
         return not (self.findings or self.violations or self.wrong)
 
 
-async def run(stack: Stack, plan: Plan) -> Report:
+async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
     """Run a plan on a started stack; the stack is up again when this returns."""
     window, watching = (LedgerWindow(database_url(stack)) for _ in range(2))
     loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ async def run(stack: Stack, plan: Plan) -> Report:
 
         await holds(room, within_s=plan.talk_s + plan.settle_s)
 
-    load = Load(
+    load = ChatLoad(
         stack,
         scopes=plan.scopes,
         turns=plan.turns,
@@ -88,7 +88,7 @@ async def run(stack: Stack, plan: Plan) -> Report:
         keyed=plan.keyed,
         may_send=may_send,
     )
-    books = Books(window, load.log)
+    books = BookSamples(window, load.log)
     monkey = Monkey(
         stack, watching, plan.due, plan.seed, lambda: books.ended, lambda: load.log.open
     )
@@ -129,10 +129,10 @@ async def run(stack: Stack, plan: Plan) -> Report:
         await watching.close()
     wrong += [f"refused: {answer}" for answer in load.log.refused[:MOST_SHOWN]]
     wrong += [f"lane never recovered: {lane}" for lane in monkey.never_recovered[:MOST_SHOWN]]
-    return Report(figures, findings, books.violations, wrong)
+    return ChaosReport(figures, findings, books.violations, wrong)
 
 
-async def _keep_books(books: Books, ended: asyncio.Event) -> None:
+async def _keep_books(books: BookSamples, ended: asyncio.Event) -> None:
     while not ended.is_set():
         with contextlib.suppress(LedgerAway):
             await books.sample()
@@ -154,10 +154,10 @@ FROM events GROUP BY 1, 2
 async def _figures(
     stack: Stack,
     window: LedgerWindow,
-    load: Load,
-    books: Books,
+    load: ChatLoad,
+    books: BookSamples,
     monkey: Monkey,
-    findings: Sequence[Finding],
+    findings: Sequence[ChaosFinding],
 ) -> dict[str, Any]:
     outcomes = await window.rows(OUTCOMES)
     ids = {row["id"] for row in await window.rows("SELECT id FROM events")}

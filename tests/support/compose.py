@@ -14,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "docker"
 
 
 @dataclass(frozen=True)
-class Service:
+class ComposeService:
     """A service of compose.yaml; `ours` tells if it runs Memlane's image."""
 
     name: str
@@ -31,13 +31,13 @@ class Service:
 
 
 @cache
-def services() -> dict[str, Service]:
+def services() -> dict[str, ComposeService]:
     parsed = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))
     return {name: _service(name, raw) for name, raw in parsed["services"].items()}
 
 
-def _service(name: str, raw: dict[str, Any]) -> Service:
-    return Service(
+def _service(name: str, raw: dict[str, Any]) -> ComposeService:
+    return ComposeService(
         name=name,
         ours=raw["image"] == "memlane",
         command=tuple(raw.get("command", ())),

@@ -18,13 +18,13 @@ HOST = "127.0.0.1"
 
 
 @dataclass
-class Measured:
+class HealthSamples:
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
 
 def main(port: int) -> None:
-    measured = Measured()
+    measured = HealthSamples()
     connection = http.client.HTTPConnection(HOST, port, timeout=60)
     print("watching", flush=True)
     while True:

@@ -30,7 +30,7 @@ _TEXT = re.compile(rf"(\d+): ({QUOTED})")
 _EDGE = re.compile(rf"(\d+): ({QUOTED}) (\S+) ({QUOTED})")
 
 
-class Answers:
+class PromptAnswers:
     """Answers to each kind of our prompts, in the form that the prompt requires."""
 
     def __init__(self, memory: MemoryModel | None = None) -> None:

@@ -31,7 +31,7 @@ from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.reranker_overlap import OverlapReranker
 from pipeline.domain.vectors import Vector
 from pipeline.ports import MemoryModel, Reranker
-from tests.support.llm_answers import Answers, kind_of
+from tests.support.llm_answers import PromptAnswers, kind_of
 
 On = Literal["any", "extract", "decide", "relate", "repair", "embed", "rerank", "other"]
 Do = Literal[
@@ -56,7 +56,7 @@ CALLS_KEPT = 10_000
 
 
 @dataclass
-class Rule:
+class FaultRule:
     """A fault for a class of requests: for `times` of them (None: all), with a probability.
 
     `containing` limits it to prompts with this text. `ms` is the delay of "delay";
@@ -75,7 +75,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Call:
+class LLMCall:
     """A received request; `at_s` is on the monotonic clock, `headers` have lower-case names."""
 
     kind: str
@@ -90,7 +90,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Request:
+class LLMRequest:
     method: str
     path: str
     headers: Mapping[str, str]
@@ -98,7 +98,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class LLMReply:
     body: Any
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -130,24 +130,24 @@ class LLMServer:
         latency_ms: float = 0.0,
         seed: int = 0,
     ) -> None:
-        self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        self.calls: deque[LLMCall] = deque(maxlen=CALLS_KEPT)
         # The usage that chat answers report, if a test sets it.
         self.usage: dict[str, Any] | None = None
         # Tokens that the answers reported in `usage`.
         self.billed: Counter[str] = Counter()
         self.answered = 0
-        self.rules: list[Rule] = []
+        self.rules: list[FaultRule] = []
         self.port = 0
         self._latency_ms = latency_ms
         self._random = random.Random(seed)
         self._embedder = HashEmbedder()
         self._reranker = reranker or OverlapReranker()
-        self._answers = answers or Answers(memory)
+        self._answers = answers or PromptAnswers(memory)
         self._tokens = tokens
         self._connections: set[asyncio.Task[None]] = set()
 
     def on(self, on: On, do: Do, **options: Any) -> None:
-        self.rules.append(Rule(on, do, **options))
+        self.rules.append(FaultRule(on, do, **options))
 
     def count(self, kind: str) -> int:
         return sum(call.kind == kind for call in self.calls)
@@ -192,7 +192,7 @@ class LLMServer:
         finally:
             writer.close()
 
-    async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
+    async def _reply(self, request: LLMRequest, reader: asyncio.StreamReader) -> LLMReply:
         if request.path.startswith("/admin/"):
             return self._admin(request)
         if request.path.endswith("/chat/completions"):
@@ -203,25 +203,27 @@ class LLMServer:
             return await self._model(request, reader, self._rerank)
         return _error(404, f"no such path: {request.path}")
 
-    def _admin(self, request: Request) -> Reply:
+    def _admin(self, request: LLMRequest) -> LLMReply:
         match request.method, request.path:
             case "POST", "/admin/rules":
-                self.rules += [Rule(**rule) for rule in request.body["rules"]]
+                self.rules += [FaultRule(**rule) for rule in request.body["rules"]]
                 if "seed" in request.body:
                     self._random.seed(request.body["seed"])
             case "DELETE", "/admin/rules":
                 self.rules.clear()
             case "GET", "/admin/calls":
-                return Reply({"calls": [asdict(call) for call in self.calls]})
+                return LLMReply({"calls": [asdict(call) for call in self.calls]})
             case "DELETE", "/admin/calls":
                 self.calls.clear()
             case _:
                 return _error(404, f"no such path: {request.path}")
-        return Reply({"rules": [asdict(rule) for rule in self.rules]})
+        return LLMReply({"rules": [asdict(rule) for rule in self.rules]})
 
     # ── faults of a rule ─────────────────────────────────────────────────────────────────────────
 
-    async def _model(self, request: Request, reader: asyncio.StreamReader, behave: Any) -> Reply:
+    async def _model(
+        self, request: LLMRequest, reader: asyncio.StreamReader, behave: Any
+    ) -> LLMReply:
         call = _call(request)
         self.calls.append(call)
         if self._latency_ms:
@@ -236,7 +238,7 @@ class LLMServer:
         self.answered += 1
         return _spoiled(reply, {rule.do for rule in rules})
 
-    def _hits(self, rule: Rule, call: Call) -> bool:
+    def _hits(self, rule: FaultRule, call: LLMCall) -> bool:
         applies = rule.on in ("any", call.kind) or (rule.on == "repair" and call.repair)
         wanted = applies and rule.containing in call.prompt
         if not wanted or rule.times == 0 or self._random.random() >= rule.probability:
@@ -245,12 +247,12 @@ class LLMServer:
             rule.times -= 1
         return True
 
-    async def _chat(self, body: Any, call: Call) -> Reply:
+    async def _chat(self, body: Any, call: LLMCall) -> LLMReply:
         text = await self._answers(call.kind, body["messages"][-1]["content"])
         completion = _completion(text, "stop", call, self._tokens)
-        return Reply(completion | {"usage": self.usage} if self.usage else completion)
+        return LLMReply(completion | {"usage": self.usage} if self.usage else completion)
 
-    async def _embed(self, body: Any, call: Call) -> Reply:
+    async def _embed(self, body: Any, call: LLMCall) -> LLMReply:
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         vectors = await self._embedder.embed(texts)
         packed = body.get("encoding_format") == "base64"
@@ -259,18 +261,20 @@ class LLMServer:
             for at, v in enumerate(vectors)
         ]
         used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
-        return Reply({"object": "list", "data": rows, "model": call.model, "usage": used})
+        return LLMReply({"object": "list", "data": rows, "model": call.model, "usage": used})
 
-    async def _rerank(self, body: Any, call: Call) -> Reply:
+    async def _rerank(self, body: Any, call: LLMCall) -> LLMReply:
         """Rerank in Cohere's format: best first, each text by its index."""
         scores = await self._reranker.rerank(body["query"], body["documents"])
         rows = [{"index": at, "relevance_score": score} for at, score in enumerate(scores)]
         rows.sort(key=lambda row: -row["relevance_score"])
         used = {"prompt_tokens": _tokens(call.prompt), "total_tokens": _tokens(call.prompt)}
-        return Reply({"id": "stand-in", "results": rows[: body.get("top_n")], "usage": used})
+        return LLMReply({"id": "stand-in", "results": rows[: body.get("top_n")], "usage": used})
 
 
-async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Reply | None:
+async def _misbehave(
+    rule: FaultRule, call: LLMCall, reader: asyncio.StreamReader
+) -> LLMReply | None:
     """Reply that replaces the answer, or None to continue with the answer."""
     match rule.do:
         case "delay":
@@ -293,12 +297,12 @@ async def _misbehave(rule: Rule, call: Call, reader: asyncio.StreamReader) -> Re
     return None
 
 
-def _spoiled(reply: Reply, done: set[Do]) -> Reply:
+def _spoiled(reply: LLMReply, done: set[Do]) -> LLMReply:
     if "floats" in done:
         for row in reply.body["data"]:
             row["embedding"] = np.frombuffer(base64.b64decode(row["embedding"]), "<f4").tolist()
     if "malformed" in done and "results" in reply.body:
-        return Reply(reply.body | {"results": reply.body["results"][1:]})
+        return LLMReply(reply.body | {"results": reply.body["results"][1:]})
     if not isinstance(reply.body, dict) or "choices" not in reply.body:
         return reply
     choice = reply.body["choices"][0]
@@ -322,10 +326,10 @@ def _rewrite(choice: dict[str, Any], done: set[Do]) -> None:
         choice["finish_reason"] = "length"
 
 
-def _call(request: Request) -> Call:
+def _call(request: LLMRequest) -> LLMCall:
     body = request.body
     kind, prompt = _asked(body)
-    return Call(
+    return LLMCall(
         kind=kind,
         repair="\n## Correction\n" in prompt,
         model=body.get("model", ""),
@@ -352,7 +356,7 @@ def _said(message: Mapping[str, Any]) -> str:
 
 
 def _completion(
-    text: str, finish_reason: str, call: Call, tokens: Callable[[str], int]
+    text: str, finish_reason: str, call: LLMCall, tokens: Callable[[str], int]
 ) -> dict[str, Any]:
     prompt_tokens, answered = tokens(call.prompt), tokens(text)
     message = {"role": "assistant", "content": text}
@@ -374,11 +378,11 @@ def _packed(vector: Vector) -> str:
     return base64.b64encode(vector.tobytes()).decode()
 
 
-def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> Reply:
-    return Reply({"error": {"message": message, "code": status}}, status, headers or {})
+def _error(status: int, message: str, headers: Mapping[str, str] | None = None) -> LLMReply:
+    return LLMReply({"error": {"message": message, "code": status}}, status, headers or {})
 
 
-async def _read(reader: asyncio.StreamReader) -> Request | None:
+async def _read(reader: asyncio.StreamReader) -> LLMRequest | None:
     """The next request; None at the end of the connection. Bodies must have a Content-Length."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -389,10 +393,10 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
     pairs = (line.split(":", 1) for line in lines)
     headers = {name.lower(): value.strip() for name, value in pairs}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(method, path.split("?", 1)[0], headers, json.loads(body) if body else {})
+    return LLMRequest(method, path.split("?", 1)[0], headers, json.loads(body) if body else {})
 
 
-def _encoded(reply: Reply) -> bytes:
+def _encoded(reply: LLMReply) -> bytes:
     body = json.dumps(reply.body).encode()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     lines = [f"{name}: {value}" for name, value in {**headers, **reply.headers}.items()]

@@ -19,50 +19,50 @@ from pipeline.domain.vectors import as_vector
 from pipeline.ports import VectorRecord
 
 
-class Body(BaseModel):
+class QdrantBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Vectors(Body):
+class Vectors(QdrantBody):
     size: int = Field(ge=1)
     distance: Literal["Cosine"]
 
 
-class Create(Body):
+class Create(QdrantBody):
     vectors: Vectors
     metadata: dict[str, Any]
 
 
-class Keyword(Body):
+class Keyword(QdrantBody):
     type: Literal["keyword"]
     is_tenant: bool | None = None
 
 
-class Index(Body):
+class FieldIndex(QdrantBody):
     field_name: str
     field_schema: Keyword
 
 
-class Point(Body):
+class Point(QdrantBody):
     id: str
     vector: list[float]
     payload: dict[str, str | int]
 
 
-class Upsert(Body):
+class Upsert(QdrantBody):
     points: list[Point] = Field(min_length=1)
 
 
-class Match(Body):
+class Match(QdrantBody):
     value: str | int
 
 
-class Condition(Body):
+class Condition(QdrantBody):
     key: str
     match: Match
 
 
-class Must(Body):
+class Must(QdrantBody):
     must: list[Condition]
 
     def equal(self) -> dict[str, str | int]:
@@ -72,35 +72,35 @@ class Must(Body):
 NOTHING = Must(must=[])
 
 
-class Query(Body):
+class PointQuery(QdrantBody):
     query: list[float]
     limit: int = Field(ge=1)
     filter: Must = NOTHING
     with_payload: bool
 
 
-class Queries(Body):
-    searches: list[Query]
+class Queries(QdrantBody):
+    searches: list[PointQuery]
 
 
-class Get(Body):
+class Get(QdrantBody):
     ids: list[str]
     with_payload: bool
     with_vector: bool
 
 
-class Scroll(Body):
+class Scroll(QdrantBody):
     limit: int = Field(ge=1)
     filter: Must = NOTHING
     with_payload: bool
     with_vector: bool
 
 
-class Delete(Body):
+class Delete(QdrantBody):
     points: list[str]
 
 
-class Count(Body):
+class Count(QdrantBody):
     exact: bool
 
 
@@ -147,7 +147,9 @@ class QdrantServer(httpx.AsyncBaseTransport):
                 await self._held.delete_col(name)
                 return gone
             case "PUT", "index":
-                self.indexed.setdefault(name, set()).add(Index.model_validate_json(body).field_name)
+                self.indexed.setdefault(name, set()).add(
+                    FieldIndex.model_validate_json(body).field_name
+                )
                 return {"operation_id": 0, "status": "completed"}
         return await self._points(request, name, rest, body)
 
@@ -196,7 +198,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
         assert request.url.params.get("wait") == "true"
         return {"operation_id": 0, "status": "completed"}
 
-    async def _query(self, name: str, query: Query) -> dict[str, Any]:
+    async def _query(self, name: str, query: PointQuery) -> dict[str, Any]:
         [hits] = await self._held.search(
             name, [as_vector(query.query)], limit=query.limit, where=query.filter.equal()
         )

@@ -25,7 +25,7 @@ class Received:
 
 
 @dataclass(slots=True)
-class Receiver:
+class WebhookReceiver:
     answering: Answering = lambda _id, _try: 200
     seen: list[Received] = field(default_factory=list)
     port: int = 0

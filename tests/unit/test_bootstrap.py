@@ -13,7 +13,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings
 
 
-class Named(HashEmbedder):
+class NamedEmbedder(HashEmbedder):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.called = name
@@ -37,7 +37,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_the_built_in_models_load_no_litellm(loads: list[str]) -> None:
-    embedder = Named(MINILM)
+    embedder = NamedEmbedder(MINILM)
     models = [ModelSettings(model=name) for name in (RULES, MINILM, NO_MODEL)]
     await bootstrap.warm(embedder, *models)
     assert embedder.asked
@@ -45,7 +45,7 @@ async def test_the_built_in_models_load_no_litellm(loads: list[str]) -> None:
 
 
 async def test_a_model_elsewhere_is_not_asked_only_to_be_warm(loads: list[str]) -> None:
-    embedder = Named("openai/somewhere")
+    embedder = NamedEmbedder("openai/somewhere")
     await bootstrap.warm(embedder, ModelSettings(model=embedder.name))
     assert not embedder.asked
     assert loads == ["litellm"]

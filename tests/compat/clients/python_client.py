@@ -30,7 +30,7 @@ SINCE_2, SINCE_1 = LINE >= (2,), LINE >= (1,)
 NOBODY = "00000000-0000-0000-0000-000000000001"
 ODD = "a/b c@d"
 
-Check = Callable[["Client"], Awaitable[None]]
+Check = Callable[["CompatClient"], Awaitable[None]]
 CHECKS: dict[str, Check] = {}
 
 
@@ -42,7 +42,7 @@ def check(name: str) -> Callable[[Check], Check]:
     return keep
 
 
-class Client:
+class CompatClient:
     """The client under test, sync or async, and direct access to the server."""
 
     def __init__(self, kind: str) -> None:
@@ -106,7 +106,7 @@ def somebody() -> str:
 
 
 @check("add")
-async def add(client: Client) -> None:
+async def add(client: CompatClient) -> None:
     user = somebody()
     event = await client.tell("I live in Porto.", user, metadata={"trip": "x"})
     [line] = event["results"]
@@ -134,7 +134,7 @@ async def add(client: Client) -> None:
 
 
 @check("get")
-async def get(client: Client) -> None:
+async def get(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user, metadata={"a": 1})
     memory = await client.call("get", memory_id)
@@ -152,7 +152,7 @@ async def get(client: Client) -> None:
 
 
 @check("get_all")
-async def get_all(client: Client) -> None:
+async def get_all(client: CompatClient) -> None:
     user, other = somebody(), somebody()
     await client.tell("I like tea. I live in Bern.", user)
     await client.tell("I like rum.", other)
@@ -175,7 +175,7 @@ async def get_all(client: Client) -> None:
 
 
 @check("search")
-async def search(client: Client) -> None:
+async def search(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I like jazz. I live in Bern.", user)
     if SINCE_1:
@@ -200,7 +200,7 @@ async def search(client: Client) -> None:
     await search_options(client, user)
 
 
-async def search_options(client: Client, user: str) -> None:
+async def search_options(client: CompatClient, user: str) -> None:
     owner: dict[str, Any] = {"filters": {"user_id": user}} if SINCE_1 else {"user_id": user}
     options = {"rerank": True, "keyword_search": True, "filter_memories": True}
     fields = {"fields": ["memory", "score"], "threshold": 1.0}
@@ -213,7 +213,7 @@ async def search_options(client: Client, user: str) -> None:
 
 
 @check("update")
-async def update(client: Client) -> None:
+async def update(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user)
     changed = await client.call("update", memory_id, text="Likes green tea", metadata={"b": 2})
@@ -231,7 +231,7 @@ async def update(client: Client) -> None:
 
 
 @check("delete")
-async def delete(client: Client) -> None:
+async def delete(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user)
     options = {"delete_linked": True} if SINCE_2 else {}
@@ -241,7 +241,7 @@ async def delete(client: Client) -> None:
 
 
 @check("delete_all")
-async def delete_all(client: Client) -> None:
+async def delete_all(client: CompatClient) -> None:
     user, other = somebody(), somebody()
     await client.tell("I like tea.", user, metadata={"a": "x"})
     await client.tell("I live in Bern.", user)
@@ -257,7 +257,7 @@ async def delete_all(client: Client) -> None:
 
 
 @check("history")
-async def history(client: Client) -> None:
+async def history(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user)
     await client.call("update", memory_id, text="Likes green tea")
@@ -272,7 +272,7 @@ async def history(client: Client) -> None:
 
 
 @check("batch_update")
-async def batch_update(client: Client) -> None:
+async def batch_update(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user)
     other_id = await client.stored("I live in Bern.", user)
@@ -287,7 +287,7 @@ async def batch_update(client: Client) -> None:
 
 
 @check("batch_delete")
-async def batch_delete(client: Client) -> None:
+async def batch_delete(client: CompatClient) -> None:
     user = somebody()
     memory_id = await client.stored("I like tea.", user)
     other_id = await client.stored("I live in Bern.", user)
@@ -297,7 +297,7 @@ async def batch_delete(client: Client) -> None:
 
 
 @check("feedback")
-async def feedback(client: Client) -> None:
+async def feedback(client: CompatClient) -> None:
     memory_id = await client.stored("I like tea.", somebody())
     if not SINCE_2:  # in these clients, telemetry fails after the server has answered
         assert "capture_client_event" in await client.refused("feedback", memory_id, "POSITIVE")
@@ -321,7 +321,7 @@ SCHEMA = {
 
 
 @check("create_memory_export")
-async def create_memory_export(client: Client) -> None:
+async def create_memory_export(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I live in Bern. I am vegetarian.", user)
     answer = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
@@ -330,7 +330,7 @@ async def create_memory_export(client: Client) -> None:
 
 
 @check("get_memory_export")
-async def get_memory_export(client: Client) -> None:
+async def get_memory_export(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I live in Bern. I am vegetarian.", user)
     made = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
@@ -344,7 +344,7 @@ async def get_memory_export(client: Client) -> None:
 
 
 @check("get_summary")
-async def get_summary(client: Client) -> None:
+async def get_summary(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I live in Bern.", user)
     answer = await client.call("get_summary", {"user_id": user})
@@ -355,7 +355,7 @@ async def get_summary(client: Client) -> None:
 
 
 @check("users")
-async def users(client: Client) -> None:
+async def users(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I like tea. I live in Bern.", user)
     answer = await client.call("users")
@@ -365,7 +365,7 @@ async def users(client: Client) -> None:
 
 
 @check("delete_users")
-async def delete_users(client: Client) -> None:
+async def delete_users(client: CompatClient) -> None:
     user = f"{ODD} {somebody()}" if SINCE_2 else somebody()
     await client.tell("I like tea.", user)
     answer = await client.call("delete_users", user_id=user)
@@ -375,7 +375,7 @@ async def delete_users(client: Client) -> None:
 
 
 @check("reset")
-async def reset(client: Client) -> None:
+async def reset(client: CompatClient) -> None:
     user = somebody()
     await client.tell("I like tea.", user, agent_id="bot")
     answer = await client.call("reset")
@@ -384,7 +384,7 @@ async def reset(client: Client) -> None:
 
 
 @check("chat")
-async def chat(client: Client) -> None:
+async def chat(client: CompatClient) -> None:
     assert "NotImplementedError" in await client.refused("chat")
 
 
@@ -411,25 +411,25 @@ for _name, _args in {
 
 
 @check("project.get")
-async def project_get(client: Client) -> None:
+async def project_get(client: CompatClient) -> None:
     project = await client.call("project.get")
     assert project["project_id"] == client.real.project_id, project
     assert "custom_instructions" in project
 
 
 @check("project.update")
-async def project_update(client: Client) -> None:
+async def project_update(client: CompatClient) -> None:
     await client.call("project.update", custom_instructions="Keep it short.")
     assert (await client.call("project.get"))["custom_instructions"] == "Keep it short."
 
 
 @check("project.create")
-async def project_create(client: Client) -> None:
+async def project_create(client: CompatClient) -> None:
     assert (await client.call("project.create", name="another"))["project_id"]
 
 
 @check("project.delete")
-async def project_delete(client: Client) -> None:
+async def project_delete(client: CompatClient) -> None:
     """Check the error only: the other checks need the project."""
     await project_get(client)
     lost = client.real.project
@@ -443,12 +443,12 @@ async def project_delete(client: Client) -> None:
 
 
 @check("project.get_members")
-async def get_members(client: Client) -> None:
+async def get_members(client: CompatClient) -> None:
     assert "members" in await client.call("project.get_members")
 
 
 @check("project.add_member")
-async def add_member(client: Client) -> None:
+async def add_member(client: CompatClient) -> None:
     email = f"{somebody()}@example.org"
     await client.call("project.add_member", email, "READER")
     members = (await client.call("project.get_members"))["members"]
@@ -456,7 +456,7 @@ async def add_member(client: Client) -> None:
 
 
 @check("project.update_member")
-async def update_member(client: Client) -> None:
+async def update_member(client: CompatClient) -> None:
     email = f"{somebody()}@example.org"
     await client.call("project.add_member", email, "READER")
     await client.call("project.update_member", email, "OWNER")
@@ -465,7 +465,7 @@ async def update_member(client: Client) -> None:
 
 
 @check("project.remove_member")
-async def remove_member(client: Client) -> None:
+async def remove_member(client: CompatClient) -> None:
     email = f"{somebody()}@example.org"
     await client.call("project.add_member", email, "READER")
     await client.call("project.remove_member", email)
@@ -474,17 +474,17 @@ async def remove_member(client: Client) -> None:
 
 
 @check("get_project")
-async def get_project(client: Client) -> None:
+async def get_project(client: CompatClient) -> None:
     assert (await client.call("get_project"))["project_id"] == client.real.project_id
 
 
 @check("update_project")
-async def update_project(client: Client) -> None:
+async def update_project(client: CompatClient) -> None:
     await client.call("update_project", custom_instructions="Keep it long.")
     assert (await client.call("get_project"))["custom_instructions"] == "Keep it long."
 
 
-async def new_webhook(client: Client) -> dict[str, Any]:
+async def new_webhook(client: CompatClient) -> dict[str, Any]:
     made = await client.call(
         "create_webhook",
         url="https://example.org/hook",
@@ -496,30 +496,30 @@ async def new_webhook(client: Client) -> dict[str, Any]:
     return dict(made)
 
 
-async def webhooks(client: Client) -> dict[str, dict[str, Any]]:
+async def webhooks(client: CompatClient) -> dict[str, dict[str, Any]]:
     listed = await client.call("get_webhooks", project_id=client.real.project_id)
     return {webhook["webhook_id"]: webhook for webhook in listed}
 
 
 @check("create_webhook")
-async def create_webhook(client: Client) -> None:
+async def create_webhook(client: CompatClient) -> None:
     assert (await new_webhook(client))["event_types"] == ["memory_add"]
 
 
 @check("get_webhooks")
-async def get_webhooks(client: Client) -> None:
+async def get_webhooks(client: CompatClient) -> None:
     assert (await new_webhook(client))["webhook_id"] in await webhooks(client)
 
 
 @check("update_webhook")
-async def update_webhook(client: Client) -> None:
+async def update_webhook(client: CompatClient) -> None:
     made = (await new_webhook(client))["webhook_id"]
     await client.call("update_webhook", made, name="renamed")
     assert (await webhooks(client))[made]["name"] == "renamed"
 
 
 @check("delete_webhook")
-async def delete_webhook(client: Client) -> None:
+async def delete_webhook(client: CompatClient) -> None:
     made = (await new_webhook(client))["webhook_id"]
     await client.call("delete_webhook", made)
     assert made not in await webhooks(client)
@@ -541,7 +541,7 @@ def methods(real: Any) -> list[str]:
 
 
 async def main(kind: str) -> None:
-    client = Client(kind)
+    client = CompatClient(kind)
     print(json.dumps({"method": "__init__", "works": True, "said": ""}))
     for name in sorted(methods(client.real), key=lambda name: (name == "reset", name)):
         if name not in CHECKS:
@@ -551,7 +551,7 @@ async def main(kind: str) -> None:
         print(json.dumps({"method": name, "works": not verdict, "said": verdict}), flush=True)
 
 
-async def outcome(check: Check, client: Client) -> str:
+async def outcome(check: Check, client: CompatClient) -> str:
     """Error of a check; empty if the client behaves as its users expect."""
     try:
         await check(client)

@@ -51,7 +51,7 @@ ALL = {"postgres", "redis", "chroma", "api", "worker-1", "sweeper"}
 
 
 @dataclass
-class Stack:
+class LocalStack:
     layout: Layout
     port: int
     programs: Path
@@ -97,12 +97,12 @@ class Stack:
 
 
 @pytest.fixture
-def make_stack(tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
+def make_stack(tmp_path: Path) -> Iterator[Callable[[str], LocalStack]]:
     stand_in = tmp_path / "stand_in.py"
     stand_in.write_text(STAND_IN)
-    made: list[Stack] = []
+    made: list[LocalStack] = []
 
-    def make(name: str) -> Stack:
+    def make(name: str) -> LocalStack:
         table = {
             "migrate": [str(stand_in), "migrate", "{key_file}"],
             "api": [str(stand_in), "api"],
@@ -111,7 +111,7 @@ def make_stack(tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
         }
         programs = tmp_path / f"{name}.json"
         programs.write_text(json.dumps(table))
-        made.append(Stack(Layout(tmp_path / name), ports.choose(), programs, {}))
+        made.append(LocalStack(Layout(tmp_path / name), ports.choose(), programs, {}))
         return made[-1]
 
     yield make
@@ -120,11 +120,11 @@ def make_stack(tmp_path: Path) -> Iterator[Callable[[str], Stack]]:
 
 
 @pytest.fixture
-def stack(make_stack: Callable[[str], Stack]) -> Stack:
+def stack(make_stack: Callable[[str], LocalStack]) -> LocalStack:
     return make_stack("data")
 
 
-def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: Stack) -> None:
+def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: LocalStack) -> None:
     done = stack.up()
     assert done.returncode == 0, done.stderr
     assert f"http://127.0.0.1:{stack.port}" in done.stdout
@@ -144,7 +144,7 @@ def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: St
     assert (again.returncode, again.stdout) == (0, "Nothing is running.\n")
 
 
-def test_a_second_up_changes_nothing(stack: Stack) -> None:
+def test_a_second_up_changes_nothing(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     before = stack.processes()
     again = stack.up()
@@ -154,7 +154,7 @@ def test_a_second_up_changes_nothing(stack: Stack) -> None:
     assert stack.processes() == before
 
 
-def test_up_with_other_settings_names_and_applies_them(stack: Stack) -> None:
+def test_up_with_other_settings_names_and_applies_them(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_LLM__API_KEY": "a-secret"}
     assert stack.up().returncode == 0
     before = stack.processes()
@@ -177,7 +177,7 @@ def test_up_with_other_settings_names_and_applies_them(stack: Stack) -> None:
 @pytest.mark.parametrize(
     "setting", ["MEMLANE_VECTORS=qdrant", "MEMLANE_BROKER_URL=redis://127.0.0.1:1/0"]
 )
-def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: Stack, setting: str) -> None:
+def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: LocalStack, setting: str) -> None:
     assert stack.up().returncode == 0
     before = stack.processes()
     name, _, value = setting.partition("=")
@@ -188,7 +188,7 @@ def test_up_with_a_setting_that_cannot_work_stops_nothing(stack: Stack, setting:
     assert stack.processes() == before
 
 
-def test_ups_at_the_same_moment_make_one_stack(stack: Stack) -> None:
+def test_ups_at_the_same_moment_make_one_stack(stack: LocalStack) -> None:
     def up() -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "deploy.stack", "up", "--programs", str(stack.programs)]
         return subprocess.Popen(
@@ -203,7 +203,7 @@ def test_ups_at_the_same_moment_make_one_stack(stack: Stack) -> None:
     assert stack.cli("status").stdout == "Nothing is running.\n"
 
 
-def test_what_is_killed_comes_back_on_the_same_ports(stack: Stack) -> None:
+def test_what_is_killed_comes_back_on_the_same_ports(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     before, book = stack.processes(), stack.layout.ports.read_text()
     for name in ALL:
@@ -226,7 +226,7 @@ def test_what_is_killed_comes_back_on_the_same_ports(stack: Stack) -> None:
     assert set(re.findall(r"^(\S+) +\d+ +healthy", table.stdout, re.MULTILINE)) == ALL
 
 
-def test_a_killed_supervisor_leaves_no_orphans_and_the_next_up_works(stack: Stack) -> None:
+def test_a_killed_supervisor_leaves_no_orphans_and_the_next_up_works(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     processes = stack.processes()
     os.kill(processes["supervisor"].pid, signal.SIGKILL)
@@ -239,7 +239,7 @@ def test_a_killed_supervisor_leaves_no_orphans_and_the_next_up_works(stack: Stac
     }
 
 
-def test_a_stranger_with_a_noted_pid_survives_down(stack: Stack) -> None:
+def test_a_stranger_with_a_noted_pid_survives_down(stack: LocalStack) -> None:
     stack.layout.create()
     with subprocess.Popen(["sleep", "60"]) as stranger:
         stack.layout.pid_file("api").write_text(f"{stranger.pid}\n")
@@ -251,7 +251,7 @@ def test_a_stranger_with_a_noted_pid_survives_down(stack: Stack) -> None:
         stranger.kill()
 
 
-def test_two_stacks_run_side_by_side(make_stack: Callable[[str], Stack]) -> None:
+def test_two_stacks_run_side_by_side(make_stack: Callable[[str], LocalStack]) -> None:
     first, second = make_stack("one"), make_stack("other")
     assert (first.up().returncode, second.up().returncode) == (0, 0)
     mine, theirs = first.processes(), second.processes()
@@ -262,7 +262,7 @@ def test_two_stacks_run_side_by_side(make_stack: Callable[[str], Stack]) -> None
     assert http_ok(second.port, "/readyz")
 
 
-def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: Stack) -> None:
+def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: LocalStack) -> None:
     table = json.loads(stack.programs.read_text())
     table["api"] = ["-c", "raise SystemExit('no such table: events')"]
     stack.programs.write_text(json.dumps(table))
@@ -274,7 +274,9 @@ def test_a_process_that_does_not_stay_up_is_named_with_its_log(stack: Stack) -> 
     assert list(stack.layout.run.glob("*.pid")) == []
 
 
-def test_a_taken_port_is_named_before_anything_starts(make_stack: Callable[[str], Stack]) -> None:
+def test_a_taken_port_is_named_before_anything_starts(
+    make_stack: Callable[[str], LocalStack],
+) -> None:
     first, second = make_stack("one"), make_stack("other")
     second.port = first.port
     assert first.up().returncode == 0
@@ -284,7 +286,7 @@ def test_a_taken_port_is_named_before_anything_starts(make_stack: Callable[[str]
     assert second.state().processes == {}
 
 
-def test_a_misspelt_setting_is_refused_by_name(stack: Stack) -> None:
+def test_a_misspelt_setting_is_refused_by_name(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_WORKRES": "2"}
     done = stack.up()
     assert (done.returncode, done.stdout) == (2, "")
@@ -292,14 +294,14 @@ def test_a_misspelt_setting_is_refused_by_name(stack: Stack) -> None:
     assert not stack.layout.root.exists()
 
 
-def test_a_server_given_by_url_is_used_not_started(stack: Stack, tmp_path: Path) -> None:
+def test_a_server_given_by_url_is_used_not_started(stack: LocalStack, tmp_path: Path) -> None:
     with Chroma(tmp_path / "mine") as chroma:
         stack.extra = {"MEMLANE_CHROMA_URL": chroma.url}
         assert stack.up().returncode == 0
         assert set(stack.state().processes) == ALL - {"chroma"}
 
 
-def test_run_stays_in_the_foreground_until_told_to_stop(stack: Stack) -> None:
+def test_run_stays_in_the_foreground_until_told_to_stop(stack: LocalStack) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "deploy.stack", "run", "--programs", str(stack.programs)],
         env=stack.env(),
@@ -326,7 +328,7 @@ def read_banner(output: IO[str]) -> str:
     return text
 
 
-def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: Stack) -> None:
+def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     mine = stack.layout.root / "notes.txt"
     mine.write_text("mine")
@@ -338,7 +340,7 @@ def test_reset_asks_first_and_deletes_what_the_stack_wrote(stack: Stack) -> None
     assert list(stack.layout.root.iterdir()) == [mine]
 
 
-def test_the_help_names_each_command_and_no_hidden_one(stack: Stack) -> None:
+def test_the_help_names_each_command_and_no_hidden_one(stack: LocalStack) -> None:
     text = stack.cli("--help").stdout
     assert "run" in text
     assert "SUPPRESS" not in text
@@ -380,7 +382,7 @@ def test_a_stuck_backend_of_a_killed_postgres_does_not_stop_the_next_start(tmp_p
         assert identify(stuck.pid) is None
 
 
-def test_down_ends_the_backends_that_a_forced_stop_left(stack: Stack) -> None:
+def test_down_ends_the_backends_that_a_forced_stop_left(stack: LocalStack) -> None:
     root = stack.layout.root
     with Postgres(root) as postgres:
         stuck = checkpointer(root)
@@ -425,7 +427,7 @@ def test_chroma_logs_no_requests(tmp_path: Path) -> None:
     assert "INFO" not in chroma.layout.log_file("chroma").read_text()
 
 
-def test_an_unreachable_database_is_named_within_seconds(stack: Stack) -> None:
+def test_an_unreachable_database_is_named_within_seconds(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_DATABASE_URL": f"postgresql://me:pw@127.0.0.1:{ports.choose()}/db"}
     started = time.monotonic()
     done = stack.up()
@@ -436,21 +438,21 @@ def test_an_unreachable_database_is_named_within_seconds(stack: Stack) -> None:
     assert time.monotonic() - started < DEADLINE_S
 
 
-def test_a_model_without_a_key_is_warned_of(stack: Stack) -> None:
+def test_a_model_without_a_key_is_warned_of(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_LLM__MODEL": "openai/gpt-4o-mini"}
     done = stack.up()
     assert done.returncode == 0, done.stderr
     assert "Warning: MEMLANE_LLM__MODEL=openai/gpt-4o-mini: no key." in done.stdout
 
 
-def test_qdrant_without_its_url_is_named(stack: Stack) -> None:
+def test_qdrant_without_its_url_is_named(stack: LocalStack) -> None:
     stack.extra = {"MEMLANE_VECTORS": "qdrant"}
     done = stack.up()
     assert done.returncode == 1
     assert "MEMLANE_QDRANT_URL" in done.stderr
 
 
-def test_only_lines_of_this_start_are_shown(stack: Stack) -> None:
+def test_only_lines_of_this_start_are_shown(stack: LocalStack) -> None:
     stack.layout.create()
     stack.layout.log_file("api").write_text("a line of an earlier start\n")
     table = json.loads(stack.programs.read_text())
@@ -462,7 +464,7 @@ def test_only_lines_of_this_start_are_shown(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("command", ["up", "run"])
-def test_a_data_directory_that_cannot_be_used_is_one_line(stack: Stack, command: str) -> None:
+def test_a_data_directory_that_cannot_be_used_is_one_line(stack: LocalStack, command: str) -> None:
     file = stack.layout.root.with_name("file")
     file.write_text("")
     stack.layout = Layout(file / "data")
@@ -473,7 +475,7 @@ def test_a_data_directory_that_cannot_be_used_is_one_line(stack: Stack, command:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_down_stops_a_running_stack_without_its_environment(stack: Stack) -> None:
+def test_down_stops_a_running_stack_without_its_environment(stack: LocalStack) -> None:
     assert stack.up().returncode == 0
     processes = stack.processes()
     # As `make down` does if .venv is broken: with the standard library only.

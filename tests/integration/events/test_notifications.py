@@ -33,7 +33,7 @@ WHERE query LIKE 'LISTEN%' AND datname = current_database()
 
 
 @dataclass
-class Received:
+class ReceivedEnds:
     """Records the notifications, and counts the connections that listened."""
 
     ends: list[tuple[UUID, Status]] = field(default_factory=list)
@@ -97,7 +97,7 @@ def url_of(engine: AsyncEngine) -> str:
 
 
 async def test_the_end_of_a_verbatim_add_is_notified_and_no_other(engine: Engine) -> None:
-    received = Received()
+    received = ReceivedEnds()
     async with listening(url_of(engine.ledger.engine), received):
         await received.connected()
         await engine.add("I like jazz.")
@@ -109,7 +109,7 @@ async def test_the_end_of_a_verbatim_add_is_notified_and_no_other(engine: Engine
 
 
 async def test_a_failure_is_notified(engine: Engine) -> None:
-    received = Received()
+    received = ReceivedEnds()
     engine.services = replace(engine.services, embedder=Refusing())
     async with listening(url_of(engine.ledger.engine), received):
         await received.connected()
@@ -123,7 +123,7 @@ async def test_a_lost_connection_is_made_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notifications, "RECONNECT_S", 0.01)
-    received = Received()
+    received = ReceivedEnds()
     async with listening(url_of(engine.ledger.engine), received):
         await received.connected()
         async with engine.ledger.engine.begin() as connection:
@@ -136,7 +136,7 @@ async def test_a_lost_connection_is_made_again(
 
 
 async def test_behind_a_pooler_there_are_only_polls(engine: Engine) -> None:
-    received = Received()
+    received = ReceivedEnds()
     async with proxied(url_of(engine.ledger.engine), poses=True) as pooler:
         source = EndNotifications(connect(pooler.url, pool_size=1), received)
         await asyncio.wait_for(source.run(), timeout=30)

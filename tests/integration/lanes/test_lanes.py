@@ -543,13 +543,13 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
 ) -> None:
     called, answer = asyncio.Event(), asyncio.Event()
 
-    class Waiting(RulesModel):
+    class BlockedModel(RulesModel):
         async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
             called.set()
             await answer.wait()
             return await super().extract(request)
 
-    engine.with_model(Waiting())
+    engine.with_model(BlockedModel())
     event_id = await engine.add("I like jazz.")
     work = asyncio.create_task(engine.step())
     await called.wait()

@@ -115,7 +115,7 @@ async def test_a_key_ends_at_its_time(tenant: Tenant) -> None:
     assert await tenant.ask(key, "GET", "/v1/ping/") == 401
 
 
-class Ending(ApiKeys):
+class ExpiringKeys(ApiKeys):
     """Keys that expire as soon as they are looked up."""
 
     async def grant(self, key: str) -> Grant | None:
@@ -124,7 +124,7 @@ class Ending(ApiKeys):
 
 
 async def test_a_key_is_not_remembered_beyond_its_time(tenant: Tenant) -> None:
-    ring = KeyRing(Ending(tenant.ledger.engine))
+    ring = KeyRing(ExpiringKeys(tenant.ledger.engine))
     first = await ring.grant(tenant.service.key)
     assert first is not None
     assert await ring.grant(tenant.service.key) is not first

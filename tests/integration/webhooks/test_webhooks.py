@@ -31,7 +31,7 @@ from pipeline.webhooks.service import create
 from pipeline.webhooks.store import MOST_WEBHOOKS, TryResult
 from tests.integration.api.test_api import Service, said, serving
 from tests.support.engine import Engine
-from tests.support.receiver import Receiver
+from tests.support.receiver import WebhookReceiver
 
 ALL = ["memory_add", "memory_update", "memory_delete", "event_failed"]
 
@@ -43,12 +43,12 @@ async def service(ledger: Ledger) -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with Receiver() as running:
+async def receiver() -> AsyncIterator[WebhookReceiver]:
+    async with WebhookReceiver() as running:
         yield running
 
 
-async def hook(engine: Engine, receiver: Receiver, types: list[str] | None = None) -> str:
+async def hook(engine: Engine, receiver: WebhookReceiver, types: list[str] | None = None) -> str:
     """Create a webhook of the engine's project; return its secret."""
     _, secret = await create(
         engine.project.id,
@@ -77,12 +77,12 @@ async def outbox(engine: Engine) -> list[Any]:
         return list((await connection.execute(query)).all())
 
 
-def details(receiver: Receiver) -> list[dict[str, Any]]:
+def details(receiver: WebhookReceiver) -> list[dict[str, Any]]:
     return [json.loads(delivery.body)["event_details"] for delivery in receiver.arrived]
 
 
 async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
     await engine.add("I live in Bern.")
@@ -99,7 +99,7 @@ async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
 
 
 async def test_what_people_do_to_memories_is_told_as_well(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     event_id = await engine.add("I live in Bern.")
     await engine.drain()
@@ -131,7 +131,7 @@ class Mute:
 
 
 async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
-    service: Service, receiver: Receiver
+    service: Service, receiver: WebhookReceiver
 ) -> None:
     await service.add("I live in Bern.")
     await hook(service.engine, receiver)
@@ -143,7 +143,7 @@ async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
 
 
 async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["memory_categorize"])
     event_id = await engine.add("I like to play football.")
@@ -158,7 +158,7 @@ async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
 
 
 async def test_a_failed_event_is_told_by_its_id_and_code(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
     engine.with_model(Mute())
@@ -177,7 +177,7 @@ async def test_a_failed_event_is_told_by_its_id_and_code(
 
 
 async def test_an_event_that_succeeded_is_told_with_whose_it_was(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["event_succeeded"])
     event_id = await engine.add("I live in Bern.")
@@ -188,7 +188,7 @@ async def test_an_event_that_succeeded_is_told_with_whose_it_was(
 
 
 async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_before(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
     first = await engine.add("I live in Bern.")
@@ -223,7 +223,7 @@ async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_b
 
 
 async def test_only_what_was_asked_for_is_told_and_only_to_the_projects_own(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["memory_delete"])
     other, _ = await engine.ledger.projects.create("other")
@@ -233,7 +233,9 @@ async def test_only_what_was_asked_for_is_told_and_only_to_the_projects_own(
     assert await outbox(engine) == []
 
 
-async def test_a_stage_that_is_done_twice_tells_it_once(engine: Engine, receiver: Receiver) -> None:
+async def test_a_stage_that_is_done_twice_tells_it_once(
+    engine: Engine, receiver: WebhookReceiver
+) -> None:
     await hook(engine, receiver)
     await engine.add("I live in Bern.")
     hint = await engine.run_until(StageName.APPLY)
@@ -245,7 +247,7 @@ async def test_a_stage_that_is_done_twice_tells_it_once(engine: Engine, receiver
 
 
 async def test_each_delivery_is_signed_as_standard_webhooks_has_it(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     secret = await hook(engine, receiver)
     await engine.add("I live in Bern.")
@@ -260,7 +262,7 @@ async def test_each_delivery_is_signed_as_standard_webhooks_has_it(
 
 
 async def test_a_receiver_that_fails_is_tried_again_under_the_same_id(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     answers = {1: 500, 2: None, 3: 302, 4: 200}
     receiver.answering = lambda _id, nth: answers[nth]
@@ -276,7 +278,7 @@ async def test_a_receiver_that_fails_is_tried_again_under_the_same_id(
 
 
 async def test_a_pause_grows_and_no_try_comes_before_its_time(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     receiver.answering = lambda _id, _nth: 503
     await hook(engine, receiver)
@@ -302,7 +304,7 @@ async def test_a_pause_grows_and_no_try_comes_before_its_time(
 
 
 async def test_a_courier_that_dies_in_a_try_loses_nothing(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
     await engine.add("I live in Bern.")
@@ -316,7 +318,9 @@ async def test_a_courier_that_dies_in_a_try_loses_nothing(
     assert (await outbox(engine))[0].state == "DELIVERED"
 
 
-async def test_couriers_at_once_deliver_each_only_once(engine: Engine, receiver: Receiver) -> None:
+async def test_couriers_at_once_deliver_each_only_once(
+    engine: Engine, receiver: WebhookReceiver
+) -> None:
     await hook(engine, receiver)
     for n in range(12):
         await engine.add("I live in Bern.", user_id=f"user-{n}")
@@ -326,7 +330,7 @@ async def test_couriers_at_once_deliver_each_only_once(engine: Engine, receiver:
 
 
 async def test_a_webhook_is_switched_off_after_so_many_dead_deliveries_and_on_again_by_request(
-    service: Service, receiver: Receiver
+    service: Service, receiver: WebhookReceiver
 ) -> None:
     engine, client = service.engine, service.client
     receiver.answering = lambda _id, _nth: 500
@@ -345,7 +349,7 @@ async def test_a_webhook_is_switched_off_after_so_many_dead_deliveries_and_on_ag
 
 
 async def test_a_receiver_that_is_gone_is_not_asked_again(
-    service: Service, receiver: Receiver
+    service: Service, receiver: WebhookReceiver
 ) -> None:
     receiver.answering = lambda _id, _nth: 410
     await hook(service.engine, receiver)
@@ -357,7 +361,7 @@ async def test_a_receiver_that_is_gone_is_not_asked_again(
 
 
 async def test_the_log_tells_each_delivery_and_one_can_be_sent_again(
-    service: Service, receiver: Receiver
+    service: Service, receiver: WebhookReceiver
 ) -> None:
     receiver.answering = lambda _id, nth: 200 if nth > 1 else 500
     await hook(service.engine, receiver)
@@ -377,7 +381,7 @@ async def test_the_log_tells_each_delivery_and_one_can_be_sent_again(
 
 
 async def test_an_erasure_takes_what_was_told_and_what_was_still_to_be(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
     await engine.add("I live in Zanzibar.", user_id="maya")
@@ -444,7 +448,7 @@ async def test_what_cannot_be_a_webhook_is_refused(service: Service, wrong: dict
 
 
 async def test_a_project_has_no_more_webhooks_than_it_may(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     for _ in range(MOST_WEBHOOKS):
         await hook(engine, receiver)
@@ -452,7 +456,9 @@ async def test_a_project_has_no_more_webhooks_than_it_may(
         await hook(engine, receiver)
 
 
-async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: Receiver) -> None:
+async def test_no_tenant_reaches_anothers_webhooks(
+    service: Service, receiver: WebhookReceiver
+) -> None:
     engine, client = service.engine, service.client
     await hook(engine, receiver)
     await service.add("I live in Bern.")
@@ -482,7 +488,7 @@ async def test_no_tenant_reaches_anothers_webhooks(service: Service, receiver: R
 
 
 async def test_a_name_that_leads_to_a_private_address_is_not_delivered_to(
-    engine: Engine, receiver: Receiver
+    engine: Engine, receiver: WebhookReceiver
 ) -> None:
     receiver.answering = lambda _id, _nth: 200
     await hook(engine, receiver)
@@ -495,7 +501,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_delivered_to(
 
 
 async def test_a_name_is_resolved_once_and_the_address_that_was_checked_is_connected_to(
-    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: a second lookup would return another address."""
     loop, resolved = asyncio.get_running_loop(), []

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from deploy.demo.__main__ import key
-from deploy.demo.client import Client
+from deploy.demo.client import DemoClient
 from deploy.demo.crash import WORKER, worker
 from deploy.demo.failure import DemoError
 from deploy.demo.story import load
@@ -28,7 +28,7 @@ def test_an_add_carries_key_scope_and_the_day_it_was_said() -> None:
         heard.append(request)
         return httpx.Response(200, json={"event_id": "e1", "status": "PENDING"})
 
-    with Client(URL, "secret", transport=httpx.MockTransport(answer)) as client:
+    with DemoClient(URL, "secret", transport=httpx.MockTransport(answer)) as client:
         said_at = load().sessions[0].at
         got = client.add([{"role": "user", "content": "Hi"}], timestamp=said_at, user_id="maya-1")
     assert (got.event_id, got.status) == ("e1", "PENDING")
@@ -46,7 +46,7 @@ def test_nobody_there_is_said_with_the_remedy() -> None:
         raise httpx.ConnectError("refused", request=request)
 
     with (
-        Client(URL, "secret", transport=httpx.MockTransport(refuse)) as client,
+        DemoClient(URL, "secret", transport=httpx.MockTransport(refuse)) as client,
         pytest.raises(DemoError, match=r"Nothing answers at http://127.0.0.1:8000 .*make up"),
     ):
         client.ping()
@@ -55,7 +55,7 @@ def test_nobody_there_is_said_with_the_remedy() -> None:
 def test_a_refusal_is_said_with_its_status() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(401, json={"detail": "Unknown key."}))
     with (
-        Client(URL, "secret", transport=transport) as client,
+        DemoClient(URL, "secret", transport=transport) as client,
         pytest.raises(DemoError, match=r"GET /v1/ping/ answered 401: .*Unknown key"),
     ):
         client.ping()
