@@ -55,12 +55,14 @@ class Api:
             raise StoreUnavailable("adds are not written")
 
     async def _check_model(self) -> None:
-        """Check the model's circuit breaker, because a call would cost money.
+        """Check the circuit breakers of the model and its fallbacks: a call would cost money.
 
-        Errors: ModelUnavailable.
+        Errors: ModelUnavailable if all are open.
         """
-        if await self.stores.ledger.circuits.is_down(self.settings.llm.model):
-            raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
+        for model in self.settings.llm.chain:
+            if not await self.stores.ledger.circuits.is_down(model.model):
+                return
+        raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
 
 
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:

@@ -27,6 +27,7 @@ from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, LONG, connect
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import Circuits
+from pipeline.models.fallbacks import FallbackModel
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import Workshop
 from pipeline.models.prompted import PromptedModel
@@ -35,6 +36,7 @@ from pipeline.settings import (
     MINILM,
     NO_MODEL,
     RULES,
+    LLMSettings,
     ModelSettings,
     Settings,
     openai_environment,
@@ -99,7 +101,7 @@ def services(settings: Settings, built: Stores) -> Services:
     allowed = settings.replay_models
     return Services(
         ledger=built.ledger,
-        model=build_model(settings.llm, built.ledger.circuits),
+        model=build_llm(settings.llm, built.ledger.circuits),
         embedder=built.embedder,
         index=built.index,
         projector=Projector(built.index, gather_s=MEMORIES_GATHER_S),
@@ -179,8 +181,14 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
     )
 
 
+def build_llm(settings: LLMSettings, circuits: Circuits) -> MemoryModel:
+    """The configured language model with its fallbacks. Errors: as `build_model`."""
+    models = [build_model(one, circuits) for one in settings.chain]
+    return FallbackModel(models) if len(models) > 1 else models[0]
+
+
 def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
-    """The configured language model; a remote one has metrics and a circuit breaker.
+    """One language model; a remote one has metrics and a circuit breaker.
 
     Errors: InvalidInput for an unknown local model.
     """

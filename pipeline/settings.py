@@ -7,6 +7,7 @@ writes. A process does not start with an unknown variable that begins with MEMLA
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Collection, Iterable
@@ -14,7 +15,14 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from pipeline.domain.errors import InvalidInput
@@ -59,6 +67,49 @@ class ModelSettings(BaseModel):
         return self.model_copy(update={"model": model})
 
 
+def _models(value: object) -> object:
+    """The models of a text: names such as `a, b`, or a JSON list of objects."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("["):
+        return json.loads(value)
+    return [{"model": name} for name in _words(value)]
+
+
+class LLMSettings(ModelSettings):
+    """Settings of the language model, and of the models that stand in for it."""
+
+    fallbacks: Annotated[tuple[ModelSettings, ...], NoDecode, BeforeValidator(_models)] = ()
+    """Models that are called in this order if the answer is malformed after its repair, refused or
+    unavailable: names separated by commas, or a JSON list of objects with `model`, `api_base`,
+    `api_key` and `timeout_s`. A fallback without base URL and key has those of `MEMLANE_LLM` if its
+    provider is the same, and otherwise the variables that LiteLLM reads.
+    """
+
+    @model_validator(mode="after")
+    def each_once(self) -> LLMSettings:
+        """Check that no name occurs twice, because a circuit breaker belongs to a name.
+
+        Errors: ValueError, for pydantic.
+        """
+        names = [one.model for one in self.chain]
+        if len(set(names)) < len(names):
+            raise ValueError(f"each model can be named once, but these are {', '.join(names)}")
+        return self
+
+    @property
+    def chain(self) -> tuple[ModelSettings, ...]:
+        """The model and its fallbacks, in the order in which they are called."""
+        return (self, *map(self._completed, self.fallbacks))
+
+    def _completed(self, fallback: ModelSettings) -> ModelSettings:
+        """The fallback with this provider's base URL and key, if they are its own."""
+        same = fallback.model.partition("/")[0] == self.model.partition("/")[0]
+        if not same or fallback.api_base or fallback.api_key:
+            return fallback
+        return fallback.model_copy(update={"api_base": self.api_base, "api_key": self.api_key})
+
+
 def default_workers() -> int:
     """Number of cores, at most 8."""
     return min(os.cpu_count() or 1, 8)
@@ -66,9 +117,7 @@ def default_workers() -> int:
 
 def _names(value: object) -> object:
     """The names in a text such as `a, b`; any value that is not a string is returned unchanged."""
-    if not isinstance(value, str):
-        return value
-    return [name.strip() for name in value.split(",") if name.strip()]
+    return _words(value) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -135,7 +184,7 @@ class Settings(BaseSettings):
     """
 
     # ── Models ──
-    llm: ModelSettings = ModelSettings(model=RULES)
+    llm: LLMSettings = LLMSettings(model=RULES)
     """Language model of extract, consolidate and relate."""
     embedder: ModelSettings = ModelSettings(model=MINILM)
     """Embedding model. Changing it requires `make reindex`."""

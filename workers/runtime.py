@@ -233,7 +233,7 @@ class Runtime:
 
     def warm(self) -> Future[None]:
         """Start to load the models, so that the first event does not wait for them."""
-        models = (self._settings.llm, self._settings.embedder)
+        models = (*self._settings.llm.chain, self._settings.embedder)
         return self._loop.start(bootstrap.warm(self._services.embedder, *models))
 
     def finish(self) -> None:

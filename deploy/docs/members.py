@@ -9,7 +9,18 @@ from itertools import pairwise
 
 
 def member_docs(cls: type) -> dict[str, str]:
-    """The text below each member, on one line; members without a text are left out."""
+    """The text below each member, on one line; members without a text are left out.
+
+    Members of base classes in the same module come first.
+    """
+    docs: dict[str, str] = {}
+    for one in reversed(cls.__mro__):
+        if one.__module__ == cls.__module__:
+            docs |= _own_docs(one)
+    return docs
+
+
+def _own_docs(cls: type) -> dict[str, str]:
     [node] = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
     assert isinstance(node, ast.ClassDef)
     return {

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import is_dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel
@@ -65,7 +65,7 @@ def _rows(name: str, info: FieldInfo, docs: dict[str, str]) -> Iterator[Row]:
 
 def _group(name: str, kind: type, value: Any, text: str) -> Iterator[Row]:
     docs = member_docs(kind)
-    annotations = inspect.get_annotations(kind, eval_str=True)
+    annotations = get_type_hints(kind, include_extras=True)
     for number, (part, meaning) in enumerate(docs.items()):
         allowed = _allowed(_metadata(annotations[part]), annotations[part])
         shown = _shown(getattr(value, part))

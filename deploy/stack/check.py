@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ MEANWHILE = "Until it answers, adds are accepted and wait."
 async def check(configured: Settings) -> Report:
     """Run all checks at the same time; each takes a few seconds at most."""
     reports = await asyncio.gather(*(probe(configured) for probe in CHECKS.values()))
+    return _joined(reports)
+
+
+def _joined(reports: Sequence[Report]) -> Report:
+    """All lines of these reports."""
     return Report(
         refused=[line for report in reports for line in report.refused],
         warnings=[line for report in reports for line in report.warnings],
@@ -65,13 +70,16 @@ async def check_qdrant(configured: Settings) -> Report:
 
 
 async def check_llm(configured: Settings) -> Report:
-    """Check the language model with one call."""
-    return await _model("MEMLANE_LLM", configured.llm)
+    """Check the settings of the language model and of its fallbacks."""
+    first, *fallbacks = configured.llm.chain
+    reports = [await _model("MEMLANE_LLM__{}", first)]
+    reports += [await _model("MEMLANE_LLM__FALLBACKS", model) for model in fallbacks]
+    return _joined(reports)
 
 
 async def check_reranker(configured: Settings) -> Report:
-    """Check the reranker with one call."""
-    return await _model("MEMLANE_RERANKER", configured.reranker)
+    """Check the settings of the reranker."""
+    return await _model("MEMLANE_RERANKER__{}", configured.reranker)
 
 
 async def _server(name: str, url: Any, answer: Callable[[str], Awaitable[None]]) -> Report:
@@ -130,20 +138,24 @@ async def _http(url: str) -> None:
 
 
 async def _model(setting: str, model: ModelSettings) -> Report:
-    """Check provider, address and key of a language model, without a paid call."""
+    """Check provider, address and key of a model, without a paid call.
+
+    `setting`: the variable, with a place for MODEL, API_BASE or API_KEY unless it has all of them.
+    """
+    named = f"{setting.format('MODEL')}={model.model}"
     if model.model.startswith("local/") or model.model == NO_MODEL:
         return Report()
     if not await asyncio.to_thread(litellm_check.has_provider, model.model, model.api_base):
-        return Report(refused=[f"{setting}__MODEL={model.model}: {NO_PROVIDER}"])
+        return Report(refused=[f"{named}: {NO_PROVIDER}"])
     if model.api_base:
         reason = await _unreachable(model.api_base)
-        where = f"{setting}__API_BASE{_place(model.api_base)}"
+        where = f"{setting.format('API_BASE')}{_place(model.api_base)}"
         return Report(warnings=[f"{where}: {reason}. {MEANWHILE}"] if reason else [])
     keys = [] if model.api_key else litellm_check.missing_keys(model.model)
     if not keys:
         return Report()
     warning = (
-        f"{setting}__MODEL={model.model}: no key. Set {setting}__API_KEY or"
+        f"{named}: no key. Set {setting.format('API_KEY')} or"
         f" {', '.join(keys)}, unless this provider needs none here."
     )
     return Report(warnings=[warning])

@@ -38,12 +38,25 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 def _provider_keys(settings: Settings) -> Iterator[tuple[str, object]]:
     """Keys that LiteLLM reads from the environment, such as OPENAI_API_KEY."""
-    models = (settings.llm, settings.embedder, settings.reranker)
+    models = (*settings.llm.chain, settings.embedder, settings.reranker)
     names = {f"{model.model.partition('/')[0].upper()}_API_KEY" for model in models}
     env = inherited_environment()
     yield from ((name, env[name]) for name in names if name in env)
 
 
 def _digest(value: object, salt: str) -> str:
-    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-    return hashlib.blake2b(text.encode(), key=salt.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    text = _plain(value).encode()
+    return hashlib.blake2b(text, key=salt.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _plain(value: object) -> str:
+    """The value as text, with its secrets; `str` would hide them in a list or mapping."""
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case tuple() | list():
+            return str([_plain(one) for one in value])
+        case dict():
+            return str({name: _plain(one) for name, one in value.items()})
+        case _:
+            return str(value)

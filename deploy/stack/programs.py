@@ -131,7 +131,7 @@ def require_port(settings: Settings) -> None:
 def names_others(settings: Settings) -> bool:
     """True if the settings name a server or model outside the stack."""
     urls = (settings.database_url, settings.broker_url, settings.chroma_url)
-    models = (settings.llm, settings.embedder, settings.reranker)
+    models = (*settings.llm.chain, settings.embedder, settings.reranker)
     remote = any(
         not model.model.startswith("local/") and model.model != NO_MODEL for model in models
     )

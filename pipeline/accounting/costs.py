@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.accounting.sql import statement
 from pipeline.domain.lanes import Activation
 from pipeline.domain.tenants import ProjectId
-from pipeline.domain.usage import Usage
+from pipeline.domain.usage import FailedTry
 from pipeline.ledger.tables.costs import usage_daily
 
 NANO = 10**9
@@ -75,18 +75,19 @@ class Costs:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
 
-    async def add(self, activation: Activation, code: str, usage: Usage, *, ms: float) -> None:
+    async def add(self, activation: Activation, failed: FailedTry) -> None:
         """Record the cost of a failed try for the receipts of the activation's batch."""
+        usage = failed.usage
         values = {
             "batch_id": activation.batch_id,
             "stage": activation.stage,
-            "code": code,
+            "code": failed.code,
             "model": usage.model,
             "calls": usage.calls,
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cost_usd": usage.cost_usd,
-            "ms": ms,
+            "ms": failed.ms,
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_failed_run"), values)

@@ -10,13 +10,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of model calls. `cost_usd` is None if the price is not known."""
+    """Tokens and cost of the calls of one model. `cost_usd` is None if the price is not known.
+
+    `prompt`: name and version of the prompt, as in `extract@0f3c52b7a9e1`; empty without a call.
+    `failed`: the models that were called before without success. Their cost is not included.
+    """
 
     model: str = ""
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    prompt: str = ""
+    failed: tuple[FailedTry, ...] = ()
 
     def __add__(self, other: Usage) -> Usage:
         costs = [u.cost_usd for u in (self, other) if u.cost_usd is not None]
@@ -26,7 +32,18 @@ class Usage:
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cost_usd=sum(costs) if costs else None,
+            prompt=other.prompt or self.prompt,
+            failed=self.failed + other.failed,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTry:
+    """Usage of calls whose answer was not used, the reason, and the time that they took."""
+
+    code: str
+    usage: Usage
+    ms: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -30,7 +31,7 @@ from pipeline.domain.errors import (
 )
 from pipeline.domain.events import FailureCode, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
-from pipeline.domain.usage import Usage
+from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ingest import outcomes
 from pipeline.ingest.services import Leases, Services
 from pipeline.ingest.stages import Finished
@@ -179,18 +180,20 @@ async def _stage(work: Work, batch: Batch, services: Services) -> Over | Batch:
             with on_behalf_of(batch.scope.project_id):
                 finished = await perform(activation.stage, batch, services)
         except StageError as error:
-            await _count_paid(activation, error.code, error.usage, started, services)
+            await _count_failed(activation, _failed(error.code, error.usage, started), services)
             raise
         except Outdated:
             log.info("decisions_outdated")
             return Over(await lanes.reconsider(activation))
+        await _count_failed(activation, finished.usage.failed, services)
+        usage = replace(finished.usage, failed=())
         try:
             return await _commit(work, batch, finished, started, services)
         except LaneLost:
-            await _count_paid(activation, LANE_LOST, finished.usage, started, services)
+            await _count_failed(activation, _failed(LANE_LOST, usage, started), services)
             raise
         except MovedOn:
-            await _count_paid(activation, MOVED_ON, finished.usage, started, services)
+            await _count_failed(activation, _failed(MOVED_ON, usage, started), services)
             if tries + 1 == MOST_TRIES:
                 raise
             log.info("stage_again")
@@ -224,14 +227,19 @@ async def _commit(
     return Over(await outcomes.settle(activation, batch, outcomes.success(batch), services))
 
 
-async def _count_paid(
-    activation: Activation, code: str, usage: Usage, started: float, services: Services
+def _failed(code: str, usage: Usage, started: float) -> list[FailedTry]:
+    """The tries of a run whose output is not used: those of earlier models, and its own."""
+    return [*usage.failed, FailedTry(code, usage, (time.perf_counter() - started) * 1000)]
+
+
+async def _count_failed(
+    activation: Activation, tries: Iterable[FailedTry], services: Services
 ) -> None:
-    """Record the cost of a run whose output was not used."""
-    if usage.calls:
-        ms = (time.perf_counter() - started) * 1000
-        await services.ledger.costs.add(activation, code, usage, ms=ms)
-        _count_calls(activation.stage, usage)
+    """Record the cost of tries whose answers are not used."""
+    for failed in tries:
+        if failed.usage.calls:
+            await services.ledger.costs.add(activation, failed)
+            _count_calls(activation.stage, failed.usage)
 
 
 def _observe(stage: StageName, ms: float, usage: Usage) -> None:

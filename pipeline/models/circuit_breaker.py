@@ -12,7 +12,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.models.circuits import PROBE_EVERY, Circuits, Permit
-from pipeline.models.wrapped import WrappedEmbedder, WrappedModel
+from pipeline.models.wrapped import Ask, WrappedEmbedder, WrappedModel
 from pipeline.ports import Embedder, MemoryModel
 
 T = TypeVar("T")
@@ -45,9 +45,12 @@ class GuardedModel(WrappedModel):
         super().__init__(model)
         self._circuits = circuits
 
-    async def _call(self, task: str, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
+    async def _call(self, task: str, ask: Ask[T]) -> Answer[T]:
         return await _guarded(
-            self.name, self._circuits, ask, lambda answer: bool(answer.usage.calls)
+            self.name,
+            self._circuits,
+            lambda: ask(self._model),
+            lambda answer: bool(answer.usage.calls),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import StageError
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
-from pipeline.models.wrapped import WrappedEmbedder, WrappedModel
+from pipeline.models.wrapped import Ask, WrappedEmbedder, WrappedModel
 
 T = TypeVar("T")
 
@@ -21,9 +21,9 @@ T = TypeVar("T")
 class MeasuredModel(WrappedModel):
     """The MemoryModel port with metrics. Errors: those of the model."""
 
-    async def _call(self, task: str, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
+    async def _call(self, task: str, ask: Ask[T]) -> Answer[T]:
         with _measured(telemetry.model_seconds, telemetry.model_errors, self.name, task):
-            return await ask()
+            return await ask(self._model)
 
 
 class MeasuredEmbedder(WrappedEmbedder):

@@ -16,10 +16,12 @@ from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, ExtractionRequest, MemoryModel
 
 T = TypeVar("T")
+# A question to any model.
+Ask = Callable[[MemoryModel], Awaitable[Answer[T]]]
 
 
 class WrappedModel:
-    """The MemoryModel port over another model; every call goes through `_call`."""
+    """The MemoryModel port over another model; every question goes through `_call`."""
 
     def __init__(self, model: MemoryModel) -> None:
         self._model = model
@@ -29,31 +31,31 @@ class WrappedModel:
         return self._model.name
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        return await self._call("extract", lambda: self._model.extract(request))
+        return await self._call("extract", lambda model: model.extract(request))
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         return await self._call(
-            "decide", lambda: self._model.decide(facts, neighbours, instructions)
+            "decide", lambda model: model.decide(facts, neighbours, instructions)
         )
 
     async def relate(
         self, facts: Sequence[str], current: Sequence[StoredRelation]
     ) -> Answer[GraphChanges]:
-        return await self._call("relate", lambda: self._model.relate(facts, current))
+        return await self._call("relate", lambda model: model.relate(facts, current))
 
     async def distil(
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
-        return await self._call("distil", lambda: self._model.distil(question, memories))
+        return await self._call("distil", lambda model: model.distil(question, memories))
 
     async def close(self) -> None:
         await self._model.close()
 
-    async def _call(self, task: str, ask: Callable[[], Awaitable[Answer[T]]]) -> Answer[T]:
-        """Make one call; `task` is the name of the port's method."""
-        return await ask()
+    async def _call(self, task: str, ask: Ask[T]) -> Answer[T]:
+        """Put the question to the model; `task` is the name of the port's method."""
+        return await ask(self._model)
 
 
 class WrappedEmbedder:

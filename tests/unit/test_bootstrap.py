@@ -10,7 +10,10 @@ from pipeline import bootstrap
 from pipeline.adapters import litellm_client
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.vectors import Vector
-from pipeline.settings import MINILM, NO_MODEL, RULES, ModelSettings
+from pipeline.ledger.engine import connect
+from pipeline.models.circuits import Circuits
+from pipeline.models.fallbacks import FallbackModel
+from pipeline.settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings
 
 
 class NamedEmbedder(HashEmbedder):
@@ -49,3 +52,17 @@ async def test_a_model_elsewhere_is_not_asked_only_to_be_warm(loads: list[str]) 
     await bootstrap.warm(embedder, ModelSettings(model=embedder.name))
     assert not embedder.asked
     assert loads == ["litellm"]
+
+
+async def test_a_chain_is_built_for_fallbacks_only_and_not_for_the_model_of_a_replay() -> None:
+    engine = connect("postgresql://nobody@127.0.0.1:1/none", pool_size=1)
+    circuits = Circuits(engine)
+    llm = LLMSettings(model="openai/a", fallbacks=(ModelSettings(model=RULES),))
+    models = [
+        bootstrap.build_llm(llm, circuits),
+        bootstrap.build_llm(LLMSettings(model=RULES), circuits),
+        bootstrap.build_model(llm.named("openai/b", ["openai/b"]), circuits),
+    ]
+    assert [isinstance(model, FallbackModel) for model in models] == [True, False, False]
+    assert [model.name for model in models] == ["openai/a", RULES, "openai/b"]
+    await engine.dispose()

@@ -228,3 +228,38 @@ def test_a_key_goes_to_nobody_but_its_provider(configured: str, name: str) -> No
     allowed = ("openai/large", "azure/listed", RULES)
     with pytest.raises(InvalidInput, match=f"name .*{configured}.*MEMLANE_REPLAY_MODELS"):
         ModelSettings(model=configured, api_key=SecretStr("k")).named(name, allowed)
+
+
+def test_fallbacks_are_named_in_order_and_share_the_key_of_their_own_provider_only(
+    given: Any,
+) -> None:
+    llm = given(
+        {
+            "MEMLANE_LLM__MODEL": "openai/large",
+            "MEMLANE_LLM__API_BASE": "http://llm/v1",
+            "MEMLANE_LLM__API_KEY": "k",
+            "MEMLANE_LLM__FALLBACKS": "openai/small, anthropic/other",
+        }
+    ).llm
+    assert [(model.model, model.api_base) for model in llm.chain] == [
+        ("openai/large", "http://llm/v1"),
+        ("openai/small", "http://llm/v1"),
+        ("anthropic/other", None),
+    ]
+    keys = [model.api_key and model.api_key.get_secret_value() for model in llm.chain]
+    assert keys == ["k", "k", None]
+
+
+def test_a_fallback_can_have_an_address_and_a_key_of_its_own(given: Any) -> None:
+    fallback = '[{"model": "openai/b", "api_base": "http://b/v1", "api_key": "kb", "timeout_s": 9}]'
+    llm = given({"MEMLANE_LLM__MODEL": "openai/a", "MEMLANE_LLM__FALLBACKS": fallback}).llm
+    assert llm.chain[1] == ModelSettings(
+        model="openai/b", api_base="http://b/v1", api_key=SecretStr("kb"), timeout_s=9
+    )
+    assert "kb" not in repr(llm)
+
+
+@pytest.mark.parametrize("value", ["openai/a", "openai/b,openai/b", "[not json", '[{"api_key":1}]'])
+def test_fallbacks_that_cannot_be_meant_are_refused(given: Any, value: str) -> None:
+    with pytest.raises(ValidationError):
+        given({"MEMLANE_LLM__MODEL": "openai/a", "MEMLANE_LLM__FALLBACKS": value})

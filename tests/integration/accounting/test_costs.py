@@ -15,7 +15,7 @@ from pipeline.adapters.llm_litellm import LiteLLM
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
 from pipeline.domain.errors import LaneLost
 from pipeline.domain.events import StageName, Status
-from pipeline.domain.usage import Usage
+from pipeline.domain.usage import FailedTry, Usage
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
 from pipeline.events.cancel_and_replay import Edit
@@ -232,7 +232,7 @@ async def test_a_call_of_a_worker_that_lost_its_lane_is_paid_for_all_the_same(
     usage = Usage("fake/dear", 1, 10, 1)
     with pytest.raises(LaneLost):
         await engine.ledger.lanes.finish(lost, StageName.RETRIEVE, output={}, usage=usage, ms=1)
-    await engine.ledger.costs.add(lost, "LANE_LOST", usage, ms=1)
+    await engine.ledger.costs.add(lost, FailedTry("LANE_LOST", usage, ms=1))
     assert (await engine.event(event_id)).paid == Paid(1, 10, 1)
 
 

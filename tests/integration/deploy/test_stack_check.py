@@ -14,7 +14,7 @@ from deploy.stack import ports
 from deploy.stack.check import check
 from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.adapters.litellm_check import has_provider, missing_keys
-from pipeline.settings import ModelSettings, Settings
+from pipeline.settings import LLMSettings, ModelSettings, Settings
 
 NOBODY = f"127.0.0.1:{ports.choose()}"
 
@@ -35,7 +35,7 @@ REFUSED = {
         f"MEMLANE_QDRANT_URL ({NOBODY}): ",
     ),
     "provider": (
-        {"llm": ModelSettings(model="bogus/none")},
+        {"llm": LLMSettings(model="bogus/none")},
         "MEMLANE_LLM__MODEL=bogus/none: LiteLLM knows no such provider.",
     ),
     "provider of the embedder": (
@@ -58,17 +58,21 @@ async def test_a_setting_that_cannot_work_is_refused_by_name(
 
 
 WARNED = {
-    "no key": (ModelSettings(model="openai/gpt-4o-mini"), "OPENAI_API_KEY"),
+    "no key": (LLMSettings(model="openai/gpt-4o-mini"), "OPENAI_API_KEY"),
     "down": (
-        ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1"),
+        LLMSettings(model="openai/any", api_base=f"http://{NOBODY}/v1"),
         f"MEMLANE_LLM__API_BASE ({NOBODY}): ",
+    ),
+    "no key of a fallback": (
+        LLMSettings(model="local/rules", fallbacks=(ModelSettings(model="openai/gpt-4o-mini"),)),
+        "MEMLANE_LLM__FALLBACKS=openai/gpt-4o-mini: no key.",
     ),
 }
 
 
 @pytest.mark.parametrize(("model", "named"), WARNED.values(), ids=WARNED.keys())
 async def test_a_model_that_may_come_back_is_a_warning(
-    model: ModelSettings, named: str, monkeypatch: pytest.MonkeyPatch
+    model: LLMSettings, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     report = await check(Settings().model_copy(update={"llm": model}))

@@ -24,7 +24,7 @@ from pipeline.lanes.group_commit import GroupCommit
 from pipeline.models.circuits import FAILURES
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
-from pipeline.settings import ModelSettings
+from pipeline.settings import LLMSettings
 from pipeline.stores import Ledger
 from tests.integration.api.test_api import SEARCH, Service, serving
 from tests.support.plans import recorded
@@ -157,7 +157,7 @@ async def test_calls_of_the_embedder_are_timed() -> None:
 
 async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service) -> None:
     cooldowns = service.engine.ledger.circuits
-    configure(service, llm=ModelSettings(model="openai/gpt"))
+    configure(service, llm=LLMSettings(model="openai/gpt"))
     for _ in range(FAILURES):
         assert (await service.client.get("/readyz")).json()["model"] == "ok"
         await cooldowns.failed("openai/gpt", retry_after_s=None)

@@ -24,14 +24,14 @@ from pipeline.lanes.load import LoadView
 from pipeline.ledger.tables import metadata
 from pipeline.models.override import Workshop
 from pipeline.ports import ExtractionRequest
-from pipeline.settings import ModelSettings
+from pipeline.settings import LLMSettings, ModelSettings
 from pipeline.vector_index.index import VectorIndex
 from tests.integration.api.test_api import ADD, MAYA, Service, said, serving
 from tests.support.engine import LEASE_S, Engine
 
 REPLAYS = "/v1/replays/"
 REMOTE = {
-    "llm": ModelSettings(model="openai/small"),
+    "llm": LLMSettings(model="openai/small"),
     "embedder": ModelSettings(model="openai/words"),
     "replay_models": ("openai/big", "openai/other"),
     "max_project_replays": 3,
@@ -638,7 +638,7 @@ async def test_only_exactly_these_ids_are_replayed(service: Service) -> None:
 
 
 async def test_instructions_that_no_model_reads_are_refused(service: Service) -> None:
-    rules = service.api.settings.model_copy(update={"llm": ModelSettings(model="local/rules")})
+    rules = service.api.settings.model_copy(update={"llm": LLMSettings(model="local/rules")})
     service.app.state.api = replace(service.api, settings=rules)
     await service.add("Likes tea.")
     body = MAYA | {"custom_instructions": "Keep only what she eats."}

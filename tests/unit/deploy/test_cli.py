@@ -18,7 +18,7 @@ from deploy.stack import ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout
 from pipeline import __version__
-from pipeline.settings import ModelSettings, Settings
+from pipeline.settings import LLMSettings, ModelSettings, Settings
 
 PROMISED = (
     *("up", "down", "status", "logs", "demo", "doctor", "reindex"),
@@ -124,7 +124,7 @@ def test_servers_and_models_that_settings_name_are_probed(tmp_path: Path) -> Non
             "data_dir": tmp_path,
             "database_url": f"postgresql://me:a-secret@{nothing}/db",
             "vectors": "qdrant",
-            "llm": ModelSettings(model="bogus/none"),
+            "llm": LLMSettings(model="bogus/none"),
             "embedder": ModelSettings(model="local/bogus"),
         }
     )
