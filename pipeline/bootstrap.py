@@ -183,7 +183,7 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
 
 def build_llm(settings: LLMSettings, circuits: Circuits) -> MemoryModel:
     """The configured language model with its fallbacks. Errors: as `build_model`."""
-    models = [build_model(one, circuits) for one in settings.chain]
+    models = [build_model(model, circuits) for model in settings.chain]
     return FallbackModel(models) if len(models) > 1 else models[0]
 
 

@@ -92,7 +92,7 @@ class LLMSettings(ModelSettings):
 
         Errors: ValueError, for pydantic.
         """
-        names = [one.model for one in self.chain]
+        names = [model.model for model in self.chain]
         if len(set(names)) < len(names):
             raise ValueError(f"each model can be named once, but these are {', '.join(names)}")
         return self

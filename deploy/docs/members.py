@@ -14,9 +14,9 @@ def member_docs(cls: type) -> dict[str, str]:
     Members of base classes in the same module come first.
     """
     docs: dict[str, str] = {}
-    for one in reversed(cls.__mro__):
-        if one.__module__ == cls.__module__:
-            docs |= _own_docs(one)
+    for base in reversed(cls.__mro__):
+        if base.__module__ == cls.__module__:
+            docs |= _own_docs(base)
     return docs
 
 

@@ -55,8 +55,8 @@ def _plain(value: object) -> str:
         case SecretStr():
             return value.get_secret_value()
         case tuple() | list():
-            return str([_plain(one) for one in value])
+            return str([_plain(item) for item in value])
         case dict():
-            return str({name: _plain(one) for name, one in value.items()})
+            return str({name: _plain(item) for name, item in value.items()})
         case _:
             return str(value)
