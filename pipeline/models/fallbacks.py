@@ -39,6 +39,7 @@ class FallbackModel(WrappedModel):
         self._models = models
 
     async def _call(self, task: str, ask: Ask[T]) -> Answer[T]:
+        """Put the question to one model after the other until one of them answers."""
         failed: list[FailedTry] = []
         errors: dict[str, StageError] = {}
         for model in self._models:
