@@ -22,7 +22,7 @@ Chore = Callable[[], Awaitable[object]]
 
 # Minimum age of a stale vector. Workers are still about to write younger ones; turns may wait
 # longer.
-OWED_FOR_S, TURNS_OWED_FOR_S = 15.0, 60.0
+STALE_FOR_S, TURNS_STALE_FOR_S = 15.0, 60.0
 TURNS_AT_ONCE = 200
 HEAL_EVERY_S = 60.0
 # Time limits of one run, far longer than it takes. An erasure continues where it was stopped.
@@ -41,7 +41,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     async def repair() -> None:
         """Write the stale vectors of memories that no worker has written."""
         await stores.index.refit()
-        if repaired := await stores.index.catch_up(owed_for_s=OWED_FOR_S):
+        if repaired := await stores.index.catch_up(stale_for_s=STALE_FOR_S):
             telemetry.projections_repaired.inc(repaired)
             log.info("projections_repaired", count=repaired)
 
@@ -49,7 +49,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
         """Embed and write the stale vectors of turns."""
         if stores.turns is not None:
             await stores.turns.refit(limit=TURNS_AT_ONCE)
-            await stores.turns.catch_up(owed_for_s=TURNS_OWED_FOR_S, limit=TURNS_AT_ONCE)
+            await stores.turns.catch_up(stale_for_s=TURNS_STALE_FOR_S, limit=TURNS_AT_ONCE)
 
     courses = [
         (erase, LONG_CHORE_S),

@@ -60,11 +60,11 @@ async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
     erasures that were not processed stay due.
     """
     done = 0
-    while (owed := await erasures.claim()) is not None:
-        vectors = await index.holding(owed.memory_ids)
-        if owed.vectors is None:
-            await erasures.found(owed.event_id, sum(map(len, vectors.values())))
+    while (erasure := await erasures.claim()) is not None:
+        vectors = await index.holding(erasure.memory_ids)
+        if erasure.vectors is None:
+            await erasures.record_vectors(erasure.event_id, sum(map(len, vectors.values())))
         await index.drop(vectors)
-        await erasures.end(owed.event_id)
+        await erasures.end(erasure.event_id)
         done += 1
     return done

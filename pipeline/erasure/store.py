@@ -106,7 +106,7 @@ class OwnerKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class PendingErasure:
     """A claimed erasure with vectors to delete. `vectors`: their number, None until counted."""
 
     event_id: UUID
@@ -165,14 +165,14 @@ class Erasures:
             await fold_all(connection)  # the books contain the owner's id, too
         return event_id
 
-    async def claim(self) -> Owed | None:
+    async def claim(self) -> PendingErasure | None:
         """Claim the next erasure with vectors to delete, for 60 seconds; None if none is due."""
         async with self._single.connect() as connection:
             values = {"lease": LEASE}
             row = (await connection.execute(statement("claim_erasure"), values)).one_or_none()
-        return Owed(row.event_id, row.memory_ids, row.vectors) if row else None
+        return PendingErasure(row.event_id, row.memory_ids, row.vectors) if row else None
 
-    async def found(self, event_id: UUID, vectors: int) -> None:
+    async def record_vectors(self, event_id: UUID, vectors: int) -> None:
         """Store the number of vectors, before the first one is deleted."""
         known = func.jsonb_build_object(cast("vectors", Text), vectors)
         query = (

@@ -34,7 +34,7 @@ from pipeline.ledger.filter_conditions import among, events_matching
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
 from pipeline.text import terms
-from pipeline.turns.vectors import owe_again, owe_anew
+from pipeline.turns.vectors import mark_turns_stale, reset_turn_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Recourse:
             values = {"event_id": event_id, "grace": self._grace}
             row = (await connection.execute(statement("cancel"), values)).one()
             if row.taken:
-                await owe_again(connection, turn_vectors.c.event_id == event_id)
+                await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
         if not row.taken and row.status != Status.CANCELLED:
             raise Conflict(_too_late(Status(row.status)))
         restarts = row.fence is not None
@@ -96,7 +96,7 @@ class Recourse:
                     ' Where only its graph has failed, send {"stage": "relate"}.'
                 )
             if edit.messages:
-                await _say_instead(connection, rows[0], edit.messages)
+                await _replace_messages(connection, rows[0], edit.messages)
         return _replayed(rows)
 
     async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
@@ -153,7 +153,7 @@ class Recourse:
             "grace": self._grace,
         }
         rows: Sequence[Row[Any]] = (await connection.execute(statement("replay"), values)).all()
-        await owe_again(connection, among(turn_vectors.c.event_id, ids))
+        await mark_turns_stale(connection, among(turn_vectors.c.event_id, ids))
         return rows
 
     async def _requeue_graph(
@@ -177,7 +177,7 @@ async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -
         raise NotFound(NO_SUCH_EVENT)
 
 
-async def _say_instead(
+async def _replace_messages(
     connection: AsyncConnection, event: Row[Any], replacements: Sequence[Message]
 ) -> None:
     """Replace the event's messages. The new ones get the time of the first old one."""
@@ -199,7 +199,7 @@ async def _say_instead(
         for ordinal, message in enumerate(replacements)
     ]
     await connection.execute(insert(messages), rows)
-    await owe_anew(connection, event.id)
+    await reset_turn_vectors(connection, event.id)
 
 
 def _no_failed_graph(event: Row[Any]) -> str:

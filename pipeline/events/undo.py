@@ -56,7 +56,7 @@ from pipeline.memories.sql import statement as memory_statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import slot
-from pipeline.turns.vectors import owe_again
+from pipeline.turns.vectors import mark_turns_stale
 
 CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
 # Number of tries to plan an undo whose memories change at the same time.
@@ -149,7 +149,7 @@ class Undo:
                 await connection.execute(memory_statement("announce"), {"memory_ids": changed})
                 gone, back = await _relations(connection, event_id)
                 at = await _mark(connection, event_id)
-                await owe_again(connection, turn_vectors.c.event_id == event_id)
+                await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
                 await connection.commit()
         except IntegrityError:  # another write stored one of the texts
@@ -318,4 +318,4 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
     values = {"event_id": event_id}
     shown = (await connection.scalars(statement("show_turns"), values)).all()
     if shown:
-        await owe_again(connection, among(turn_vectors.c.lane_id, shown))
+        await mark_turns_stale(connection, among(turn_vectors.c.lane_id, shown))

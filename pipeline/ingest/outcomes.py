@@ -59,7 +59,7 @@ async def settle(
     """End the batch's events. Returns the hint for the next batch of the lane, if there is one."""
     wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
     if services.turn_projector is not None and batch.options.infer:
-        services.turn_projector.owe(batch.scope, [event.id for event in batch.events])
+        services.turn_projector.schedule(batch.scope, [event.id for event in batch.events])
     for age_s in ages_s:
         telemetry.event_seconds.observe(age_s)
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()

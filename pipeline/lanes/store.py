@@ -322,7 +322,7 @@ class Lanes:
         )
         if row is None:
             raise LaneLost
-        return _anew(activation, row.state), list(row.ages_s or ())
+        return _next_hint(activation, row.state), list(row.ages_s or ())
 
     async def rest(self, activation: Activation) -> Wake | None:
         """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
@@ -335,7 +335,7 @@ class Lanes:
         )
         if row is None:
             raise LaneLost
-        return _anew(activation, row.state)
+        return _next_hint(activation, row.state)
 
     async def split(self, activation: Activation, batch: Batch) -> Wake:
         """Return the batch to its queue, to be retried with half the width."""
@@ -522,7 +522,7 @@ def _accepted(add: Add, row: Any | None) -> Accepted:
     return Accepted(row.event_id, wake, row.fresh, row.same)
 
 
-def _anew(activation: Activation, state: str) -> Wake | None:
+def _next_hint(activation: Activation, state: str) -> Wake | None:
     """Return the hint for the events queued behind a batch, if there are any."""
     queued = state == "QUEUED"
     return Wake(activation.lane_id, activation.fence, StageName.EXTRACT) if queued else None

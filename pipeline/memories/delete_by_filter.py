@@ -47,7 +47,7 @@ from pipeline.memories.editing import end_unstated
 from pipeline.memories.rows import retire_all
 from pipeline.memories.sql import statement
 from pipeline.tenants.projects import keep
-from pipeline.turns.vectors import owe_again
+from pipeline.turns.vectors import mark_turns_stale
 
 # Maximum number of memories on the receipt. The history of every deleted memory names the event.
 LISTED = 1_000
@@ -144,7 +144,7 @@ async def _forget_scopes(
     values = {"lane_ids": list(lane_ids), "event_id": event_id}
     await connection.execute(statement("hide_turns"), values)
     hidden = select(events.c.id).where(among(events.c.lane_id, lane_ids))
-    await owe_again(connection, turn_vectors.c.event_id.in_(hidden))
+    await mark_turns_stale(connection, turn_vectors.c.event_id.in_(hidden))
     await connection.execute(
         update(relations)
         .where(relations.c.expired_at.is_(None), among(relations.c.lane_id, lane_ids))

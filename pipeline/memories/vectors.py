@@ -44,15 +44,15 @@ class MemoryVectors(Projected):
         return int(count)
 
     async def unprojected(
-        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+        self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
     ) -> list[Projection]:
         """Return stale memories, oldest change first; with `ids`, only these and without a limit.
 
-        `owed_for_s`: only memories that have not changed for this many seconds.
+        `stale_for_s`: only memories that have not changed for this many seconds.
         """
         query = select(memories, _AUTHOR).where(
             memories.c.owed,
-            memories.c.updated_at <= func.now() - timedelta(seconds=owed_for_s),
+            memories.c.updated_at <= func.now() - timedelta(seconds=stale_for_s),
         )
         selected = query.limit(limit) if ids is None else query.where(among(memories.c.id, ids))
         return await self._projections(selected.order_by(memories.c.updated_at))
@@ -66,22 +66,22 @@ class MemoryVectors(Projected):
         query = select(memories, _AUTHOR).where(memories.c.id > after, memories.c.state == "ACTIVE")
         return await self._projections(query.order_by(memories.c.id).limit(limit))
 
-    async def owe_foreign(self, embedder: str) -> None:
+    async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark memories with vectors of another embedder as stale."""
         async with self._single.connect() as connection:
-            await connection.execute(statement("owe_foreign"), {"embedder": embedder})
+            await connection.execute(statement("mark_foreign_stale"), {"embedder": embedder})
 
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
         """Return stale memories with vectors of another embedder, if `index` is the live one."""
         values = {"index": index, "embedder": embedder, "limit": limit}
         return await self._projections(statement("foreign"), values)
 
-    async def owed(
+    async def stale_vectors(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
         """Return ids and packed vectors of stale memories of these scopes, newest change first."""
         values = {**where, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(_owed(*where), values)
+        rows = await self._direct.rows(_stale(*where), values)
         return [(row.id, row.embedding) for row in rows]
 
     async def _projections(
@@ -91,7 +91,7 @@ class MemoryVectors(Projected):
 
 
 @cache
-def _owed(*ids: str) -> Select[Any]:
+def _stale(*ids: str) -> Select[Any]:
     """Statement for the stale vectors of the scopes with these entity ids, newest first."""
     table = memories.c
     return (

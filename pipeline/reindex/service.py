@@ -59,20 +59,24 @@ async def _pass(ledger: ReindexStores, indexes: Sequence[VectorIndex], tell: Tel
     wrote, total = 0, await _total(indexes)
     for index in indexes:
         after = FIRST
-        while owed := await index.source.unbuilt(after, limit=AT_ONCE):
-            await _build_in(ledger, index, owed)
-            wrote, after = wrote + len(owed), owed[-1].id
+        while unbuilt := await index.source.unbuilt(after, limit=AT_ONCE):
+            await _build_in(ledger, index, unbuilt)
+            wrote, after = wrote + len(unbuilt), unbuilt[-1].id
             done = await ledger.indexes.done()
             tell(ReindexProgress(done, max(done, total)))
     return wrote
 
 
-async def _build_in(ledger: ReindexStores, index: VectorIndex, owed: Sequence[Projection]) -> None:
-    fitting = await index.fitting(owed)
+async def _build_in(
+    ledger: ReindexStores, index: VectorIndex, unbuilt: Sequence[Projection]
+) -> None:
+    fitting = await index.fitting(unbuilt)
     await index.write(fitting)
-    for anew in (False, True):
-        some = [new for old, new in zip(owed, fitting, strict=True) if (new is not old) is anew]
-        await ledger.indexes.built(some, anew=anew)
+    for reembedded in (False, True):
+        some = [
+            new for old, new in zip(unbuilt, fitting, strict=True) if (new is not old) is reembedded
+        ]
+        await ledger.indexes.built(some, reembedded=reembedded)
 
 
 async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) -> None:
@@ -82,7 +86,7 @@ async def _mend(indexes: Sequence[VectorIndex], embedder: Embedder, tell: Tell) 
     """
     done, total = 0, await _total(indexes)
     for index in indexes:
-        await index.source.owe_foreign(embedder.name)
+        await index.source.mark_foreign_stale(embedder.name)
         while await index.refit() or await index.catch_up():
             pass
         after, expected = FIRST, Counter[str]()

@@ -118,15 +118,15 @@ class Indexes:
                 update(vector_indexes).where(vector_indexes.c.name == name).values(state="WHOLE")
             )
 
-    async def built(self, done: Sequence[Projection], *, anew: bool) -> None:
+    async def built(self, done: Sequence[Projection], *, reembedded: bool) -> None:
         """Record rows that were written to the index.
 
-        `anew`: their vectors are new and are stored, too.
+        `reembedded`: their vectors are new and are stored, too.
         """
         values = {
             "ids": [row.id for row in done],
             "versions": [row.version for row in done],
-            "vectors": [to_bytes(row.vector) if anew else None for row in done],
+            "vectors": [to_bytes(row.vector) if reembedded else None for row in done],
         }
         async with self._single.connect() as connection:
             await connection.execute(statement("built"), values)

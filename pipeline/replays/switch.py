@@ -264,13 +264,13 @@ async def _refuse_loss(connection: AsyncConnection, shadow: Shadow, lost: Sequen
         " by a person."
         for edit in lost
     ]
-    if failed := await _failed_anew(connection, shadow):
+    if failed := await _newly_failed(connection, shadow):
         reasons.append(f"{failed} events that SUCCEEDED have FAILED in the replay.")
     if reasons:
         raise Conflict(f'{" ".join(reasons)} Send {{"force": true}} to switch all the same.')
 
 
-async def _failed_anew(connection: AsyncConnection, shadow: Shadow) -> int:
+async def _newly_failed(connection: AsyncConnection, shadow: Shadow) -> int:
     """Count the events that succeeded in the scope and failed in the shadow."""
     copies, ours = events.alias("copies"), events.alias("ours")
     query = (

@@ -81,15 +81,15 @@ class TurnVectors(Projected):
         return int(count)
 
     async def unprojected(
-        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+        self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
     ) -> list[Projection]:
         """Return stale turns, the oldest first; with `ids`, all stale turns of these events.
 
-        `owed_for_s`: only turns accepted at least this many seconds ago.
+        `stale_for_s`: only turns accepted at least this many seconds ago.
         """
         query = _projections().where(
             turn_vectors.c.owed,
-            turn_vectors.c.accepted_at <= func.now() - timedelta(seconds=owed_for_s),
+            turn_vectors.c.accepted_at <= func.now() - timedelta(seconds=stale_for_s),
         )
         if ids is not None:
             return await self._found(query.where(among(turn_vectors.c.event_id, ids)))
@@ -108,7 +108,7 @@ class TurnVectors(Projected):
         embedded = turn_vectors.c.embedder.is_not(None)
         return await self._found(_page(after, limit).where(embedded))
 
-    async def owe_foreign(self, embedder: str) -> None:
+    async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark turns with vectors of another embedder as stale."""
         query = update(turn_vectors).where(turn_vectors.c.embedder.is_distinct_from(embedder))
         async with self._single.connect() as connection:
@@ -123,12 +123,12 @@ class TurnVectors(Projected):
             _projections().where(turn_vectors.c.owed, other, TURN.c.wanted, live).limit(limit)
         )
 
-    async def owed(
+    async def stale_vectors(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
         """Return ids and packed vectors of stale turns with these entity ids, newest first."""
         values = {**where, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(_owed(*where), values)
+        rows = await self._direct.rows(_stale(*where), values)
         return [(row.id, row.embedding) for row in rows]
 
     async def _found(self, query: Select[Any]) -> list[Projection]:
@@ -141,7 +141,7 @@ _KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordina
 
 
 @cache
-def _owed(*ids: str) -> Select[Any]:
+def _stale(*ids: str) -> Select[Any]:
     # Includes turns of undone events: like other wrong hits of an index, the search drops them.
     table = turn_vectors.c
     return (
@@ -157,7 +157,7 @@ def _owed(*ids: str) -> Select[Any]:
 # Changes of turns, inside the caller's transaction
 
 
-async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+async def mark_turns_stale(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
     """Mark these turns as stale: they must be written to the index again, or deleted from it."""
     table = turn_vectors.c
     rows = locked(turn_vectors, which).cte("held")
@@ -165,7 +165,7 @@ async def owe_again(connection: AsyncConnection, which: ColumnElement[bool]) -> 
     await connection.execute(query)
 
 
-async def owe_anew(connection: AsyncConnection, event_id: UUID) -> None:
+async def reset_turn_vectors(connection: AsyncConnection, event_id: UUID) -> None:
     """Insert or reset the vector rows of an event whose messages were replaced."""
     new = (
         select(events.c.id, messages.c.ordinal, events.c.lane_id)

@@ -50,7 +50,7 @@ class Collections:
         async with self._single.connect() as connection:
             await connection.execute(query)
 
-    async def owe(
+    async def mark_stale(
         self, names: Collection[str], collection_of: Callable[[Scope], str], *, embedder: str
     ) -> set[str]:
         """Mark the rows of these collections as stale.
@@ -76,5 +76,7 @@ class Collections:
                     "lane_ids": [lane_id for lane_id, name in of.items() if name in names],
                     "embedder": embedder,
                 }
-                owing = await connection.execute(statement("owe_lanes", self._table), values)
-                marked |= {of[row.lane_id] for row in owing}
+                changed = await connection.execute(
+                    statement("mark_lanes_stale", self._table), values
+                )
+                marked |= {of[row.lane_id] for row in changed}

@@ -39,7 +39,7 @@ AT_ONCE = 500
 A_PIECE = 50
 # Maximum number of stale vectors compared from the ledger: 2,000 of 384 dimensions have 3 MB and
 # take 4 ms.
-MOST_OWED = 2_000
+MOST_STALE = 2_000
 LOST = "A collection of the index is gone; it is being written again."
 
 
@@ -67,16 +67,16 @@ class VectorIndex:
         return index_name(self._store.name, self._embedder.name, self._buckets)
 
     async def catch_up(
-        self, ids: Sequence[UUID] | None = None, *, owed_for_s: float = 0.0, limit: int = 500
+        self, ids: Sequence[UUID] | None = None, *, stale_for_s: float = 0.0, limit: int = 500
     ) -> int:
-        """Write the stale vectors of these, or any that are stale for `owed_for_s`.
+        """Write the stale vectors of these, or any that are stale for `stale_for_s`.
 
         Returns the number written. Idempotent: an upsert of the ledger's newest state, or a delete.
         Errors: StoreUnavailable, ModelUnavailable.
         """
-        owed = await self.source.unprojected(ids, owed_for_s=owed_for_s, limit=limit)
-        await self.write(await self._embedded(owed))
-        return len(owed)
+        stale = await self.source.unprojected(ids, stale_for_s=stale_for_s, limit=limit)
+        await self.write(await self._embedded(stale))
+        return len(stale)
 
     async def write(self, projections: Sequence[Projection]) -> None:
         """Write these rows and record their versions.
@@ -143,13 +143,13 @@ class VectorIndex:
         ]
         if lost:
             log.warning("vectors_lost", collections=len(lost))
-            owing = await self.source.collections.owe(
+            with_rows = await self.source.collections.mark_stale(
                 lost,
                 lambda scope: self._of(scope, self._embedder.name),
                 embedder=self._embedder.name,
             )
             missing = {name for name in lost if infos.get(name) is None}
-            await self.source.collections.forget(missing - owing)
+            await self.source.collections.forget(missing - with_rows)
         for name, info in infos.items():
             if info is not None:
                 await self.source.collections.note(name, info.count)
@@ -263,12 +263,12 @@ class VectorIndex:
         """
         names = await self._collections(where)
         # Read stale rows first: a row written in between is then found twice instead of missed.
-        [owed] = await self._owed(where, [vector])
+        [stale] = await self._stale(where, [vector])
         hit_lists = await asyncio.gather(
             *(self._search(name, vector, limit=limit, where=where) for name in names)
         )
         hits = {hit.id: hit for hits in hit_lists for hit in hits}
-        hits |= {key: VectorHit(key, cosine) for key, cosine in owed.items()}
+        hits |= {key: VectorHit(key, cosine) for key, cosine in stale.items()}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
 
     async def nearest_in_lane(
@@ -280,7 +280,7 @@ class VectorIndex:
         collection is missing or incomplete: an empty result must mean an empty scope.
         """
         where = {"lane_id": str(scope.lane_id)}
-        owed = await self._owed(where, vectors)
+        stale = await self._stale(where, vectors)
         try:
             hit_lists = await self._store.search(
                 self.collection(scope), vectors, limit=limit, where=where
@@ -288,10 +288,10 @@ class VectorIndex:
         except CollectionMissing as error:
             raise StoreUnavailable("The index is gone; it is being written again.") from error
         indexed = ({hit.id: hit.similarity for hit in hits} for hits in hit_lists)
-        near = [old | new for old, new in zip(indexed, owed, strict=True)]
+        near = [old | new for old, new in zip(indexed, stale, strict=True)]
         if any(
-            len(cosines) < min(limit, least) or len(new) >= MOST_OWED
-            for cosines, new in zip(near, owed, strict=True)
+            len(cosines) < min(limit, least) or len(new) >= MOST_STALE
+            for cosines, new in zip(near, stale, strict=True)
         ):
             raise StoreUnavailable("The index holds too little of this scope; it is being written.")
         return nearest_of(near, each=limit)
@@ -326,12 +326,14 @@ class VectorIndex:
         names = await self._store.list_cols()
         return sorted(name for name in names if name.startswith(self._family))
 
-    async def _owed(
+    async def _stale(
         self, where: Mapping[str, str], vectors: Sequence[Vector]
     ) -> list[dict[UUID, float]]:
         """Cosines of the stale rows with each of the vectors, computed here."""
-        owed = await self.source.owed(where, embedder=self._embedder.name, limit=MOST_OWED)
-        return compared(owed, vectors)
+        stale = await self.source.stale_vectors(
+            where, embedder=self._embedder.name, limit=MOST_STALE
+        )
+        return compared(stale, vectors)
 
     async def _search(
         self, name: str, vector: Vector, *, limit: int, where: Mapping[str, str]
@@ -374,7 +376,7 @@ class VectorIndex:
         collections, embedder = self.source.collections, like.embedder
         if await collections.known(name) and await self._store.col_info(name) is None:
             log.warning("vectors_lost", collections=1)
-            await collections.owe(
+            await collections.mark_stale(
                 {name}, lambda scope: self._of(scope, embedder), embedder=embedder
             )
         await self._store.create_col(name, dimensions=len(like.vector), embedder=embedder)

@@ -45,9 +45,9 @@ class VectorSource(Protocol):
         ...
 
     async def unprojected(
-        self, ids: Iterable[UUID] | None = None, *, owed_for_s: float, limit: int
+        self, ids: Iterable[UUID] | None = None, *, stale_for_s: float, limit: int
     ) -> list[Projection]:
-        """Rows that are stale for `owed_for_s` seconds: all with these ids, or the oldest."""
+        """Rows that are stale for `stale_for_s` seconds: all with these ids, or the oldest."""
         ...
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
@@ -58,7 +58,7 @@ class VectorSource(Protocol):
         """Rows that the index should have, of all owners, by id, after this one."""
         ...
 
-    async def owe_foreign(self, embedder: str) -> None:
+    async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark all vectors of other models as stale, so that they are embedded again."""
         ...
 
@@ -82,7 +82,7 @@ class VectorSource(Protocol):
         """The given ids that the ledger does not have."""
         ...
 
-    async def owed(
+    async def stale_vectors(
         self, where: Mapping[str, str], *, embedder: str, limit: int
     ) -> list[tuple[UUID, bytes]]:
         """Ids and packed vectors of the newest stale rows with these entity ids."""

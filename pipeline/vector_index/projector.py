@@ -28,12 +28,12 @@ class Projector:
     def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:
         self._index = index
         self._gather_s = gather_s
-        self._owed: dict[str, set[UUID]] = defaultdict(set)
+        self._scheduled: dict[str, set[UUID]] = defaultdict(set)
         self._woken = asyncio.Event()
 
-    def owe(self, scope: Scope, ids: Iterable[UUID]) -> None:
+    def schedule(self, scope: Scope, ids: Iterable[UUID]) -> None:
         """Have the vectors of these ids written soon."""
-        self._owed[self._index.collection(scope)].update(ids)
+        self._scheduled[self._index.collection(scope)].update(ids)
         self._woken.set()
 
     async def run(self) -> None:
@@ -42,9 +42,9 @@ class Projector:
             await self._woken.wait()
             await asyncio.sleep(self._gather_s)
             self._woken.clear()
-            owed, self._owed = self._owed, defaultdict(set)
+            scheduled, self._scheduled = self._scheduled, defaultdict(set)
             try:
-                for ids in owed.values():
+                for ids in scheduled.values():
                     for piece in _shares(list(ids), A_PIECE):
                         await self._index.catch_up(piece)
             except (StageError, *LEDGER_FAILURES) as error:

@@ -24,7 +24,7 @@ MOST_WEBHOOKS = 100
 KEPT_FOR = timedelta(days=7)
 FORGOTTEN_AT_ONCE = 1_000
 # Maximum number of waiting deliveries of a webhook.
-MOST_OWED = 10_000
+MOST_OPEN = 10_000
 # Minimum time for which a webhook that never answered is tried.
 SILENT_FOR = timedelta(hours=1)
 
@@ -139,8 +139,8 @@ class Webhooks:
         """Delete a webhook with all its deliveries. Errors: NotFound."""
         # Lock order, as in end_try.sql: deliveries, then their webhook.
         mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
-        owed = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
-        await self._rows(owed.returning(webhook_deliveries.c.id))
+        pending = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
+        await self._rows(pending.returning(webhook_deliveries.c.id))
         query = delete(webhooks).where(_one(project_id, webhook_id))
         if not await self._rows(query.returning(webhooks.c.id)):
             raise NotFound(NO_SUCH_WEBHOOK)
@@ -233,7 +233,7 @@ class Webhooks:
             while (await connection.execute(statement("forget_deliveries"), values)).rowcount:
                 pass
 
-    async def give_up_excess(self, most: int = MOST_OWED) -> int:
+    async def give_up_excess(self, most: int = MOST_OPEN) -> int:
         """Mark the oldest waiting deliveries of each webhook beyond `most` as dead.
 
         Returns their number.

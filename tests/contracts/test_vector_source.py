@@ -23,9 +23,9 @@ async def source(engine: Engine, request: pytest.FixtureRequest) -> VectorSource
         await engine.add(text, user_id=user_id)
         await engine.drain()
     vector_source: VectorSource = getattr(engine.ledger, request.param)
-    owed = await vector_source.unprojected(owed_for_s=0, limit=10)
+    stale = await vector_source.unprojected(stale_for_s=0, limit=10)
     await vector_source.fitted(
-        await engine.services.index.of(vector_source).fitting(owed), "fake/hash"
+        await engine.services.index.of(vector_source).fitting(stale), "fake/hash"
     )
     return vector_source
 
@@ -33,52 +33,52 @@ async def source(engine: Engine, request: pytest.FixtureRequest) -> VectorSource
 async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(
     source: VectorSource,
 ) -> None:
-    owed = await source.unprojected(owed_for_s=0, limit=10)
-    assert [projection.scope.user_id for projection in owed] == ["maya", "maya", "jon"]
+    stale = await source.unprojected(stale_for_s=0, limit=10)
+    assert [projection.scope.user_id for projection in stale] == ["maya", "maya", "jon"]
     assert await source.count() == 3
-    assert await source.unprojected(owed_for_s=0, limit=2) == owed[:2]
-    assert await source.unprojected(owed_for_s=60, limit=10) == []
-    assert await source.unprojected([], owed_for_s=0, limit=10) == []
+    assert await source.unprojected(stale_for_s=0, limit=2) == stale[:2]
+    assert await source.unprojected(stale_for_s=60, limit=10) == []
+    assert await source.unprojected([], stale_for_s=0, limit=10) == []
 
 
 async def test_what_is_noted_is_owed_no_more(source: VectorSource) -> None:
-    first, *rest = await source.unprojected(owed_for_s=0, limit=10)
+    first, *rest = await source.unprojected(stale_for_s=0, limit=10)
     assert await source.projected([first], index=INDEX) == []
-    assert await source.unprojected(owed_for_s=0, limit=10) == rest
+    assert await source.unprojected(stale_for_s=0, limit=10) == rest
 
 
 async def test_a_version_that_has_moved_on_stays_owed(source: VectorSource) -> None:
-    owed = await source.unprojected(owed_for_s=0, limit=10)
-    await source.projected(owed, index=INDEX)
-    await source.projected([replace(owed[0], version=owed[0].version + 1)], index=INDEX)
-    assert await source.unprojected(owed_for_s=0, limit=10) == [owed[0]]
+    stale = await source.unprojected(stale_for_s=0, limit=10)
+    await source.projected(stale, index=INDEX)
+    await source.projected([replace(stale[0], version=stale[0].version + 1)], index=INDEX)
+    assert await source.unprojected(stale_for_s=0, limit=10) == [stale[0]]
 
 
 async def test_an_index_that_is_not_served_settles_no_debt(source: VectorSource) -> None:
-    owed = await source.unprojected(owed_for_s=0, limit=10)
-    await source.projected(owed, index="memory/another")
-    assert await source.unprojected(owed_for_s=0, limit=10) == owed
+    stale = await source.unprojected(stale_for_s=0, limit=10)
+    await source.projected(stale, index="memory/another")
+    assert await source.unprojected(stale_for_s=0, limit=10) == stale
 
 
 async def test_what_was_erased_meanwhile_is_told(source: VectorSource) -> None:
-    owed = await source.unprojected(owed_for_s=0, limit=10)
-    gone = replace(owed[0], id=UUID(int=7))
-    assert await source.projected([gone, *owed[1:]], index=INDEX) == [gone.id]
+    stale = await source.unprojected(stale_for_s=0, limit=10)
+    gone = replace(stale[0], id=UUID(int=7))
+    assert await source.projected([gone, *stale[1:]], index=INDEX) == [gone.id]
 
 
 async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
     source: VectorSource, engine: Engine
 ) -> None:
     where = {"project_id": str(engine.project.id), "user_id": "maya"}
-    hers = await source.owed(where, embedder="fake/hash", limit=10)
+    hers = await source.stale_vectors(where, embedder="fake/hash", limit=10)
     known = {
         projection.id: projection.vector
-        for projection in await source.unprojected(owed_for_s=0, limit=10)
+        for projection in await source.unprojected(stale_for_s=0, limit=10)
     }
     assert dict(hers) == {key: to_bytes(known[key]) for key, _ in hers}
     assert len(hers) == 2
-    assert len(await source.owed(where, embedder="fake/hash", limit=1)) == 1
-    assert await source.owed(where, embedder="fake/another", limit=10) == []
+    assert len(await source.stale_vectors(where, embedder="fake/hash", limit=1)) == 1
+    assert await source.stale_vectors(where, embedder="fake/another", limit=10) == []
 
 
 async def test_everything_is_gone_through_by_id(source: VectorSource) -> None:
@@ -93,9 +93,9 @@ async def test_everything_is_gone_through_by_id(source: VectorSource) -> None:
 async def test_vectors_of_another_model_are_foreign_once_they_are_owed(
     source: VectorSource,
 ) -> None:
-    await source.projected(await source.unprojected(owed_for_s=0, limit=10), index=INDEX)
+    await source.projected(await source.unprojected(stale_for_s=0, limit=10), index=INDEX)
     assert await source.foreign(INDEX, "fake/another", limit=10) == []
-    await source.owe_foreign("fake/another")
+    await source.mark_foreign_stale("fake/another")
     assert len(await source.foreign(INDEX, "fake/another", limit=10)) == 3
     assert await source.foreign(INDEX, "fake/hash", limit=10) == []
     assert await source.foreign("memory/another", "fake/another", limit=10) == []

@@ -196,7 +196,7 @@ async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> N
     await fill(ledger.engine, engine.project.id)
     with recorded(ledger.engine) as statements:
         turns = TurnVectors(ledger.engine)
-        assert len(await turns.unprojected(owed_for_s=60, limit=10)) == 10
+        assert len(await turns.unprojected(stale_for_s=60, limit=10)) == 10
         assert await turns.foreign("memlane", "local/hash", limit=10) == []
         assert await ledger.memory_vectors.foreign("memlane", "fake/hash", limit=10) == []
     assert await rows_read(ledger.engine, statements) < 50
@@ -209,7 +209,7 @@ async def test_plans_of_an_empty_ledger_serve_a_full_one(database_url: str) -> N
 
     async def jobs() -> None:
         await books.fold()
-        await turns.unprojected(owed_for_s=60, limit=10)
+        await turns.unprojected(stale_for_s=60, limit=10)
         await turns.foreign("live", "local/hash", limit=10)
 
     async with single.begin() as connection:

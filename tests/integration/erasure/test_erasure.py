@@ -343,10 +343,10 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     await furnish(engine)
     ledger, index = engine.ledger, engine.services.index
     event_id = await erasure.erase(engine.project.id, MAYA, erasures=ledger.erasures)
-    owed = await ledger.erasures.claim()
-    assert owed is not None
-    by_collection = await index.holding(owed.memory_ids)
-    await ledger.erasures.found(event_id, 2)
+    pending = await ledger.erasures.claim()
+    assert pending is not None
+    by_collection = await index.holding(pending.memory_ids)
+    await ledger.erasures.record_vectors(event_id, 2)
     assert {name.partition("-")[0]: len(ids) for name, ids in by_collection.items()} == {
         "memories": 2, "turns": 3,
     }  # fmt: skip

@@ -232,7 +232,7 @@ async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) 
     running = asyncio.create_task(projector.run())
 
     async def caught_up() -> bool:
-        return not await engine.ledger.memory_vectors.unprojected(owed_for_s=0, limit=1)
+        return not await engine.ledger.memory_vectors.unprojected(stale_for_s=0, limit=1)
 
     await wait_until(caught_up, within_s=10, what="the projector caught up")
     running.cancel()

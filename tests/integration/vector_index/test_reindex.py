@@ -121,7 +121,7 @@ async def heard(engine: Engine, text: str) -> list[float]:
     return [round(hit.similarity, 5) for hit in hits]
 
 
-async def owed(ledger: Ledger, table: Table = memories) -> int:
+async def stale(ledger: Ledger, table: Table = memories) -> int:
     query = select(func.count()).where(table.c.owed)
     async with ledger.engine.connect() as connection:
         return int((await connection.execute(query)).scalar_one())
@@ -213,7 +213,7 @@ async def test_another_store_finds_the_same_after_the_switch(stocked: Engine, bu
     assert await rebuild(moved) is True
     assert (await searched(stocked, "music"), await nearest(stocked, "jazz")) == before
     await adopt(moved)
-    assert await owed(moved.ledger) == 0
+    assert await stale(moved.ledger) == 0
     assert (await searched(moved, "music"), await nearest(moved, "jazz")) == before
 
 
@@ -267,7 +267,7 @@ async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
     await stocked.services.index.catch_up()
     assert "User keeps bees" in [text for text, _ in await searched(stocked, "bees")]
     await adopt(moved)
-    assert await owed(moved.ledger) == 2
+    assert await stale(moved.ledger) == 2
     assert "User keeps bees" in [text for text, _ in await searched(moved, "bees")]
     await moved.services.index.catch_up()
     name = moved.services.index.collection(moved.scope("maya"))
@@ -282,9 +282,9 @@ async def test_a_process_from_before_the_switch_cannot_pay_a_debt(stocked: Engin
     await stocked.add("I keep bees.")
     await stocked.drain()
     await stocked.services.index.catch_up()  # writes to the old index, which is no longer read
-    assert await owed(stocked.ledger) == 1
+    assert await stale(stocked.ledger) == 1
     assert await moved.services.index.catch_up() == 1
-    assert await owed(stocked.ledger) == 0
+    assert await stale(stocked.ledger) == 0
 
 
 # ── another embedder ─────────────────────────────────────────────────────────────────────────────
@@ -296,7 +296,7 @@ async def test_another_embedder_is_served_from_the_switch_on(stocked: Engine) ->
     await rebuild(moved)
     assert await nearest(stocked, "jazz") == before
     await adopt(moved)
-    assert await owed(moved.ledger) == 0
+    assert await stale(moved.ledger) == 0
     # mirrored vectors have the same cosines to each other
     assert await nearest(moved, "jazz") == before
     async with stocked.ledger.engine.connect() as connection:
@@ -312,7 +312,7 @@ async def test_turns_are_in_the_new_embedders_vectors_from_the_switch_on(stocked
     await rebuild(moved)
     assert await heard(stocked, "jazz") == before
     await adopt(moved)
-    assert await owed(moved.ledger, turn_vectors) == 0
+    assert await stale(moved.ledger, turn_vectors) == 0
     assert (await heard(moved, "jazz"))[:3] == before
     assert len(await heard(moved, "jazz")) == 4
 
@@ -329,7 +329,7 @@ async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_anew
     assert await moved.turns.refit() == 1
     await moved.turns.catch_up()
     assert len(await heard(moved, "bicycle")) == 4
-    assert await owed(moved.ledger, turn_vectors) == 0
+    assert await stale(moved.ledger, turn_vectors) == 0
 
 
 async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocked: Engine) -> None:

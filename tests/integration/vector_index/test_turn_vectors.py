@@ -234,9 +234,9 @@ async def test_the_vectors_of_turns_follow_behind_their_event(engine: Engine) ->
 
 async def test_what_is_younger_than_asked_for_is_left_to_the_workers(engine: Engine) -> None:
     await engine.add(SAID)
-    assert await engine.turns.catch_up(owed_for_s=60) == 0
+    assert await engine.turns.catch_up(stale_for_s=60) == 0
     await age(engine, 61)
-    assert await engine.turns.catch_up(owed_for_s=60) == 1
+    assert await engine.turns.catch_up(stale_for_s=60) == 1
 
 
 async def test_a_text_the_embedder_refuses_keeps_no_other_from_its_vector(engine: Engine) -> None:

@@ -60,7 +60,7 @@ def courier(engine: Engine, sender: Receivers, *, tries: int = 8, pause_s: float
     return Courier(engine.ledger.webhooks, sender, tries=tries, first_retry_s=pause_s, lease=lease)
 
 
-async def owe(engine: Engine, project_id: ProjectId, url: str, deliveries: int) -> UUID:
+async def queue_up(engine: Engine, project_id: ProjectId, url: str, deliveries: int) -> UUID:
     """Create a webhook with this number of pending deliveries."""
     made, _ = await create(
         project_id,
@@ -98,9 +98,9 @@ async def delivered(engine: Engine, webhook_id: UUID) -> int:
 
 async def test_many_slow_webhooks_of_a_project_hold_up_no_other_project(engine: Engine) -> None:
     for n in range(20):
-        await owe(engine, engine.project.id, f"slow/{n}", 20)
+        await queue_up(engine, engine.project.id, f"slow/{n}", 20)
     other, _ = await engine.ledger.projects.create("other")
-    theirs = await owe(engine, other.id, "quick", 50)
+    theirs = await queue_up(engine, other.id, "quick", 50)
     receivers = Receivers()
     delivering = asyncio.create_task(courier(engine, receivers).deliver())
 
@@ -116,8 +116,8 @@ async def test_many_slow_webhooks_of_a_project_hold_up_no_other_project(engine: 
 
 
 async def test_a_place_is_given_away_as_soon_as_it_is_free(engine: Engine) -> None:
-    await owe(engine, engine.project.id, "slow", EACH)
-    quick = await owe(engine, engine.project.id, "quick", 100)
+    await queue_up(engine, engine.project.id, "slow", EACH)
+    quick = await queue_up(engine, engine.project.id, "quick", 100)
     receivers = Receivers()
     delivering = asyncio.create_task(courier(engine, receivers).deliver())
 
@@ -132,7 +132,7 @@ async def test_a_place_is_given_away_as_soon_as_it_is_free(engine: Engine) -> No
 
 
 async def test_a_webhook_that_timed_out_is_asked_one_at_a_time(engine: Engine) -> None:
-    await owe(engine, engine.project.id, "silent", 30)
+    await queue_up(engine, engine.project.id, "silent", 30)
     receivers = Silent()
     await courier(engine, receivers, tries=1).deliver()
     # Tries that were in progress at the first timeout; then one at a time, until it is disabled.
@@ -141,7 +141,7 @@ async def test_a_webhook_that_timed_out_is_asked_one_at_a_time(engine: Engine) -
 
 
 async def test_one_that_has_never_answered_is_switched_off_after_an_hour(engine: Engine) -> None:
-    webhook_id = await owe(engine, engine.project.id, "silent", MOST_SILENT)
+    webhook_id = await queue_up(engine, engine.project.id, "silent", MOST_SILENT)
     await courier(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
     assert shown.is_active  # the hour is not over
@@ -158,7 +158,7 @@ async def test_one_that_has_never_answered_is_switched_off_after_an_hour(engine:
 async def test_one_that_has_answered_once_is_not_switched_off_for_an_outage(
     engine: Engine,
 ) -> None:
-    webhook_id = await owe(engine, engine.project.id, "quick", 1)
+    webhook_id = await queue_up(engine, engine.project.id, "quick", 1)
     await courier(engine, Receivers()).deliver()
     async with engine.ledger.engine.begin() as connection:
         past = func.now() - timedelta(hours=2)
@@ -170,7 +170,7 @@ async def test_one_that_has_answered_once_is_not_switched_off_for_an_outage(
 
 
 async def test_what_a_webhook_owes_is_bounded_and_the_log_says_so(engine: Engine) -> None:
-    await owe(engine, engine.project.id, "quick", 12)
+    await queue_up(engine, engine.project.id, "quick", 12)
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 2
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 0
     rows = [row for row in await outbox(engine) if row.state == "DEAD"]
@@ -182,7 +182,7 @@ async def test_what_a_webhook_owes_is_bounded_and_the_log_says_so(engine: Engine
 async def test_what_a_switched_off_webhook_is_owed_goes_with_its_log(
     engine: Engine, active: bool
 ) -> None:
-    webhook_id = await owe(engine, engine.project.id, "quick", 3)
+    webhook_id = await queue_up(engine, engine.project.id, "quick", 3)
     async with engine.ledger.engine.begin() as connection:
         old = {"created_at": func.now() - timedelta(days=8)}
         await connection.execute(update(webhook_deliveries).values(old))
@@ -192,7 +192,7 @@ async def test_what_a_switched_off_webhook_is_owed_goes_with_its_log(
 
 
 async def test_a_webhook_is_removed_beside_a_try_that_ends(engine: Engine) -> None:
-    webhook_id = await owe(engine, engine.project.id, "quick", 40)
+    webhook_id = await queue_up(engine, engine.project.id, "quick", 40)
     delivering = asyncio.create_task(courier(engine, Receivers()).deliver())
     await engine.ledger.webhooks.remove(engine.project.id, webhook_id)
     await delivering

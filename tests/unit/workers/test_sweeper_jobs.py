@@ -63,7 +63,7 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
     running = asyncio.create_task(projector.run())
     scope, ids = Scope(ProjectId(uuid4()), user_id="maya"), [uuid4(), uuid4()]
     for memory_id in ids:
-        projector.owe(scope, [memory_id])
+        projector.schedule(scope, [memory_id])
 
         async def tried(wanted: UUID = memory_id) -> bool:
             return wanted in seen
