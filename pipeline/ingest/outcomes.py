@@ -4,7 +4,7 @@ success ──────────► settle: the events end SUCCEEDED
 TransientError ───► wait: the lane is due again after a delay, within the outage budget
 PermanentError ───► fail: a batch of several events is halved, a single event ends FAILED
 ledger refuses ───► fail for its content, else wait
-ledger is away ───► hand the lane back once it answers again
+ledger is down ───► hand the lane back once it answers again
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ ASK_NO_MODEL = (StageName.RETRIEVE, StageName.APPLY)
 
 
 class Step(StrEnum):
-    """The code of a stage. A question is answered in the place of the extraction."""
+    """Coroutine that a stage runs. An export or a summary runs ANSWER in the place of EXTRACT."""
 
     ANSWER = "answer"
     EXTRACT = "extract"

@@ -114,7 +114,8 @@ class Circuits:
     async def _owner_of(self, project_id: ProjectId | None) -> ProjectId | None:
         """The project that a replay belongs to, so that its failures count as that project's.
 
-        Asked only after failures: a replay and its project must not open the circuit for all.
+        Read after a failure only: a replay and its project together must not count as two projects,
+        whose failures open the circuit for all.
         """
         query = select(shadows.c.project_id).where(shadows.c.id == project_id)
         async with self._engine.connect() as connection:
