@@ -19,7 +19,7 @@ from pipeline.events.ports import EventStores
 from pipeline.events.undo import Undone
 from pipeline.ingest.accept import estimated_tokens
 from pipeline.ports import Dispatcher, Embedder
-from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.index import A_PIECE, VectorIndex
 
 log = structlog.get_logger()
 
@@ -111,7 +111,9 @@ async def undo(
     )
     log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
     try:
-        await index.catch_up([*undone.gone, *undone.back])
+        # Writing thousands of vectors takes the store tens of seconds, and no read depends on it:
+        # all compare with the ledger. The sweeper writes the rest.
+        await index.catch_up([*undone.gone, *undone.back][:A_PIECE])
     except StoreUnavailable:
         # The ledger is committed and every read checks it: the index is updated later.
         log.warning("projection_owed", event_id=str(event_id))

@@ -21,6 +21,7 @@ from pipeline.events.service import undo
 from pipeline.events.undo import Undone, _states
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
+from pipeline.vector_index.index import A_PIECE
 from tests.integration.api.test_api import Service, assert_vectors_fit, said, serving
 from tests.support.engine import Engine
 
@@ -316,6 +317,16 @@ async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
         event.remove(engine, "before_cursor_execute", note)
         counts.append(len(statements))
     assert counts[0] == counts[1] < 30
+
+
+async def test_an_undo_of_many_memories_leaves_most_of_the_index_to_the_sweeper(
+    scripted: Engine,
+) -> None:
+    many = A_PIECE + 3
+    event_id = await does(scripted, *(f"Dish {n}." for n in range(many)))
+    await scripted.services.index.catch_up()
+    assert len((await take_back(scripted, event_id)).gone) == many
+    assert await scripted.services.index.catch_up() == 3
 
 
 async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
