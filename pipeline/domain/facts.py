@@ -43,6 +43,12 @@ class MemoryType(StrEnum):
     PROCEDURAL = "procedural"
 
 
+def memory_type(kind: FactKind, valid_from: datetime | None) -> MemoryType:
+    """EPISODIC for an activity at a known time, else SEMANTIC."""
+    happened = kind is FactKind.ACTIVITY and valid_from is not None
+    return MemoryType.EPISODIC if happened else MemoryType.SEMANTIC
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A self-contained statement in the third person, with absolute dates.

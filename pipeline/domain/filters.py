@@ -25,7 +25,8 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FailureCode
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
-TIMES = ("created_at", "updated_at", "timestamp", "expiration_date")
+TIMES = ("created_at", "updated_at", "timestamp", "said_at", "valid_from", "expiration_date")
+STRUCTURE = ("kind", "memory_type", "subject", "attribute", "slot", "speaker")
 ALIASES = {
     "userId": "user_id",
     "agentId": "agent_id",
@@ -49,6 +50,7 @@ OPERATORS = {
     "keywords": ("contains", "icontains"),
     "categories": ("eq", "ne", "in", "contains"),
     "attributed_to": ("eq", "ne", "in"),
+    "structure": ("eq", "ne", "in"),
     "memory_ids": ("in",),
 }  # fmt: skip
 ORDERED, LISTED = ("gt", "gte", "lt", "lte"), ("in", "nin")
@@ -66,6 +68,7 @@ FOREIGN_OPERATORS = {
 KIND = (
     dict.fromkeys(ENTITY_IDS, "entity")
     | dict.fromkeys(TIMES, "time")
+    | dict.fromkeys(STRUCTURE, "structure")
     | {
         name: name
         for name in ("metadata", "text", "keywords", "categories", "attributed_to", "memory_ids")

@@ -126,11 +126,11 @@ def spans(text: str, now: datetime) -> tuple[Span, ...]:
     """Return the times that a question names, relative to `now`; at most 8."""
     today = now.astimezone(UTC).date()
     unique: dict[Span, None] = {}
-    for pattern, read in _READERS:
+    for pattern, read in READERS:
         for match in list(islice(pattern.finditer(text), MOST_SPANS)):
             if len(unique) == MOST_SPANS:
                 return tuple(unique)
-            if (span := _read(read, match, today)) is not None:
+            if (span := read_match(read, match, today)) is not None:
                 unique[span] = None
                 # Remove the match, so that "last March" does not also match as any March.
                 text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]
@@ -158,7 +158,7 @@ def _closeness(span: Span, day: date) -> float:
 def _in_year(span: Span, day: date) -> float:
     if span.is_day and abs((day - span.first).days) <= DAYS_AROUND:
         return NEAR_THE_DAY
-    whole = _month(span.first.year, span.first.month) if span.is_day else span
+    whole = month_of(span.first.year, span.first.month) if span.is_day else span
     if whole.first <= day <= whole.last:
         return IN_THE_SPAN
     return SOON_AFTER if 0 < (day - whole.last).days <= DAYS_AFTER else 0.0
@@ -177,7 +177,8 @@ def _moved(span: Span, year: int) -> Span | None:
         return None
 
 
-def _month(year: int, month: int) -> Span:
+def month_of(year: int, month: int) -> Span:
+    """The days of a month."""
     return Span(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
 
 
@@ -186,7 +187,8 @@ def _month(year: int, month: int) -> Span:
 Reader = Callable[["re.Match[str]", date], Span | None]
 
 
-def _read(read: Reader, match: re.Match[str], today: date) -> Span | None:
+def read_match(read: Reader, match: re.Match[str], today: date) -> Span | None:
+    """The span of a match; None if it names no date, or one that the calendar lacks."""
     try:
         return read(match, today)
     except (ValueError, OverflowError):  # 31 June, the year 0
@@ -196,7 +198,7 @@ def _read(read: Reader, match: re.Match[str], today: date) -> Span | None:
 def _iso(match: re.Match[str], today: date) -> Span:
     year, month = int(match["year"]), int(match["month"])
     if match["day"] is None:
-        return _month(year, month)
+        return month_of(year, month)
     day = date(year, month, int(match["day"]))
     return Span(day, day)
 
@@ -210,7 +212,7 @@ def _named(match: re.Match[str], today: date) -> Span | None:
         return None
     month = MONTHS[name.lower()]
     # 2000 is a leap year, so that 29 February exists.
-    span = _month(int(year) if year else 2000, month)
+    span = month_of(int(year) if year else 2000, month)
     if day:
         on = span.first.replace(day=int(day))
         span = Span(on, on)
@@ -233,7 +235,7 @@ _DATE_WORDS = frozenset(_BESIDE_MONTHS.split())
 
 def _chinese(match: re.Match[str], today: date) -> Span:
     year, month = match["year"], int(match["month"])
-    span = _month(int(year) if year else 2000, month)
+    span = month_of(int(year) if year else 2000, month)
     if match["day"]:
         on = span.first.replace(day=int(match["day"]))
         span = Span(on, on)
@@ -247,7 +249,7 @@ def _year(match: re.Match[str], today: date) -> Span:
 
 def _last_month(match: re.Match[str], today: date) -> Span:
     month = MONTHS[match["name"].lower()]
-    return _month(today.year if month < today.month else today.year - 1, month)
+    return month_of(today.year if month < today.month else today.year - 1, month)
 
 
 def _last_weekday(match: re.Match[str], today: date) -> Span:
@@ -257,22 +259,22 @@ def _last_weekday(match: re.Match[str], today: date) -> Span:
 
 
 def _this_period(match: re.Match[str], today: date) -> Span:
-    return _period(UNITS[match["unit"].lower()], today)
+    return period(UNITS[match["unit"].lower()], today)
 
 
 def _last_period(match: re.Match[str], today: date) -> Span:
     unit = UNITS[match["unit"].lower()]
-    return _period(unit, _period(unit, today).first - timedelta(days=1))
+    return period(unit, period(unit, today).first - timedelta(days=1))
 
 
-def _period(unit: str, day: date) -> Span:
+def period(unit: str, day: date) -> Span:
     """Return the calendar week, month or year that contains the day."""
     match unit:
         case "week":
             monday = day - timedelta(days=day.weekday())
             return Span(monday, monday + timedelta(days=6))
         case "month":
-            return _month(day.year, day.month)
+            return month_of(day.year, day.month)
         case "year":
             return Span(date(day.year, 1, 1), date(day.year, 12, 31))
         case _:
@@ -280,7 +282,7 @@ def _period(unit: str, day: date) -> Span:
 
 
 def _ago(match: re.Match[str], today: date) -> Span:
-    return _period(UNITS[match["unit"].lower()], today - _length(match))
+    return period(UNITS[match["unit"].lower()], today - _length(match))
 
 
 def _since(match: re.Match[str], today: date) -> Span:
@@ -293,46 +295,49 @@ def _length(match: re.Match[str]) -> timedelta:
     return timedelta(days=days * (NUMBERS.get(number) or int(number)))
 
 
-def _phrase(days: tuple[int, int]) -> Reader:
+def days_back(days: tuple[int, int]) -> Reader:
+    """A reader of a phrase: the days from the first to the last number of days before today."""
+
     def read(match: re.Match[str], today: date) -> Span:
         return Span(today - timedelta(days=days[0]), today - timedelta(days=days[1]))
 
     return read
 
 
-def _any_of(words: Iterable[str]) -> str:
+def any_of(words: Iterable[str]) -> str:
+    """A pattern of these words, the longest first."""
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
-_MONTH = rf"(?P<name>{_any_of(MONTHS)})\b\.?"
+_MONTH = rf"(?P<name>{any_of(MONTHS)})\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.)?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)"
+YEAR = r"(?P<year>(?:19|20)\d\d)"
 _OF = r"(?: of| de| del)?"
-_NUMBER = rf"(?P<number>\d{{1,3}}|{_any_of(NUMBERS)})"
-_UNIT = rf"(?P<unit>{_any_of(UNITS)})"
-_SPACED_UNIT = rf"{_UNIT}(?!\w)"
+NUMBER = rf"(?P<number>\d{{1,3}}|{any_of(NUMBERS)})"
+UNIT = rf"(?P<unit>{any_of(UNITS)})"
+SPACED_UNIT = rf"{UNIT}(?!\w)"
 
 # The longest form first.
-_READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
+READERS: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), read)
     for pattern, read in (
         (r"\b(?P<year>(?:19|20)\d\d)-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?\b", _iso),
         (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1?\d)月(?:(?P<day>[1-3]?\d)[日号])?", _chinese),
         (rf"\b(?:{LAST}) {_MONTH}(?! \d)", _last_month),
-        (rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {_YEAR}\b)?", _named),
-        (rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}\b)?", _named),
-        (rf"\b{_MONTH}(?:,?{_OF} {_YEAR}\b)?", _named),
-        *((pattern, _phrase(days)) for pattern, days in PHRASES.items()),
-        (rf"\b(?:{LAST}) (?P<weekday>{_any_of(WEEKDAYS)})\b", _last_weekday),
-        (rf"\b(?:past|last|letzten|últimos|últimas) {_NUMBER} {_SPACED_UNIT}", _since),
-        (rf"\b{_NUMBER} {_SPACED_UNIT} (?:{AGO_AFTER})\b", _ago),
-        (rf"\b(?:{AGO_BEFORE}) {_NUMBER} {_SPACED_UNIT}", _ago),
-        (rf"{_NUMBER}{_UNIT}(?:{AGO_AFTER})", _ago),
-        (rf"\b(?:{LAST}) {_SPACED_UNIT}", _last_period),
-        (rf"\b{_SPACED_UNIT} (?:pasad[ao])\b", _last_period),
-        (rf"(?:上个?|去){_UNIT}", _last_period),
-        (rf"\b(?:{THIS}) {_SPACED_UNIT}", _this_period),
-        (rf"(?:这个?|本|今){_UNIT}", _this_period),
-        (rf"\b{_YEAR}\b", _year),
+        (rf"\b{_DAY}{_OF} {_MONTH}(?:,?{_OF} {YEAR}\b)?", _named),
+        (rf"\b{_MONTH} {_DAY}(?!\d)(?:,? {YEAR}\b)?", _named),
+        (rf"\b{_MONTH}(?:,?{_OF} {YEAR}\b)?", _named),
+        *((pattern, days_back(days)) for pattern, days in PHRASES.items()),
+        (rf"\b(?:{LAST}) (?P<weekday>{any_of(WEEKDAYS)})\b", _last_weekday),
+        (rf"\b(?:past|last|letzten|últimos|últimas) {NUMBER} {SPACED_UNIT}", _since),
+        (rf"\b{NUMBER} {SPACED_UNIT} (?:{AGO_AFTER})\b", _ago),
+        (rf"\b(?:{AGO_BEFORE}) {NUMBER} {SPACED_UNIT}", _ago),
+        (rf"{NUMBER}{UNIT}(?:{AGO_AFTER})", _ago),
+        (rf"\b(?:{LAST}) {SPACED_UNIT}", _last_period),
+        (rf"\b{SPACED_UNIT} (?:pasad[ao])\b", _last_period),
+        (rf"(?:上个?|去){UNIT}", _last_period),
+        (rf"\b(?:{THIS}) {SPACED_UNIT}", _this_period),
+        (rf"(?:这个?|本|今){UNIT}", _this_period),
+        (rf"\b{YEAR}\b", _year),
     )
 )

@@ -10,6 +10,7 @@ import re
 import unicodedata
 
 SEPARATOR = " · "
+USER = "user"
 # Maximum characters of a slot; an index entry has at most 2,700 bytes.
 LONGEST_SLOT = 300
 
@@ -82,11 +83,16 @@ def single_valued(key: str | None) -> bool:
     return attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE)
 
 
+def is_the_user(subject: str) -> bool:
+    """True for the words that stand for a user without a name."""
+    return _subject(subject) == USER
+
+
 def _subject(subject: str) -> str:
     """A subject without case, articles and possessive endings; `user` for the user."""
     text = " ".join(re.sub(r"['’`´]s?(?=\s|$)", "", _folded(subject)).split())
     text = re.sub(r"^(?:the|der|die|das|el|la) (?=.)", "", text).strip(" .,:;")
-    return "user" if text in _THE_USER else text
+    return USER if text in _THE_USER else text
 
 
 def _folded(text: str) -> str:

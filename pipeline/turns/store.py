@@ -52,6 +52,8 @@ not_withdrawn = and_(
 )
 
 
+# Columns of memories that turns lack: a filter by one of them matches no turn.
+UNSTRUCTURED = ("kind", "memory_type", "subject", "attribute", "slot")
 _NOTHING = cast(literal_column("'{}'"), JSONB)
 
 
@@ -77,6 +79,9 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             cast(options["expiration_date"].astext, Date).label("expiration_date"),
             or_(events.c.status == "PENDING", events.c.status == "RUNNING").label("pending"),
             messages.c.said_at,
+            messages.c.said_at.label("valid_from"),
+            messages.c.name.label("speaker"),
+            *(cast(null(), Text).label(name) for name in UNSTRUCTURED),
             events.c.created_at,
             events.c.created_at.label("updated_at"),
         )

@@ -248,7 +248,7 @@ class LLMServer:
         return True
 
     async def _chat(self, body: Any, call: LLMCall) -> LLMReply:
-        text = await self._answers(call.kind, body["messages"][-1]["content"])
+        text = await self._answers(call.kind, call.prompt)
         completion = _completion(text, "stop", call, self._tokens)
         return LLMReply(completion | {"usage": self.usage} if self.usage else completion)
 

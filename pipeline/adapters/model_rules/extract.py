@@ -14,6 +14,7 @@ from itertools import islice
 from pipeline.adapters.model_rules.clauses import clauses, sentences, trim
 from pipeline.adapters.model_rules.dates import Anchor, absolute, looks_back
 from pipeline.adapters.model_rules.slots import same_text
+from pipeline.adapters.model_rules.structure import structured
 from pipeline.adapters.model_rules.subjects import Listener, clause_facts, in_voice
 from pipeline.adapters.model_rules.topics import topics
 from pipeline.domain.facts import Fact
@@ -93,7 +94,9 @@ def _facts(request: ExtractionRequest, budget: Budget) -> Iterator[Fact]:
             if key not in seen and not _excluded(text, request.instructions.excludes):
                 seen.add(key)
                 about = topics(text, request.instructions)
-                yield Fact(text, sourced.source, Role.USER, about)
+                name = sourced.message.name
+                fact = Fact(text, sourced.source, Role.USER, about, speaker=name)
+                yield structured(fact, sourced.said_at)
 
 
 def _listener(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from annotated_types import MinLen
 from pydantic import BaseModel, BeforeValidator
 
 from pipeline.domain.events import Instructions
-from pipeline.domain.facts import Fact
+from pipeline.domain.facts import Fact, FactKind, memory_type
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models import prompts
 from pipeline.models.categories import chosen
@@ -21,6 +22,12 @@ from pipeline.models.json_answers import (
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
 from pipeline.ports import ExtractionRequest
+from pipeline.text import slots
+from pipeline.text.when import dated
+
+# Maximum length of a subject, an attribute and the words of a time; words that mean none.
+LONGEST_WORDS = 120
+NO_WORDS = ("null", "none", "n/a")
 
 
 def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | None:
@@ -49,8 +56,9 @@ def parse_facts(
 ) -> tuple[Fact, ...]:
     """The facts of the answer, ordered by event and message. None is a valid answer.
 
-    A fact that several events state is returned once for each of them, because each event has its
-    own receipt. Categories that were not offered are dropped.
+    Statements that the speaker does not assert are dropped, and categories that were not offered. A
+    fact that several events state is returned once for each of them, because each event has its own
+    receipt. Times are computed here: see `pipeline.text.when`.
 
     Errors: MalformedAnswer.
     """
@@ -59,11 +67,35 @@ def parse_facts(
         for number in row.messages:
             check_number(f"facts.{at}.messages", number, len(messages), "messages")
     facts = [
-        Fact(row.text, sourced.source, sourced.message.role, chosen(row.categories, instructions))
+        _fact(row, sourced, instructions)
         for row in rows
+        if row.modality in ASSERTED
         for sourced in _first_of_each_event([messages[n - 1] for n in sorted(set(row.messages))])
     ]
     return tuple(sorted(facts, key=lambda fact: (fact.source.event, fact.source.message)))
+
+
+def _fact(row: FactRow, sourced: SourcedMessage, instructions: Instructions) -> Fact:
+    """Build a fact, stated by the message, from a row of the answer."""
+    message = sourced.message
+    planned = row.modality is Modality.PLANNED
+    text, valid_from = dated(
+        row.text, sourced.said_at, when=row.when, ahead=planned, source=message.content
+    )
+    generic = row.subject is not None and slots.is_the_user(row.subject)
+    return Fact(
+        text,
+        sourced.source,
+        message.role,
+        chosen(row.categories, instructions),
+        speaker=message.name,
+        kind=row.kind,
+        memory_type=memory_type(row.kind, valid_from),
+        subject=(message.name or row.subject) if generic else row.subject,
+        attribute=row.attribute and slots.attribute_name(row.attribute),
+        valid_from=valid_from,
+        confidence=row.confidence,
+    )
 
 
 def _first_of_each_event(stated: Sequence[SourcedMessage]) -> list[SourcedMessage]:
@@ -76,11 +108,57 @@ def _names(value: object) -> list[str]:
     return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
 
 
+class Modality(StrEnum):
+    """Modality of a statement: the speaker asserts only what is STATED or PLANNED."""
+
+    STATED = "stated"
+    PLANNED = "planned"
+    HYPOTHETICAL = "hypothetical"
+    QUOTED = "quoted"
+    SARCASTIC = "sarcastic"
+    QUESTION = "question"
+
+
+ASSERTED = (Modality.STATED, Modality.PLANNED)
+
+
+def _one_of(values: type[StrEnum], default: StrEnum) -> BeforeValidator:
+    """A validator that accepts a member's value in any case; other values are the default."""
+    members = {str(value): value for value in values}
+    return BeforeValidator(lambda given: members.get(str(given).strip().lower(), default))
+
+
+def _words(value: object) -> str | None:
+    """A short text without characters that PostgreSQL rejects; None for anything else."""
+    if not isinstance(value, str):
+        return None
+    words = " ".join(value.replace("\x00", "").encode(errors="ignore").decode().split())
+    return words[:LONGEST_WORDS] if words and words.casefold() not in NO_WORDS else None
+
+
+def _share(value: object) -> float | None:
+    """A number from 0 to 1; None for anything else."""
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    return float(value) if sound else None  # type: ignore[arg-type]
+
+
+Words = Annotated[str | None, BeforeValidator(_words)]
+
+
 class FactRow(BaseModel):
-    """One fact of the answer. `messages` are numbers from the prompt, starting at 1."""
+    """One fact of the answer. `messages` are numbers from the prompt, starting at 1.
+
+    Only messages and text are required: a weaker model may leave out or spoil the other values.
+    """
 
     messages: Annotated[list[int], MinLen(1)]
     text: Text
+    kind: Annotated[FactKind, _one_of(FactKind, FactKind.OTHER)] = FactKind.OTHER
+    subject: Words = None
+    attribute: Words = None
+    when: Words = None
+    modality: Annotated[Modality, _one_of(Modality, Modality.STATED)] = Modality.STATED
+    confidence: Annotated[float | None, BeforeValidator(_share)] = None
     categories: Annotated[list[str], BeforeValidator(_names)] = []
 
 

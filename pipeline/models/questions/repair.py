@@ -42,7 +42,7 @@ async def ask(llm: LLM, prompt: Prompt[T]) -> Answer[T]:
 
     Usage covers both calls, in errors too. Errors: MalformedAnswer, and those of the LLM.
     """
-    system, user = prompt.text.split(prompts.DIVIDER, 1)
+    system, user = prompt.text.rsplit(prompts.DIVIDER, 1)
     first = await _complete(llm, system, user, prompt.form)
     try:
         return Answer(prompt.parse(first.text), first.usage)

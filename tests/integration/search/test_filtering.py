@@ -44,6 +44,12 @@ MEMORIES: dict[str, dict[str, Any]] = {
         "metadata": {"day": "2026-02-01T08:00", "tags": ["jazz", "rock"]},
         "created_at": noon(3),
         "attributed_to": "assistant",
+        "valid_from": noon(6),
+        "kind": "activity",
+        "memory_type": "episodic",
+        "slot": "jon · visited",
+        "subject": "Jon",
+        "speaker": "Jon",
     },
     "Ale 100%": {"agent_id": "bot", "created_at": noon(4)},
 }
@@ -118,6 +124,15 @@ FOUND: dict[str, tuple[Any, str]] = {
     "all of the keywords": ({"keywords": ["ale", "100"]}, "ale"),
     "keywords by their other name": ({"keywords_search": {"icontains": "T"}}, "tea"),
     "who said it": ({"attributed_to": "assistant"}, "gin"),
+    "a kind": ({"kind": "activity"}, "gin"),
+    "another kind": ({"kind": {"ne": "activity"}}, "tea rum ale"),
+    "a type": ({"memory_type": {"in": ["episodic", "procedural"]}}, "gin"),
+    "a slot": ({"slot": "jon · visited"}, "gin"),
+    "no slot": ({"slot": None}, "tea rum ale"),
+    "a subject": ({"subject": "Jon", "speaker": "Jon"}, "gin"),
+    "said before": ({"said_at": {"lt": "2026-02-01"}}, "tea"),
+    "valid later than said": ({"valid_from": {"gte": "2026-06-01"}}, "gin"),
+    "a timestamp is the time of the statement": ({"timestamp": {"gte": "2026-04-01"}}, "ale"),
 }
 
 
@@ -177,8 +192,7 @@ async def furnished(engine: Engine) -> Engine:
                     embedding=b"",
                     embedder="none",
                     said_at=values["created_at"],
-                    valid_from=values["created_at"],
-                    **{"attributed_to": "user"} | values,
+                    **{"attributed_to": "user", "valid_from": values["created_at"]} | values,
                 )
             )
     return engine

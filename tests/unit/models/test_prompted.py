@@ -439,8 +439,8 @@ async def test_an_object_is_asked_for_in_its_form_and_kept_to_it():
     llm = ScriptedLLM('{"home": "ROME\\u0000", "age": 7}')
     answer = await PromptedModel(llm).distil(ASKED, ["Ann lives in Rome."])
     assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 1)
-    [(_, user)] = llm.asked
-    assert "In capitals." in user.content
+    [(system, user)] = llm.asked
+    assert "In capitals." in system.content
     assert '"where one lives"' in user.content
     assert '1: "Ann lives in Rome."' in user.content
 

@@ -20,8 +20,8 @@ VALUES = {
     "distil": {"wishes": "", "form": "", "memories": ""},
 }
 # Maximum size of an empty prompt, at 4 characters per token; a real tokenizer counts fewer tokens.
-# extract + decide + one message pair and ten memories stay below 1,500 tokens.
-MOST_CHARS = {"extract": 2_100, "decide": 2_000, "relate": 1_800, "distil": 1_200}
+# extract + decide + one message pair and twelve memories stay below 1,500 tokens.
+MOST_CHARS = {"extract": 2_700, "decide": 2_000, "relate": 1_800, "distil": 1_200}
 
 
 def said(
