@@ -1,12 +1,19 @@
-"""Loader of SQL files: `loader(__name__)` in a package reads its .sql files by name."""
+"""Loader of SQL files: `loader(__name__)` in a package reads its .sql files by name.
+
+`{name.sql}` in a file stands for the text of another file of the same package: a part that several
+statements have, such as a common table expression or a condition.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import resources
 
 from sqlalchemy import TextClause, text
+
+PART = re.compile(r"\{(\w+)\.sql\}")
 
 
 def loader(package: str) -> Callable[..., TextClause]:
@@ -15,9 +22,12 @@ def loader(package: str) -> Callable[..., TextClause]:
     `table` replaces {table} in a statement that is used for several tables.
     """
 
+    def read(name: str) -> str:
+        written = resources.files(package).joinpath(f"{name}.sql").read_text("utf-8").strip()
+        return PART.sub(lambda part: read(part[1]), written)
+
     @cache
     def statement(name: str, table: str = "") -> TextClause:
-        written = resources.files(package).joinpath(f"{name}.sql").read_text("utf-8")
-        return text(written.replace("{table}", table))
+        return text(read(name).replace("{table}", table))
 
     return statement

@@ -6,18 +6,7 @@ WITH again AS (
     FROM events e JOIN lanes l ON l.id = e.lane_id
     WHERE e.id = ANY (CAST(:event_ids AS uuid[])) AND e.status IN ('FAILED', 'CANCELLED')
       AND e.erased_at IS NULL
-), lane AS (
-    UPDATE lanes SET
-        accepted_seq = tail.seq,
-        state = CASE state WHEN 'IDLE' THEN 'QUEUED' ELSE state END,
-        due_at = coalesce(due_at, now() + CAST(:grace AS interval))
-    FROM (SELECT lane_id, max(new_seq) AS seq FROM again GROUP BY lane_id) tail
-    WHERE lanes.id = tail.lane_id
-    RETURNING lanes.id, lanes.fence, lanes.settled_seq
-), said AS (
-    UPDATE messages SET seq = again.new_seq
-    FROM again WHERE messages.lane_id = again.lane_id AND messages.seq = again.seq
-), event AS (
+), {renumber.sql}, event AS (
     UPDATE events SET
         seq = again.new_seq, status = 'PENDING', batch_id = NULL,
         failure_code = NULL, failure_detail = NULL, graph_status = NULL, note = NULL,

@@ -5,8 +5,7 @@
 -- Lock order: pipeline/ledger/locks.py.
 WITH lane AS MATERIALIZED (
     SELECT id FROM lanes
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+    WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     FOR UPDATE
 ), seen AS (
@@ -20,11 +19,7 @@ WITH lane AS MATERIALIZED (
     FOR UPDATE OF m
 ), held AS (
     UPDATE lanes SET
-        state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,
-        stage = coalesce(CAST(:next_stage AS text), lanes.stage),
-        due_at = now() + CAST(:due_in AS interval),
-        owner = CASE WHEN CAST(:keeps AS boolean) THEN lanes.owner END,
-        attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
+        {advance.sql}
     FROM lane
     WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
     RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,
@@ -119,13 +114,5 @@ WITH lane AS MATERIALIZED (
         place integer, event_id uuid, outcome text, memory_id uuid, text text, previous_text text,
         reason text, message_ordinal smallint
     )
-), run AS (
-    INSERT INTO stage_runs (
-        batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
-        ms
-    )
-    SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
-           :completion_tokens, CAST(:cost_usd AS float8), :ms
-    FROM held
-)
+), {save_output.sql}
 SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane

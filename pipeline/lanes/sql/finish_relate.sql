@@ -5,13 +5,8 @@
 -- memories are locked, so a deletion right after this sees the relations that it must end.
 WITH held AS (
     UPDATE lanes SET
-        state = CASE WHEN CAST(:keeps AS boolean) THEN lanes.state ELSE 'QUEUED' END,
-        stage = coalesce(CAST(:next_stage AS text), lanes.stage),
-        due_at = now() + CAST(:due_in AS interval),
-        owner = CASE WHEN CAST(:keeps AS boolean) THEN lanes.owner END,
-        attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+        {advance.sql}
+    WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, project_id, batch_id
 ), standing AS MATERIALIZED (
@@ -55,13 +50,5 @@ WITH held AS (
            p.valid_from
     FROM held h, placed p
     ON CONFLICT DO NOTHING
-), run AS (
-    INSERT INTO stage_runs (
-        batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
-        ms
-    )
-    SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
-           :completion_tokens, CAST(:cost_usd AS float8), :ms
-    FROM held
-)
+), {save_output.sql}
 SELECT true AS lane, true AS held FROM held

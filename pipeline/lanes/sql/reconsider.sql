@@ -4,8 +4,7 @@ WITH held AS (
     UPDATE lanes SET
         state = 'QUEUED', stage = 'retrieve', due_at = now() + CAST(:grace AS interval),
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+    WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING batch_id
 ), outdated AS (

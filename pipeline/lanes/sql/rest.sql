@@ -13,6 +13,5 @@ UPDATE lanes SET
     stage = 'extract', batch_id = NULL, owner = NULL, attempts = 0, waits = 0, wait_code = NULL,
     width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))
 FROM done
-WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-  AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+WHERE {fence.sql}
 RETURNING state

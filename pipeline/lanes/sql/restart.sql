@@ -6,8 +6,7 @@ WITH held AS (
         width = CAST(:width AS smallint),
         due_at = now() + CAST(:grace AS interval),
         owner = NULL, attempts = CAST(:attempts AS smallint), waits = 0, wait_code = NULL
-    WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-      AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+    WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id
 ), returned AS (

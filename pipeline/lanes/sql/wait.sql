@@ -8,7 +8,6 @@ UPDATE lanes SET
     waits = least(waits + 1, 1000),
     wait_code = CAST(:code AS text),
     wait_cause = CAST(:cause AS text)
-WHERE id = CAST(:lane_id AS uuid) AND fence = CAST(:fence AS bigint)
-  AND state = 'RUNNING' AND owner = CAST(:owner AS uuid)
+WHERE {fence.sql}
   AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
 RETURNING fence

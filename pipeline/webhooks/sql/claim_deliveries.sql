@@ -1,19 +1,8 @@
 -- Claim due deliveries for one courier, in round-robin order: the first of each project before the
 -- second of any project, and within a project the first of each webhook. The courier's running
 -- tries count as turns taken, so that a slow receiver delays only its own deliveries.
--- A try is counted before it is made, so a courier that dies during a try has used it up. `owing`
--- steps through the index from one webhook with due deliveries to the next; webhooks without any
--- cost nothing.
-WITH RECURSIVE owing (webhook_id) AS (
-    (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
-    UNION ALL
-    SELECT (
-        SELECT d.webhook_id FROM webhook_deliveries d
-        WHERE d.due_at IS NOT NULL AND d.webhook_id > owing.webhook_id
-        ORDER BY d.webhook_id LIMIT 1
-    )
-    FROM owing WHERE owing.webhook_id IS NOT NULL
-), busy AS (
+-- A try is counted before it is made, so a courier that dies during a try has used it up.
+WITH RECURSIVE {with_open_deliveries.sql}, busy AS (
     SELECT w.id, w.project_id, count(*) AS tries
     FROM unnest(CAST(:under_way AS uuid[])) AS one (id) JOIN webhooks w USING (id)
     GROUP BY w.id, w.project_id

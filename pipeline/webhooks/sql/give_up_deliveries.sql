@@ -1,15 +1,6 @@
 -- Limit the backlog of each webhook: the deliveries beyond the maximum, those due first, become
 -- DEAD.
-WITH RECURSIVE owing (webhook_id) AS (
-    (SELECT webhook_id FROM webhook_deliveries WHERE due_at IS NOT NULL ORDER BY webhook_id LIMIT 1)
-    UNION ALL
-    SELECT (
-        SELECT d.webhook_id FROM webhook_deliveries d
-        WHERE d.due_at IS NOT NULL AND d.webhook_id > owing.webhook_id
-        ORDER BY d.webhook_id LIMIT 1
-    )
-    FROM owing WHERE owing.webhook_id IS NOT NULL
-), excess AS (
+WITH RECURSIVE {with_open_deliveries.sql}, excess AS (
     SELECT old.id
     FROM owing CROSS JOIN LATERAL (
         SELECT d.id FROM webhook_deliveries d
