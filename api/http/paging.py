@@ -75,10 +75,25 @@ def page_of(
     return page
 
 
-def _asked(
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """`page` and `page_size` of a query string; None where they are left out."""
+
+    page: int | None
+    page_size: int | None
+
+
+def _page_query(
     page: Annotated[int | None, Query()] = None, page_size: Annotated[int | None, Query()] = None
-) -> Page:
-    return page_of(page, page_size)
+) -> PageQuery:
+    return PageQuery(page, page_size)
 
 
-Paged = Annotated[Page, Depends(_asked)]
+Numbered = Annotated[PageQuery, Depends(_page_query)]
+
+
+def _page(query: Numbered) -> Page:
+    return page_of(query.page, query.page_size)
+
+
+Paged = Annotated[Page, Depends(_page)]

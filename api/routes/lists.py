@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.auth.tenant import Caller, Reader
 from api.dependencies import Api, Given
-from api.http.paging import LARGEST_PAGE, Page, Paged, page_of
+from api.http.paging import LARGEST_PAGE, Numbered, Page, Paged, PageQuery, page_of
 from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson
 from api.schemas import ListRequest, ReadRequest
@@ -25,9 +25,6 @@ from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
 
-PageNumber = Annotated[int | None, Query(alias="page")]
-PageSize = Annotated[int | None, Query(alias="page_size")]
-
 
 @router.post("/v3/memories/")
 async def list_memories(
@@ -35,15 +32,14 @@ async def list_memories(
     api: Given,
     project: Reader,
     http: Request,
-    number: PageNumber = None,
-    size: PageSize = None,
+    numbered: Numbered,
 ) -> dict[str, Any]:
     """A page of memories that match the filters, newest first.
 
     With `after_event` the response waits for the end of that event, at most `wait` seconds, and
     contains its status.
     """
-    page = _page(request, number, size)
+    page = _page(request, numbered)
     tree = request.tree()
     token = await caught_up(request, api, project)
     rows, count = await _rows(request, tree, page, api, project)
@@ -56,13 +52,12 @@ async def list_version_2(
     api: Given,
     project: Reader,
     http: Request,
-    number: PageNumber = None,
-    size: PageSize = None,
+    numbered: Numbered,
 ) -> Any:
     """Same as version 3, but a bare list unless page and page_size are both given."""
-    page = _page(request, number, size)
+    page = _page(request, numbered)
     rows, count = await _rows(request, request.tree(), page, api, project)
-    paged = (number or request.page) and (size or request.page_size)
+    paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
     return page.envelope(rows, count, http) if paged else rows
 
 
@@ -80,6 +75,7 @@ async def list_version_1(
     api: Given,
     project: Caller,
     http: Request,
+    numbered: Numbered,
     user_id: str | None = None,
     agent_id: str | None = None,
     app_id: str | None = None,
@@ -94,8 +90,6 @@ async def list_version_1(
     show_expired: bool = False,
     latest_only: bool = False,
     limit: int | None = None,
-    number: PageNumber = None,
-    size: PageSize = None,
 ) -> Any:
     """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
     page_size are both given. `metadata[key]=value` filters by one key of the metadata.
@@ -117,9 +111,9 @@ async def list_version_1(
     )
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
-    page = page_of(number, size or limit)
+    page = page_of(numbered.page, numbered.page_size or limit)
     rows, count = await _rows(request, request.tree(), page, api, project)
-    return page.envelope(rows, count, http) if number and size else rows
+    return page.envelope(rows, count, http) if numbered.page and numbered.page_size else rows
 
 
 async def list_of(
@@ -148,8 +142,9 @@ async def _rows(
     ], count
 
 
-def _page(request: ListRequest, number: int | None, size: int | None) -> Page:
+def _page(request: ListRequest, numbered: PageQuery) -> Page:
     """The page of the query string or of the body: clients use both."""
+    number, size = numbered.page, numbered.page_size
     return page_of(
         request.page if number is None else number, request.page_size if size is None else size
     )

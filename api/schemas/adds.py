@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from api.schemas.body import LONGEST_ID, EntityId, Request, as_id, none_if_blank
+from api.schemas.body import LONGEST_ID, EntityId, ExpirationDate, Moment, Request, as_id
 from api.schemas.limits import (
     Categories,
     InstructionText,
@@ -16,7 +15,7 @@ from api.schemas.limits import (
 )
 from api.schemas.messages import MessageIn, as_list
 from pipeline.domain.events import AddOptions, Instructions
-from pipeline.domain.filters import ANY, ENTITY_IDS, moment
+from pipeline.domain.filters import ANY, ENTITY_IDS
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.tenants.projects import Project
@@ -57,8 +56,8 @@ class AddRequest(Request):
     )
     async_mode: bool = True
     output_format: str | None = None
-    timestamp: datetime | None = None
-    expiration_date: date | None = None
+    timestamp: Moment = None
+    expiration_date: ExpirationDate = None
     immutable: bool = False
     custom_instructions: InstructionText | None = None
     includes: InstructionText | None = None
@@ -81,18 +80,6 @@ class AddRequest(Request):
     def as_list(cls, value: object) -> object:
         """Accept a bare string or object for one message."""
         return as_list(value)
-
-    @field_validator("expiration_date", mode="before")
-    @classmethod
-    def blank_is_none(cls, value: object) -> object:
-        """Accept a blank date as none."""
-        return none_if_blank(value)
-
-    @field_validator("timestamp", mode="before")
-    @classmethod
-    def time(cls, value: object) -> object:
-        """Parse a timestamp in any accepted form."""
-        return value if value is None else moment("timestamp", value)
 
     @model_validator(mode="after")
     def somebody(self) -> AddRequest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar
 
@@ -11,10 +12,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationInfo,
     model_validator,
 )
 
 from api.http import unknown_fields
+from pipeline.domain.filters import moment
 
 LONGEST_ID = 512
 
@@ -31,7 +34,14 @@ def none_if_blank(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def as_moment(value: object, info: ValidationInfo) -> object:
+    """The value as a time, in any form that `moment` accepts; None stays None."""
+    return value if value is None else moment(info.field_name or "time", value)
+
+
 EntityId = Annotated[Annotated[str, Field(max_length=LONGEST_ID)] | None, BeforeValidator(as_id)]
+Moment = Annotated[datetime | None, BeforeValidator(as_moment)]
+ExpirationDate = Annotated[date | None, BeforeValidator(none_if_blank)]
 
 
 class Request(BaseModel):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import date, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BeforeValidator, ConfigDict, field_validator, model_validator
 
-from api.schemas.body import Request, none_if_blank
+from api.schemas.body import ExpirationDate, Moment, Request
 from api.schemas.limits import MemoryText, Metadata, ReasonText
-from pipeline.domain.filters import moment
 
 MOST_AT_ONCE = 1_000
 NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date."
@@ -26,8 +24,8 @@ class UpdateRequest(Request):
 
     text: MemoryText | None = None
     metadata: Metadata | None = None
-    timestamp: datetime | None = None
-    expiration_date: date | None = None
+    timestamp: Moment = None
+    expiration_date: ExpirationDate = None
 
     @model_validator(mode="before")
     @classmethod
@@ -46,18 +44,6 @@ class UpdateRequest(Request):
         if value is not None and not value.strip():
             raise ValueError("a memory cannot be blank; delete it instead")
         return value
-
-    @field_validator("expiration_date", mode="before")
-    @classmethod
-    def blank_is_none(cls, value: object) -> object:
-        """Accept a blank date as none."""
-        return none_if_blank(value)
-
-    @field_validator("timestamp", mode="before")
-    @classmethod
-    def time(cls, value: object) -> object:
-        """Parse a timestamp in any accepted form."""
-        return value if value is None else moment("timestamp", value)
 
     def values(self) -> dict[str, Any]:
         """The columns to change. An explicit null clears expiration_date; its absence does not."""

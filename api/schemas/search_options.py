@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
+from api.schemas.body import Moment
 from api.schemas.fields import Fields
-from pipeline.domain.filters import moment
 
 
 class SearchOptions(BaseModel):
@@ -32,7 +31,7 @@ class SearchOptions(BaseModel):
     fields: Fields | None = Field(
         default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."
     )
-    reference_date: datetime | None = Field(
+    reference_date: Moment = Field(
         default=None, description='When the question is asked, for "last week"; default: now.'
     )
     include: frozenset[Literal["facts", "turns"]] | None = Field(
@@ -56,12 +55,6 @@ class SearchOptions(BaseModel):
         default=False,
         description="Also the verdict on these ids, or (true) on the best that were cut.",
     )
-
-    @field_validator("reference_date", mode="before")
-    @classmethod
-    def reference_time(cls, value: object) -> object:
-        """Parse a date in any accepted form."""
-        return value if value is None else moment("reference_date", value)
 
     def wants(self, channel: Literal["facts", "turns"]) -> bool:
         """True if the search covers this channel."""

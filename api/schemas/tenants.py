@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_validator
 
 from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
+from api.schemas.body import Moment
 from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.filters import moment
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
 
@@ -152,13 +151,7 @@ class KeyRequest(OwnRequest):
         default=None,
         description="Whose it is: ends with them, and never does more than their role.",
     )
-    expires_at: datetime | None = None
-
-    @field_validator("expires_at", mode="before")
-    @classmethod
-    def time(cls, value: object) -> object:
-        """Parse a timestamp in any accepted form."""
-        return value if value is None else moment("expires_at", value)
+    expires_at: Moment = None
 
 
 def role_of(access: Access) -> MemberRole:
