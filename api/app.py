@@ -29,7 +29,7 @@ from api.routes import ROUTERS, adds
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
 from workers.dispatch import background_dispatcher
@@ -90,7 +90,7 @@ def create_app(settings: Settings) -> FastAPI:
         warming.cancel()
         await app.state.mcp.close()
         await gate.close()
-        with contextlib.suppress(*LEDGER_FAILURES):
+        with contextlib.suppress(LedgerUnavailable):
             await figures.write_down()
         listening.cancel()
         await notifications.close()

@@ -16,7 +16,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.lanes.load import LoadView
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
 
@@ -90,7 +90,7 @@ class Gate:
         while True:
             try:
                 self._load = await self._view.look(scope_events=self._limits.scope_events)
-            except LEDGER_FAILURES as error:
-                log.warning("load_unknown", error=type(error).__name__)
+            except LedgerUnavailable as error:
+                log.warning("load_unknown", error=error.reason)
             self._lanes = Counter(self._load.lanes)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -15,7 +15,7 @@ from api.event_watch import EventWatch
 from api.figures import Figures
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import ModelUnavailable, StoreUnavailable, TransientError
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import Dispatcher, Reranker
 from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
@@ -69,7 +69,7 @@ async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
         async with asyncio.timeout(PING_S):
             await ping()
-    except (TransientError, *LEDGER_FAILURES) as error:
+    except (TransientError, LedgerUnavailable, TimeoutError) as error:
         return type(error).__name__
     return "ok"
 

@@ -28,7 +28,7 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.domain.events import FailureCode
-from pipeline.ledger.failures import LEDGER_FAILURES, ValueRefused, may_have_committed
+from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, ValueRefused
 
 log = structlog.get_logger()
 
@@ -121,7 +121,8 @@ async def overloaded(_: Request, error: Exception) -> JSONResponse:
 async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     """Answer 503. The text says if a write may have been committed nevertheless."""
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
-    unknown = request.method not in ("GET", "HEAD") and may_have_committed(error)
+    written = request.method not in ("GET", "HEAD")
+    unknown = written and isinstance(error, LedgerUnavailable) and error.may_have_committed
     return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
 
 
@@ -146,7 +147,8 @@ HANDLERS: dict[int | type[Exception], Handler] = {
     Overloaded: overloaded,
     TransientError: unavailable,
     ValueRefused: unstorable,
-    **dict.fromkeys(LEDGER_FAILURES, ledger_down),
+    StatementRefused: ledger_down,
+    LedgerUnavailable: ledger_down,
     Exception: unexpected,
 }
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pipeline.domain.events import Status
 from pipeline.events.store import Events, Progress
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 
 # A quarter of the shortest pipeline run. A shorter interval only adds queries.
 POLL_S = 0.025
@@ -118,7 +118,7 @@ class EventWatch:
     async def _poll(self, due: list[Subscription], now: float) -> None:
         try:
             rows = await self._events.progress(list({waiting.event_id for waiting in due}))
-        except LEDGER_FAILURES:
+        except LedgerUnavailable:
             return  # the next poll tries again, within the callers' timeouts
         for subscription in due:
             if subscription.event_id in rows:

@@ -13,7 +13,7 @@ from pipeline import telemetry
 from pipeline.accounting.balance import Accounts, Books
 from pipeline.domain.events import Status
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
 
@@ -36,7 +36,7 @@ class Figures:
         self._searches[project_id] += 1
 
     async def write_down(self) -> None:
-        """Write the counts of searches. Errors: LEDGER_FAILURES; the counts are lost then."""
+        """Write the counts of searches. Errors: LedgerUnavailable; the counts are lost then."""
         if self._searches:
             searches, self._searches = self._searches, Counter()
             await self._books.add_searches(searches)
@@ -52,8 +52,8 @@ class Figures:
             try:
                 await self.write_down()
                 _show(await self._books.accounts())
-            except LEDGER_FAILURES as error:
-                log.warning("figures_unknown", error=type(error).__name__)
+            except LedgerUnavailable as error:
+                log.warning("figures_unknown", error=error.reason)
                 telemetry.ledger_up.set(0)
             else:
                 telemetry.ledger_up.set(1)

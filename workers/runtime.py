@@ -23,7 +23,7 @@ from pipeline.domain.lanes import Activation, Hold, Wake
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import BEATS, Lanes, session_name
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.settings import Settings
 from workers.quarantine import Quarantine
 from workers.watchdog import end_with
@@ -140,7 +140,7 @@ class Heartbeat:
         try:
             async with asyncio.timeout(self._interval_s):
                 return set(wanted) - await self._lanes.renew(wanted)
-        except LEDGER_FAILURES as error:
+        except (LedgerUnavailable, TimeoutError) as error:
             log.warning("heartbeat_missed", error=type(error).__name__)
             return set()
 

@@ -12,7 +12,7 @@ from pipeline import bootstrap, telemetry
 from pipeline.bootstrap import Stores
 from pipeline.domain.errors import StageError
 from pipeline.erasure import service as erasure
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.settings import Settings
 from workers.watchdog import end_with
 
@@ -78,7 +78,7 @@ async def attempt(chore: Chore, *, limit_s: float) -> None:
     try:
         async with asyncio.timeout(limit_s):
             await chore()
-    except (StageError, *LEDGER_FAILURES) as error:
+    except (StageError, LedgerUnavailable, TimeoutError) as error:
         log.warning("chore_waits", chore=name, error=type(error).__name__)
     except Exception as error:
         log.error("chore_crashed", chore=name, exc_info=error)

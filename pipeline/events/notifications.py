@@ -16,13 +16,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import Status
 from pipeline.ledger.engine import behind_pooler
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
 
 # As in settle.sql. The payload is an event id, a space and the event's final status.
 CHANNEL = "memlane_event_ended"
 RECONNECT_S = 1.0
+# Errors of the listening connection.
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 
 
 class Receiver(Protocol):
@@ -49,7 +51,7 @@ class EndNotifications:
         while not behind_pooler(self._engine):
             try:
                 await self._listen()
-            except (*LEDGER_FAILURES, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except (LedgerUnavailable, *DRIVER_ERRORS) as error:
                 log.warning("end_notifications_lost", error=type(error).__name__)
             await asyncio.sleep(RECONNECT_S)
 

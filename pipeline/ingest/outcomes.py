@@ -23,15 +23,13 @@ from pipeline.domain.stage_outputs import Extracted, Related, read_if_any
 from pipeline.ingest.retry import wait_s
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Ending
-from pipeline.ledger.failures import LEDGER_FAILURES, sqlstate
+from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, sqlstate
 from pipeline.models.circuit_breaker import LONGEST_CAUSE
 
 log = structlog.get_logger()
 
 # Seconds between two tries to reach a ledger that was lost during a stage.
 LOOK_EVERY_S = 0.5
-# Classes of SQLSTATE: data, integrity constraint, program limit.
-REFUSED_FOR_CONTENT = ("22", "23", "54")
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
 
 
@@ -105,7 +103,7 @@ async def fail(
 
 
 async def refused(
-    activation: Activation, batch: Batch, error: Exception, services: Services
+    activation: Activation, batch: Batch, error: StatementRefused, services: Services
 ) -> Wake | None:
     """Handle a statement that the ledger refused.
 
@@ -115,9 +113,9 @@ async def refused(
     state = sqlstate(error)
     log.error("ledger_refused", sqlstate=state, stage=activation.stage)
     detail = f"The ledger refused to store it (SQLSTATE {state})."
-    if state[:2] in REFUSED_FOR_CONTENT:
-        return await fail(activation, batch, FailureCode.INTERNAL, detail, services)
-    return await wait(activation, batch, StoreUnavailable(detail), services)
+    if isinstance(error, LedgerUnavailable):
+        return await wait(activation, batch, StoreUnavailable(detail), services)
+    return await fail(activation, batch, FailureCode.INTERNAL, detail, services)
 
 
 async def hand_back_when_reachable(activation: Activation, services: Services) -> Wake | None:
@@ -127,5 +125,5 @@ async def hand_back_when_reachable(activation: Activation, services: Services) -
     """
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
-        with suppress(*LEDGER_FAILURES):
+        with suppress(LedgerUnavailable):
             return await services.ledger.lanes.hand_back(activation)

@@ -37,7 +37,7 @@ from pipeline.ingest.services import Leases, Services
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.steps import follows_at_once, perform
 from pipeline.lanes.store import SHARED_ATTEMPTS
-from pipeline.ledger.failures import LEDGER_FAILURES, is_unavailable, sqlstate
+from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, sqlstate
 from pipeline.models.circuit_breaker import on_behalf_of
 
 log = structlog.get_logger()
@@ -90,14 +90,14 @@ async def run_stage(
         except LaneLost:
             telemetry.fenced.labels(work.activation.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
-            with suppress(*LEDGER_FAILURES):
+            with suppress(LedgerUnavailable):
                 await lanes.absolve(work.activation)
             return None
         except asyncio.CancelledError:
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=work.activation.stage)
             return await lanes.hand_back(work.activation)
-        except LEDGER_FAILURES as error:
-            if not (is_unavailable(error) or sqlstate(error) in OUT_OF_TIME):
+        except LedgerUnavailable as error:
+            if error.reached and sqlstate(error) not in OUT_OF_TIME:
                 raise
             log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
             return await outcomes.hand_back_when_reachable(work.activation, services)
@@ -159,10 +159,10 @@ async def _way_out(
             return await outcomes.wait(activation, batch, error, services)
         case PermanentError():
             return await outcomes.fail(activation, batch, error.code, str(error), services)
-    if isinstance(error, LEDGER_FAILURES):
-        if is_unavailable(error):
+        case LedgerUnavailable(reached=False):
             raise error
-        return await outcomes.refused(activation, batch, error, services)
+        case StatementRefused():
+            return await outcomes.refused(activation, batch, error, services)
     log.error("stage_crashed", exc_info=error)
     code, detail = FailureCode.INTERNAL, type(error).__name__
     return await outcomes.fail(activation, batch, code, detail, services)

@@ -22,7 +22,7 @@ from sqlalchemy.exc import DBAPIError
 from pipeline.domain.errors import Overloaded
 from pipeline.lanes.store import Accepted, Add, Lanes
 from pipeline.ledger.engine import is_locked
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 
 # A second writer prepares its group while the first one's commit is written to disk.
 WRITERS = 2
@@ -164,7 +164,7 @@ class GroupCommit:
         """Start retries for the adds of locked lanes. Returns the other adds."""
         try:
             locked = await self.lanes.locked({waiting.lane_id for waiting in group})
-        except LEDGER_FAILURES:  # then the next try fails with the same error
+        except LedgerUnavailable:  # then the next try fails with the same error
             locked = set()
         for lane_id in locked:
             self._retry([waiting for waiting in group if waiting.lane_id == lane_id])

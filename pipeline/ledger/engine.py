@@ -19,9 +19,13 @@ import asyncpg
 import orjson
 import structlog
 from sqlalchemy import Dialect, event, make_url
+from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 from sqlalchemy.engine.interfaces import ExceptionContext
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, PoolProxiedConnection
+
+from pipeline.ledger.failures import LedgerUnavailable, translated
 
 log = structlog.get_logger()
 
@@ -50,6 +54,7 @@ CLIENT_CHECKS: Mapping[str, str] = {
 KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
 
 LOCKED = asyncpg.LockNotAvailableError.sqlstate
+DRIVER_ERROR = asyncpg_dialect.AsyncAdapt_asyncpg_dbapi.Error
 
 CONNECT_S, POOL_S = 5.0, 10.0
 # The server's error arrives first, unless the connection is silent.
@@ -103,6 +108,17 @@ class _State:
 _STATES: WeakKeyDictionary[Dialect, _State] = WeakKeyDictionary()
 
 
+class _Pool(AsyncAdaptedQueuePool):
+    """A pool that raises LedgerUnavailable if it has no connection: nothing was sent."""
+
+    def connect(self) -> PoolProxiedConnection:
+        try:
+            return super().connect()
+        except (OSError, SQLAlchemyError, DRIVER_ERROR) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            raise LedgerUnavailable(cause or error, sent=False) from cause
+
+
 def connect(
     url: str, *, pool_size: int, name: str = "memlane", limits: SessionLimits = USUAL
 ) -> AsyncEngine:
@@ -112,6 +128,7 @@ def connect(
     """
     engine = create_async_engine(
         make_url(url).set(drivername="postgresql+asyncpg"),
+        poolclass=_Pool,
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=POOL_S,
@@ -197,11 +214,16 @@ def _checked_out(state: _State, connection: Any, record: Any, _: Any) -> None:
         raise DisconnectionError
 
 
-def _failed(context: ExceptionContext) -> None:
-    if is_stale(context.original_exception):
+def _failed(context: ExceptionContext) -> DBAPIError | None:
+    """Give up a connection that must not be used again; translate the error."""
+    cause, error = context.original_exception, context.sqlalchemy_exception
+    if is_stale(cause):
         context.is_disconnect = True
         context.invalidate_pool_on_disconnect = False
         suspect_all(context.dialect)
+    if isinstance(cause, OSError) or (isinstance(error, DBAPIError) and context.is_disconnect):
+        return LedgerUnavailable(cause)
+    return translated(error) if isinstance(error, DBAPIError) else None
 
 
 def is_stale(error: BaseException) -> bool:

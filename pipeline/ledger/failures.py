@@ -1,35 +1,61 @@
-"""Errors of the ledger's calls, and functions that tell what an error means for the caller.
+"""Errors of the ledger's calls.
 
-SQLAlchemy raises its own errors, and asyncpg a plain OSError if no server answers. Callers catch
-LEDGER_FAILURES and call these functions; no other module handles SQLAlchemy's errors for this.
+    SQLAlchemy's DBAPIError
+    ├── LedgerUnavailable   not the content's fault: a later try can succeed
+    └── StatementRefused    PostgreSQL refused the content of a statement: no retry helps
+        └── ValueRefused        a value is out of the range that can be stored
+
+pipeline.ledger.engine and pipeline.ledger.statements raise them, for every connection of a pool.
 """
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-LEDGER_FAILURES = (SQLAlchemyError, OSError)
-
-# The ledger refuses a value outside of the range that it can store.
+StatementRefused = DBAPIError
 ValueRefused = DataError
 
-
-class Unreachable(DBAPIError):
-    """No connection could be made, so the statement was not sent."""
-
-
-def is_unavailable(error: Exception) -> bool:
-    """Tell if the ledger could not be reached, as opposed to refusing a statement."""
-    return not isinstance(error, DBAPIError) or error.connection_invalidated
+# Classes of SQLSTATE: data, integrity constraint, program limit.
+CONTENT = ("22", "23", "54")
 
 
-def may_have_committed(error: Exception) -> bool:
-    """Tell if the connection was lost, or got no answer, after the statement was sent."""
-    if isinstance(error, DBAPIError):
-        return error.connection_invalidated and not isinstance(error, Unreachable)
-    return isinstance(error, TimeoutError)
+class LedgerUnavailable(DBAPIError):
+    """PostgreSQL did not execute a statement, for a reason other than the statement's content.
+
+    `reached`: it refused the statement and the connection is intact: a time limit, a deadlock, a
+    full disk, a standby. Else it is out of reach, or did not answer. `sent`: the statement was
+    sent.
+    """
+
+    def __init__(self, cause: BaseException, *, reached: bool = False, sent: bool = True) -> None:
+        super().__init__(None, None, cause, connection_invalidated=not reached)
+        self._sent = sent
+
+    @property
+    def reached(self) -> bool:
+        """True if the connection is intact."""
+        return not self.connection_invalidated
+
+    @property
+    def may_have_committed(self) -> bool:
+        """True if the connection was lost, or there was no answer, after the statement was sent."""
+        return self._sent and not self.reached
+
+    @property
+    def reason(self) -> str:
+        """Name of the driver's error, for logs."""
+        return type(self.orig).__name__
 
 
-def sqlstate(error: Exception) -> str:
+def translated(error: DBAPIError) -> DBAPIError:
+    """Return LedgerUnavailable for an error of the driver, or the error if it is of the content."""
+    lost = error.connection_invalidated
+    content = isinstance(error, (IntegrityError, DataError)) or sqlstate(error)[:2] in CONTENT
+    if isinstance(error, LedgerUnavailable) or error.orig is None or (content and not lost):
+        return error
+    return LedgerUnavailable(error.orig, reached=not lost)
+
+
+def sqlstate(error: DBAPIError) -> str:
     """Return PostgreSQL's five-character code of an error; XX000 (internal error) without one."""
-    return str(getattr(getattr(error, "orig", None), "sqlstate", None) or "XX000")
+    return str(getattr(error.orig, "sqlstate", None) or "XX000")

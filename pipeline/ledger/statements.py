@@ -18,11 +18,10 @@ from sqlalchemy import ClauseElement, Dialect
 from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
-from sqlalchemy.pool import PoolProxiedConnection
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from pipeline.ledger.engine import is_stale, suspect_all
-from pipeline.ledger.failures import Unreachable
+from pipeline.ledger.failures import LedgerUnavailable, translated
 
 # Errors of a server that shuts down or starts up, sent before it closes the connection.
 GOING = (asyncpg.AdminShutdownError, asyncpg.CrashShutdownError, asyncpg.CannotConnectNowError)
@@ -42,8 +41,7 @@ class Record(asyncpg.Record):
 class Direct:
     """Execute statements with named values, each in a transaction of its own.
 
-    Errors are SQLAlchemy's: IntegrityError, DataError, else DBAPIError. Also OSError if no server
-    listens, and TimeoutError if the server does not answer.
+    Errors: see pipeline.ledger.failures; also SQLAlchemy's IntegrityError.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
@@ -58,17 +56,17 @@ class Direct:
         """
         words, names, constants = (_numbered if keep else _numbered.__wrapped__)(query)
         given = [values[name] if name in values else constants[name] for name in names]
-        pooled = await self._pooled()
+        pooled = await self._engine.raw_connection()
         driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
         try:
             return await driver.fetch(words, *given, record_class=Record)
         except asyncio.CancelledError:  # cancelled in the middle: the next answer is unknown
             pooled.invalidate()
             raise
-        except TimeoutError:  # not even the server's own timeout error arrived
+        except OSError as silence:  # not even the server's own timeout error arrived
             suspect_all(self._engine.dialect)
             pooled.invalidate()
-            raise
+            raise LedgerUnavailable(silence) from silence
         except (
             asyncpg.PostgresError,
             asyncpg.InterfaceError,
@@ -80,7 +78,7 @@ class Direct:
                 error.connection_invalidated = True
             if error.connection_invalidated:  # else the pool would hand it out again
                 pooled.invalidate()
-            raise error from cause
+            raise translated(error) from cause
         finally:
             pooled.close()
 
@@ -88,12 +86,6 @@ class Direct:
         """Execute a statement and return its first row, or None."""
         rows = await self.rows(query, values)
         return rows[0] if rows else None
-
-    async def _pooled(self) -> PoolProxiedConnection:
-        try:
-            return await self._engine.raw_connection()
-        except self._engine.dialect.loaded_dbapi.Error as error:  # it starts up or shuts down
-            raise Unreachable(None, None, error, connection_invalidated=True) from error
 
 
 @lru_cache(maxsize=1_000)

@@ -11,7 +11,7 @@ import structlog
 
 from pipeline.domain.errors import StageError
 from pipeline.domain.scope import Scope
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.vector_index.index import A_PIECE, VectorIndex, _shares
 
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ class Projector:
                 for ids in scheduled.values():
                     for piece in _shares(list(ids), A_PIECE):
                         await self._index.catch_up(piece)
-            except (StageError, *LEDGER_FAILURES) as error:
+            except (StageError, LedgerUnavailable) as error:
                 log.warning("projections_owed", error=type(error).__name__)
             except Exception as error:
                 log.error("projector_crashed", exc_info=error)

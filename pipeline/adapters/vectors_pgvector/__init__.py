@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import CollectionMissing, InvalidInput, StoreUnavailable
 from pipeline.domain.vectors import Vector, as_vector
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.statements import Direct
 from pipeline.ports import CollectionInfo, VectorHit, VectorRecord
 
@@ -265,6 +265,6 @@ def _our_errors() -> Iterator[None]:
     except DBAPIError as error:
         if _state(error) in MISSING:
             raise CollectionMissing("PostgreSQL knows no such collection.") from error
+        if isinstance(error, LedgerUnavailable) and not error.reached:
+            raise StoreUnavailable(f"PostgreSQL does not answer: {error.reason}") from error
         raise StoreUnavailable(f"pgvector failed: SQLSTATE {_state(error)}.") from error
-    except LEDGER_FAILURES as error:
-        raise StoreUnavailable(f"PostgreSQL does not answer: {type(error).__name__}") from error

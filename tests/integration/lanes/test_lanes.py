@@ -11,7 +11,6 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import delete, func, select, text
-from sqlalchemy.exc import DBAPIError
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import LaneLost, MalformedAnswer, ModelUnavailable, ProjectGone
@@ -26,6 +25,7 @@ from pipeline.erasure.store import OwnerKey
 from pipeline.lanes import store as machine
 from pipeline.lanes.store import BEATS, Ending, Lanes, session_name
 from pipeline.ledger.engine import connect
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import lanes as lane_rows
 from pipeline.ledger.tables import projects
 from pipeline.memories.delete_by_filter import DeleteRequest
@@ -658,7 +658,7 @@ async def test_a_lane_whose_statement_ran_out_of_time_is_handed_back(
     refusal = type("Refusal", (Exception,), {"sqlstate": state})()
 
     async def out_of_time(*_: object, **__: object) -> None:
-        raise DBAPIError(None, None, refusal)
+        raise LedgerUnavailable(refusal, reached=True)
 
     with monkeypatch.context() as slow:
         slow.setattr(Lanes, "finish", out_of_time)

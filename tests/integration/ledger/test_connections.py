@@ -10,7 +10,8 @@ from sqlalchemy import make_url, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.ledger.engine import SESSION, SessionLimits, SettingsMissing, behind_pooler, connect
+from pipeline.ledger.engine import SESSION, SessionLimits, behind_pooler, connect
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.statements import Direct
 from tests.support.proxy import proxied
 from tests.support.stack import wait_until
@@ -52,7 +53,7 @@ async def test_one_silent_connection_is_enough_to_use_none_of_its_age_again(
         engine = connect(proxy.url, pool_size=CONNECTIONS, limits=SHORT)
         before = await open_all(engine)
         proxy.fall_silent()
-        with pytest.raises(TimeoutError):
+        with pytest.raises(LedgerUnavailable):
             await ask(engine)
         after = {await ask(engine) for _ in range(2 * CONNECTIONS)}
         assert not before & after
@@ -111,7 +112,7 @@ async def test_a_connection_has_the_session_settings(database_url: str) -> None:
 async def test_behind_a_pooler_the_role_has_to_have_the_settings(database_url: str) -> None:
     async with proxied(database_url, poses=True) as pooler:
         engine = connect(pooler.url, pool_size=1)
-        with pytest.raises(SettingsMissing, match="SET plan_cache_mode = 'force_generic_plan'"):
+        with pytest.raises(LedgerUnavailable, match="SET plan_cache_mode = 'force_generic_plan'"):
             await directly(engine)
         database = make_url(database_url).database
         direct = connect(database_url, pool_size=1)

@@ -21,6 +21,7 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.lanes.group_commit import GroupCommit
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuits import FAILURES
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
@@ -182,7 +183,7 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
 
     class Away:
         async def accounts(self) -> None:
-            raise ConnectionRefusedError
+            raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
 
     figures = Figures(Away())  # type: ignore[arg-type]
     service.app.state.api = replace(service.app.state.api, figures=figures)
