@@ -9,6 +9,7 @@ NOISE = frozenset(
     (
         *("session_id", "structured_attributes", "immutable", "version", "lifecycle_state"),
         *("replaced_by", "synthesized", "score_breakdown", "updated_at", "data"),
+        *("said_at", "memory_type", "subject", "attribute", "slot", "confidence", "valid_from"),
         *("payload", "usage", "stages", "stage", "graph_status", "replays", "latency", "owner"),
     )
 )
