@@ -23,7 +23,7 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status logs doctor reindex demo reset test check compat bench chaos reference docs lock clean
+.PHONY: help sound up down status logs doctor reindex demo reset test check compat bench eval chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +71,9 @@ compat: $(DEV)  ## the official clients, old lines too, against a real stack (AR
 bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some), then the engine
 	@$(PY) -m tests.bench.hosted $(ARGS)
 	@test -n "$(ARGS)" || $(PY) -m tests.bench
+
+eval: $(DEV)  ## is what is remembered right? (MODEL=openai/… JUDGE=openai/…: a live model)
+	@$(PY) -m tests.eval $(if $(MODEL),--model $(MODEL)) $(if $(JUDGE),--judge $(JUDGE))
 
 chaos: $(DEV)  ## the long proof: kill everything at random and count what is lost
 	@$(PY) -m tests.chaos $(ARGS)

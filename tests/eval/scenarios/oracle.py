@@ -106,8 +106,15 @@ class Oracle:
         return facts, memories
 
     def new_fact(self, number: int, text: str) -> NewFact:
-        scenario, stated = self.facts.get(key(text)) or alike(text, self.facts) or (None, None)
+        scenario, stated = self.facts.get(key(text)) or self.held(text) or (None, None)
         return NewFact(number, text, scenario, stated)
+
+    def held(self, text: str) -> tuple[Scenario, Stated] | None:
+        """The one fact that a text holds, in another wording."""
+        if (entry := self.texts.get(key(text))) is not None and len(entry[1]) == 1:
+            scenario, [name] = entry
+            return scenario, scenario.facts[name]
+        return alike(text, self.facts)
 
     def shown(self, number: int, text: str, facts: Iterable[NewFact]) -> Shown:
         names = {fact.scenario.name for fact in facts if fact.scenario}

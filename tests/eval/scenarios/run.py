@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from statistics import mean, median
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from tests.eval.scenarios.bad import BAD, GOOD, Answers
+from tests.eval import models
+from tests.eval.scenarios.bad import BAD, GOOD
 from tests.eval.scenarios.dialogues import Scenario
 from tests.eval.scenarios.oracle import Oracle
 from tests.eval.scenarios.play import Played, play, shuffled
-from tests.eval.scenarios.server import EvalServer
-from tests.eval.scenarios.verdict import Difference, difference, harmed, rows
-from tests.support.stack import Client
+from tests.eval.scenarios.server import ScenarioServer
+from tests.eval.scenarios.verdict import Difference, difference, harmed, kept, rows, stale
+from tests.eval.tokens import tokens
+from tests.support.stack import Client, Stack
 
 UNORDERED = "out of order"
 WAYS = (GOOD, UNORDERED, *BAD)
+# Ways of a live model.
+LIVE = (GOOD, UNORDERED)
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,10 @@ class Way:
 
     name: str
     played: Sequence[Played]
-    differences: dict[str, Difference]
-    harm: dict[str, list[str]]
+    differences: Mapping[str, Difference]
+    harm: Mapping[str, list[str]]
     seconds: float
-    calls: int = 0
-    prefix_tokens: dict[str, int] = field(default_factory=dict)
+    prefix_tokens: Mapping[str, int]
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -41,50 +46,95 @@ class Way:
         """The figures of a row of the table."""
         outcomes = [row["event"] for played in self.played for row in rows(played)]
         usage = [event["usage"] for event in self.events]
-        calling = [u["prompt_tokens"] for u in usage if u["calls"]]
+        many = [p.scenario.name for p in self.played if p.scenario.has_many_targets]
         return {
             "scenarios": len(self.played),
             "right": len(self.played) - len(self.differences),
+            "many_targets": len(many),
+            "many_targets_right": len(set(many) - set(self.differences)),
+            "expected": sum(len(played.scenario.final) for played in self.played),
+            "kept": sum(map(kept, self.played)),
+            "stale": sum(map(stale, self.played)),
             "harmed": sum(map(len, self.harm.values())),
             "adds": len(self.events),
             "failed": sum(len(played.failed) for played in self.played),
             "outcomes": {name: outcomes.count(name) for name in sorted(set(outcomes))},
             "calls_per_add": round(mean(u["calls"] for u in usage), 2),
             "prompt_tokens_per_add": round(mean(u["prompt_tokens"] for u in usage)),
-            "prompt_tokens_median": round(median(calling)) if calling else 0,
+            "prompt_tokens_most": max(u["prompt_tokens"] for u in usage),
             "completion_tokens_per_add": round(mean(u["completion_tokens"] for u in usage)),
+            "prefix_tokens": dict(self.prefix_tokens),
             "seconds": round(self.seconds, 1),
         }
 
 
+async def run(
+    scenarios: Sequence[Scenario], ways: Sequence[str] = WAYS, model: str | None = None
+) -> list[Way]:
+    """Play the scenarios in these ways, with a live model or with the stand-in."""
+
+    async def all_ways(client: Client, oracle: Oracle, server: ScenarioServer | None) -> list[Way]:
+        return [await run_way(way, scenarios, client, oracle, server) for way in ways]
+
+    if model is not None:
+        oracle = Oracle(scenarios)
+        return await with_stack(models.live(model), lambda client: all_ways(client, oracle, None))
+    async with ScenarioServer(scenarios) as server:
+        oracle = server.answers.oracle
+        settings = models.stand_in(server)
+        return await with_stack(settings, lambda client: all_ways(client, oracle, server))
+
+
+async def with_stack(
+    settings: Mapping[str, str], work: Callable[[Client], Awaitable[list[Way]]]
+) -> list[Way]:
+    """Run the work with a client of a new stack of two workers, without a graph."""
+    with tempfile.TemporaryDirectory() as folder:
+        more = {"MEMLANE_GRAPH": "off", "MEMLANE_WORKERS": "2"}
+        stack = Stack(Path(folder) / "stack", {**settings, **more})
+        await asyncio.to_thread(stack.up)
+        try:
+            async with stack.client() as client:
+                return await work(client)
+        finally:
+            await asyncio.to_thread(stack.down)
+
+
 async def run_way(
-    name: str, scenarios: Sequence[Scenario], client: Client, server: EvalServer, run: str
+    name: str,
+    scenarios: Sequence[Scenario],
+    client: Client,
+    oracle: Oracle,
+    server: ScenarioServer | None = None,
 ) -> Way:
-    """Play all scenarios at once, each as a user of its own."""
-    server.answers.behaviour = name if name in BAD else GOOD
-    server.calls.clear()
+    """Play all scenarios at the same time, each as a user of its own."""
+    if server is not None:
+        server.answers.behaviour = name if name in BAD else GOOD
+        server.calls.clear()
     began = time.perf_counter()
 
     async def played(scenario: Scenario) -> Played:
         turns = shuffled(scenario) if name == UNORDERED else scenario.turns
-        return await play(client, scenario, f"{run}-{name}-{scenario.name}", turns)
+        return await play(client, scenario, f"{name}: {scenario.name}", turns)
 
     results = await asyncio.gather(*map(played, scenarios))
-    seconds = time.perf_counter() - began
-    differences = {p.scenario.name: d for p in results if (d := difference(p))}
-    harm = {p.scenario.name: names for p in results if (names := harmed(p, oracle(server)))}
-    prefixes = {kind: prefix_tokens(server, kind) for kind in ("extract", "decide")}
-    return Way(name, results, differences, harm, seconds, len(server.calls), prefixes)
+    return Way(
+        name,
+        results,
+        differences={p.scenario.name: d for p in results if (d := difference(p))},
+        harm={p.scenario.name: names for p in results if (names := harmed(p, oracle))},
+        seconds=time.perf_counter() - began,
+        prefix_tokens=_prefixes(server) if server else {},
+    )
 
 
-def oracle(server: EvalServer) -> Oracle:
-    return server.answers.oracle
-
-
-def prefix_tokens(server: EvalServer, kind: str) -> int:
-    """Tokens that all prompts of this kind begin with."""
-    prompts = [call.prompt for call in server.calls if call.kind == kind]
-    return server.tokens(_common_prefix(prompts)) if prompts else 0
+def _prefixes(server: ScenarioServer) -> dict[str, int]:
+    """Tokens that all prompts of a kind begin with, byte by byte."""
+    figures = {}
+    for kind in ("extract", "decide"):
+        prompts = [call.prompt for call in server.calls if call.kind == kind and not call.repair]
+        figures[kind] = tokens(_common_prefix(prompts)) if prompts else 0
+    return figures
 
 
 def _common_prefix(prompts: Sequence[str]) -> str:
@@ -95,10 +145,13 @@ def _common_prefix(prompts: Sequence[str]) -> str:
     return first[:length]
 
 
-def equal_stores(first: Iterable[Played], second: Iterable[Played]) -> list[str]:
-    """Scenarios with the same final store in both, apart from take-backs that came too early."""
-    pairs = zip(first, second, strict=True)
-    return [a.scenario.name for a, b in pairs if standing(a) == standing(b)]
+def unequal_stores(ways: Sequence[Way]) -> list[str]:
+    """Scenarios whose final stores differ in and out of order, early take-backs apart."""
+    by_name = {way.name: way.played for way in ways}
+    if not {GOOD, UNORDERED} <= by_name.keys():
+        return []
+    pairs = zip(by_name[GOOD], by_name[UNORDERED], strict=True)
+    return [a.scenario.name for a, b in pairs if standing(a) != standing(b)]
 
 
 def standing(played: Played) -> frozenset[str]:
@@ -108,5 +161,16 @@ def standing(played: Played) -> frozenset[str]:
     return frozenset(names.get(t, t) for t in played.texts if t not in scenario.may_stand)
 
 
-def server_for(scenarios: Sequence[Scenario]) -> EvalServer:
-    return EvalServer(Answers(Oracle(scenarios)))
+def problems(ways: Sequence[Way]) -> list[str]:
+    """A line for each wrong store, failed event and harmed memory."""
+    lines = [f"{name}: another store in than out of order" for name in unequal_stores(ways)]
+    for way in ways:
+        if way.name in LIVE:
+            lines += [f"{way.name}: {name}: {d}" for name, d in way.differences.items()]
+            lines += [
+                f"{way.name}: {played.scenario.name}: failed: {event['error']}"
+                for played in way.played
+                for event in played.failed
+            ]
+        lines += [f"{way.name}: {name}: harmed {facts}" for name, facts in way.harm.items()]
+    return lines

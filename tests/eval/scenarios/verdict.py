@@ -90,3 +90,25 @@ def holds(oracle: Oracle, text: str, name: str, values: Iterable[str]) -> bool:
 def successor(memory: dict[str, Any], ids: set[str], values: frozenset[str]) -> bool:
     """True if this memory has taken the place of one of `ids` and keeps the values."""
     return memory["id"] in ids and all(value in memory["memory"] for value in values)
+
+
+def kept(played: Played) -> int:
+    """Number of expected memories whose values stand together in one memory."""
+    return sum(
+        any(all(value in text for value in expected.values) for text in played.texts)
+        for expected in played.scenario.expected
+    )
+
+
+def stale(played: Played) -> int:
+    """Number of superseded facts whose own values, which no expected memory has, still stand."""
+    scenario = played.scenario
+    current = frozenset[str]().union(*(expected.values for expected in scenario.expected))
+    outdated = [
+        scenario.facts[name].text.values - current for name in scenario.superseded(scenario.facts)
+    ]
+    return sum(
+        any(all(value in text for value in values) for text in played.texts)
+        for values in outdated
+        if values
+    )
