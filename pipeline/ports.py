@@ -26,11 +26,13 @@ class ExtractionRequest:
     """Messages to extract facts from.
 
     `context`: earlier messages, oldest first; they explain pronouns and are no source of facts.
+    `procedural`: one fact of type PROCEDURAL sums up the messages, which are an agent's work.
     """
 
     messages: Sequence[SourcedMessage]
     context: Sequence[Message] = ()
     instructions: Instructions = field(default_factory=Instructions)
+    procedural: bool = False
 
 
 class MemoryModel(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -53,6 +53,10 @@ class AddRequest(Request):
         default=None,
         max_length=MOST_MESSAGES,
         description="With `infer=false`: stored instead of the messages, one memory each.",
+    )
+    memory_type: Literal["procedural_memory"] | None = Field(
+        default=None,
+        description="`procedural_memory`: the messages are an agent's work; one summary is stored.",
     )
     async_mode: bool = True
     output_format: str | None = None
@@ -108,6 +112,7 @@ class AddRequest(Request):
             metadata=self.metadata or {},
             immutable=self.immutable,
             expiration_date=self.expiration_date,
+            procedural=self.memory_type is not None,
             instructions=Instructions(
                 self.custom_instructions,
                 self.includes,

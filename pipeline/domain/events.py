@@ -123,7 +123,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """Options of an add. Only events with equal options share a batch."""
+    """Options of an add. Only events with equal options share a batch.
+
+    `procedural`: store one summary of the messages, which are an agent's work.
+    """
 
     infer: bool = True
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -131,6 +134,7 @@ class AddOptions:
     expiration_date: date | None = None
     instructions: Instructions = field(default_factory=Instructions)
     question: Question | None = None
+    procedural: bool = False
 
 
 @dataclass(frozen=True, slots=True)

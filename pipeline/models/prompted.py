@@ -17,6 +17,7 @@ from pipeline.domain.usage import Answer
 from pipeline.models.questions.decide import decide_prompt, settled
 from pipeline.models.questions.distil import distil_prompt
 from pipeline.models.questions.extract import extract_prompt
+from pipeline.models.questions.procedure import procedure_prompt
 from pipeline.models.questions.relate import relate_prompt
 from pipeline.models.questions.repair import ask
 from pipeline.ports import LLM, ExtractionRequest
@@ -36,7 +37,7 @@ class PromptedModel:
         return self._llm.name
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        prompt = extract_prompt(request)
+        prompt = procedure_prompt(request) if request.procedural else extract_prompt(request)
         return Answer(()) if prompt is None else await ask(self._llm, prompt)
 
     async def decide(

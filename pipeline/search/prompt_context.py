@@ -1,8 +1,11 @@
 """Prompt context: search results as dated lines within a budget of tokens.
 
+    <recalled>
     [1] 2024-05-07 Maya: I bought a tent for the lake.
     [2] 2024-05-09 Maya's sister plays the violin.
+    </recalled>
 
+If a message contains such a block, no facts are extracted from it (see `pipeline.text.recalled`).
 The best results that fit are taken, and written oldest first: models read dated lines in order
 better than a ranking.
 """
@@ -14,8 +17,10 @@ from dataclasses import dataclass
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
+from pipeline.text.recalled import END, START, fenced
 from pipeline.text.tokens import CHARACTERS_PER_TOKEN, tokens
 
+FENCE_TOKENS = tokens(START + END)
 # Tokens of the shortest possible line: a date, a number and a word.
 SHORTEST_LINE = 5
 
@@ -35,7 +40,7 @@ def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
     `passages` come best first. A passage that does not fit is skipped.
     """
     taken: list[Memory | Turn] = []
-    left = max_tokens
+    left = max_tokens - FENCE_TOKENS
     for passage in passages:
         if left < SHORTEST_LINE:
             break
@@ -44,7 +49,9 @@ def assemble(passages: Iterable[Memory | Turn], *, max_tokens: int) -> Context:
             taken.append(passage)
             left -= cost
     taken.sort(key=lambda passage: (passage.said_at, str(passage.id)))
-    text = "\n".join(_line(number, passage) for number, passage in enumerate(taken, start=1))
+    text = fenced(
+        "\n".join(_line(number, passage) for number, passage in enumerate(taken, start=1))
+    )
     return Context(text, taken, tokens(text))
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
 from pipeline.adapters.model_rules.fill import fill
+from pipeline.adapters.model_rules.procedure import procedure_log
 from pipeline.adapters.model_rules.relate import relate_facts
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
@@ -54,7 +55,9 @@ class RulesModel:
         return NAME
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
-        """The facts that user messages state; see `extract_facts`."""
+        """The facts that user messages state; see `extract_facts`. Or the log of a procedure."""
+        if request.procedural:
+            return Answer(procedure_log(request), USAGE)
         speakers = {sourced.message.name for sourced in request.messages}
         context = sum(len(message.content) for message in request.context) * len(speakers)
         chars = context + sum(len(sourced.message.content) for sourced in request.messages)

@@ -55,7 +55,7 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
         changed=tuple(c.write.position for c in changes if c.after is not None),
         memories=tuple(c.after.id for c in changes if c.after is not None),
     )
-    relates = graph and batch.options.infer and applied.changed
+    relates = graph and batch.options.infer and not batch.options.procedural and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
 
 

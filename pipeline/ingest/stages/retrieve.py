@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from pipeline.domain.events import StageName
-from pipeline.domain.facts import Fact, Neighbour
+from pipeline.domain.facts import Fact, MemoryType, Neighbour
 from pipeline.domain.lanes import Batch
 from pipeline.domain.scope import Scope
 from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
@@ -36,7 +36,7 @@ async def retrieve(
     vectors = await embedder.embed([_said(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
-    if batch.options.infer and not around.empty:
+    if batch.options.infer and not batch.options.procedural and not around.empty:
         hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
         neighbours = await _current(batch, around.known, hits, memories)
     unsettled = Retrieved(
@@ -85,5 +85,5 @@ async def _current(
     return tuple(
         Neighbour(memory.id, memory.text, similarity[memory.id])
         for memory in sorted(stored, key=lambda m: (-similarity[m.id], m.created_at, m.id))
-        if memory.lane_id == batch.scope.lane_id
+        if memory.lane_id == batch.scope.lane_id and memory.memory_type is not MemoryType.PROCEDURAL
     )

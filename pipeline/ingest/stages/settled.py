@@ -16,6 +16,7 @@ from pipeline.domain.stage_outputs import Extracted, Retrieved, read
 from pipeline.text.equality import text_hash
 
 VERBATIM = "Stored as said (infer=false)."
+PROCEDURE = "The summary of a procedure is a memory of its own."
 ALREADY_STORED = "Exactly this is already stored."
 SAID_TWICE = "Exactly this was said earlier in the same batch."
 NOTHING_SIMILAR = "Nothing similar is stored."
@@ -25,8 +26,9 @@ def settle(batch: Batch, facts: Sequence[Fact], retrieved: Retrieved) -> Retriev
     """The output of retrieve with the decisions that need no model."""
     decided = _repeats(facts, retrieved.known)
     left = [i for i in range(len(facts)) if i not in decided]
-    if not batch.options.infer:
-        decided |= {i: Decision(i, Outcome.ADD, VERBATIM, facts[i].text) for i in left}
+    if batch.options.procedural or not batch.options.infer:
+        reason = PROCEDURE if batch.options.procedural else VERBATIM
+        decided |= {i: Decision(i, Outcome.ADD, reason, facts[i].text) for i in left}
     elif len(left) == 1 and not retrieved.neighbours:
         [i] = left
         decided[i] = Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)

@@ -93,6 +93,11 @@ def earlier_turns(turns: Sequence[Message]) -> str:
     return _lines(_turn(turn, turn.content[:CONTEXT_CHARS]) for turn in turns)
 
 
+def log(messages: Iterable[Message]) -> str:
+    """One line for each message, in full: an agent's actions and their results."""
+    return _lines(_turn(message, message.content) for message in messages)
+
+
 def form(shape: Mapping[str, Any]) -> str:
     """A JSON schema in one line."""
     return json.dumps(shape, ensure_ascii=False)
