@@ -1,0 +1,85 @@
+"""Polarity of a statement: it negates or ends something, or it adds something.
+
+English, German, Spanish and Chinese. Words of other languages match nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NEGATIONS = (
+    r"\b(?:not|no|never|none|nothing|neither|nor|without|cannot)\b|n['’]t\b",
+    r"\b(?:nicht|nichts|nie|niemals|kein(?:e|en|er|em|es)?|ohne|weder)\b",
+    r"\b(?:nunca|jam[aá]s|nada|sin|tampoco|ni|ning[uú]n[ao]?)\b",
+    r"不(?![但仅过久错同断])|没(?!关系)|无法|并非|从未|未曾|别再",
+)
+_ENDINGS = (
+    r"\b(?:stop(?:s|ped)?|quit(?:s|ted)?|gave up|given? up|giv(?:es|ing) up|ended|over|cease[sd]?"
+    r"|cancel(?:s|l?ed)?|called off|sold|gave away|got rid of|lost|died|passed away|broke up"
+    r"|split up|divorced|dropped|retired|recovered|finished|former(?:ly)?|used to|untrue|false"
+    r"|wrong|mistaken|mistake|joke|joking|takes? back|took back|retract(?:s|ed)?|withdr[ae]wn?"
+    r"|withdrew|forget|abandon(?:s|ed)?|resigned|left|cured|gone|closed|expired)\b",
+    r"\b(?:aufgehört|aufgegeben|beendet|abgesagt|gekündigt|verkauft|verloren|gestorben|verstorben"
+    r"|getrennt|geschieden|abgebrochen|widerruf\w*|zurückgenommen|zurückgezogen|falsch|gelogen"
+    r"|irrtum|scherz|witz|vergiss|vergessen|ehemalig\w*|früher\w*|vorbei|storniert|abgeschafft"
+    r"|hört .{0,40}\bauf|gibt .{0,40}\bauf|nimmt .{0,40}\bzurück|aufgelöst|geheilt|weg)\b",
+    r"\b(?:dej(?:ó|a|ado)|abandon(?:ó|a|ado)|cancel(?:ó|a|ado|ada)|anul(?:ó|ado|ada)|vendi(?:ó|do)"
+    r"|perdi(?:ó|do)|muri(?:ó|do)|muerto|falleci(?:ó|do)|separ(?:ó|ado|ada)|divorci(?:ó|ado|ada)"
+    r"|termin(?:ó|ado|ada)|renunci(?:ó|ado|ada)|retir(?:ó|a|ado|ada)|falso|mentira|broma"
+    r"|err(?:or|óneo)|equivoc\w*|olvid\w*|suspendi(?:ó|do|da)|desmiente|desmintió|ex|ya no"
+    r"|curad[oa])\b",
+    r"不再|取消|停止|放弃|戒了|卖了|卖掉|丢了|去世|死了|分手|离婚|辞职|退出|结束|收回|撤回|开玩笑"
+    r"|搞错|说错|弄错|错误|忘掉|忘记|作废|退掉|痊愈|已经.{0,6}掉了|不是真的|退休",
+)
+_ADDITIONS = (
+    r"\b(?:also|as well|in addition|additionally|besides|another|furthermore|moreover|on top of"
+    r" that|second)\b|\btoo(?=[.!]?$)",
+    r"\b(?:auch|außerdem|zusätzlich|ebenfalls|ebenso|zudem|darüber hinaus|weitere[rnsm]?"
+    r"|zweite[rnsm]?|noch eine?[nrsm]?)\b",
+    r"\b(?:también|tambien|además|ademas|asimismo|otr[oa]s?|igualmente|segund[oa])\b",
+    r"也|另外|此外|还(?!是|没)|同时|又(?=[养买学有])|第二",
+)
+
+
+def _any(parts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(parts), re.IGNORECASE)
+
+
+_NEGATED, _ENDED, _ADDED = (_any(parts) for parts in (_NEGATIONS, _ENDINGS, _ADDITIONS))
+
+
+def negates(text: str) -> bool:
+    """Tell if the statement has a negation: not, kein, nunca, 不."""
+    return bool(_NEGATED.search(text))
+
+
+def takes_back(text: str) -> bool:
+    """Tell if the statement says that something is not so, or is so no longer."""
+    return negates(text) or bool(_ENDED.search(text))
+
+
+def adds(text: str) -> bool:
+    """Tell if the statement adds to what is known: also, außerdem, también, 也."""
+    return bool(_ADDED.search(text))
+
+
+_CLAUSES = re.compile(
+    r"[,;.!?，。；！？]|\b(?:but|and now|aber|sondern|und jetzt|pero|sino|y ahora)\b|但|而且",
+    re.IGNORECASE,
+)
+_INSTEAD_OF = (
+    r"instead of|rather than|out of|from|than|no longer|replac(?:es|ed|ing)"
+    r"|(?:an)?statt|anstelle von|von|aus|als|ersetzt"
+    r"|en (?:vez|lugar) de|de|desde|del|que|reemplaza a"
+)
+_FORMER = rf"(?:\b(?:{_INSTEAD_OF})\b|代替|而不是|不是|[从由比])\W{{0,3}}(?-i:[a-zà-ÿ]{{1,5}} )?"
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of a statement that a negation reaches: up to a comma, or to a "but"."""
+    return [part for part in _CLAUSES.split(text) if part.strip()]
+
+
+def puts_aside(text: str, value: str) -> bool:
+    """Tell if the statement names a value as the former one: "from Berlin", "statt Kaffee"."""
+    return bool(re.search(_FORMER + re.escape(value), text, re.IGNORECASE))

@@ -1,0 +1,118 @@
+"""Conservation: changes that lose a value, that no fact states, or that miss the matter."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.domain.conservation import Loss, Replacement, lost, objection, same_statement
+
+HARMLESS = [
+    ("Maya lives in Berlin", "Maya lives in Lisbon", "Maya moved to Lisbon"),
+    ("Maya lives in Berlin", "Maya lives in Lisbon", "Maya moved from Berlin to Lisbon"),
+    ("Jonas trinkt Kaffee", "Jonas trinkt Tee", "Jonas trinkt jetzt Tee statt Kaffee"),
+    ("Lucía vive en Madrid", "Lucía vive en Bilbao", "Lucía se ha mudado a Bilbao"),
+    ("小雨住在上海", "小雨住在成都", "小雨搬到成都"),
+    ("Maya has 2 cats", "Maya has 3 cats", "Maya has 3 cats now"),
+    ("The exam is on 14 June", "The exam is on 5 July", "The exam was moved to 5 July"),
+    ("User has a dog called Rex", None, "User's dog Rex died"),
+    ("User has a dog", None, "User no longer has a dog"),
+    ("小雨对花生过敏", None, "小雨对花生不再过敏"),
+    ("Jonas spielt in einer Band", None, "Jonas spielt nicht mehr in der Band"),
+    ("Lucía toca el clarinete", None, "Lucía ya no toca el clarinete"),
+]
+VALUE_LOSSES = [
+    ("Maya lives in Berlin with 2 cats", "Maya lives in Lisbon", "Maya moved to Lisbon"),
+    ("Anna likes tea", "Ben likes tea", "Ben likes tea"),
+    ("Maya met Tom and Lea in Rome", "Maya met Kim in Rome", "Maya met Kim in Rome"),
+    ("Maya plays tennis with Tom", "Maya plays tennis with Lea", "Maya also plays tennis with Lea"),
+    ("Jonas spielt Schach mit Ole", "Jonas spielt Schach mit Kai", "Jonas spielt auch mit Kai"),
+    ("小雨住在上海，有三十个学生", "小雨住在成都", "小雨搬到成都"),
+    ("Maya works at Siemens since 2019", "Maya works at Siemens", "Maya likes her work at Siemens"),
+    ("Maya lives with Tom", "Maya lives alone", "Maya lives with Tom, but not with her cat"),
+]
+UNFOUNDED = [
+    ("User likes jazz", "User plays chess", "User plays chess"),
+    ("User likes jazz", None, "User plays chess"),
+    ("User has a dog called Rex", None, "User no longer eats meat"),
+    ("Anna likes tea", None, "Ben no longer drinks tea"),
+    ("小雨喜欢爵士乐", None, "小雨不再吃肉"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "fact"), HARMLESS)
+def test_a_change_that_the_fact_states_is_applied(old: str, new: str | None, fact: str) -> None:
+    assert objection(Replacement(old, new, fact)) is None
+
+
+@pytest.mark.parametrize(("old", "new", "fact"), VALUE_LOSSES)
+def test_an_update_that_drops_a_value_is_refused(old: str, new: str, fact: str) -> None:
+    refused = objection(Replacement(old, new, fact, same_slot=True))
+    assert refused is not None
+    assert refused.loss is Loss.VALUES
+    assert refused.values
+
+
+@pytest.mark.parametrize(("old", "new", "fact"), UNFOUNDED)
+def test_a_change_of_another_matter_is_refused(old: str, new: str | None, fact: str) -> None:
+    refused = objection(Replacement(old, new, fact))
+    assert refused is not None
+    assert refused.loss is Loss.OTHER_MATTER
+
+
+def test_a_delete_without_a_take_back_needs_a_successor_with_the_values() -> None:
+    old, fact = "Maya has lived in Rome since 2019", "Maya lives in Rome near the river"
+    assert objection(Replacement(old, None, fact)) is not None
+    merged = "Maya has lived in Rome, near the river, since 2019"
+    assert objection(Replacement(old, None, fact, successors=[merged])) is None
+    poorer = "Maya has lived in Rome, near the river"
+    refused = objection(Replacement(old, None, fact, successors=[poorer]))
+    assert refused is not None
+    assert refused.values == ("2019",)
+
+
+def test_a_slot_or_a_near_meaning_shows_the_same_matter() -> None:
+    change = Replacement("Maya drives an old car", None, "Maya sold the Toyota")
+    assert objection(change) is not None
+    sold = ("Maya drives an old car", None, "Maya sold the Toyota")
+    assert objection(Replacement(*sold, same_slot=True)) is None
+    assert objection(Replacement(*sold, similarity=0.7)) is None
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
+def test_a_text_that_keeps_everything_loses_nothing(old: str, more: str, fact: str) -> None:
+    assert lost(old, old, fact) == ()
+    assert lost(old, f"{old} {more}", old) == ()
+
+
+NAMES = st.sampled_from(["Anna", "Ben", "Köln", "Siemens", "Rome", "Lea", "Tokyo"])
+
+
+@given(st.sets(NAMES, min_size=2, max_size=4), st.data())
+def test_no_more_values_are_replaced_than_the_fact_states(
+    names: set[str], data: st.DataObject
+) -> None:
+    old = f"Kim met {', '.join(sorted(names))}"
+    left = data.draw(st.sets(st.sampled_from(sorted(names)), max_size=len(names) - 2))
+    new = f"Kim met {', '.join([*sorted(left), 'Zoe'])}"
+    assert len(lost(old, new, "Kim met Zoe")) == len(names) - len(left) - 1
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "same"),
+    [
+        ("User's favourite colour is purple.", "user’s favourite colour is purple", True),
+        ("User's favourite colour is purple", "User's favourite colour is cyan", False),
+        ("User eats meat", "User does not eat meat", False),
+        ("Anna likes tea", "Anne likes tea", False),
+        ("Anna has 2 cats", "Anna has 3 cats", False),
+        ("Anna met Ben", "Ben met Anna", False),
+        ("小雨喜欢茶。", "小雨喜欢茶", True),
+        ("小雨喜欢茶", "小雨不喜欢茶", False),
+    ],
+)
+def test_only_the_same_statement_is_merged_without_a_model(
+    first: str, other: str, same: bool
+) -> None:
+    assert same_statement(first, other) is same
