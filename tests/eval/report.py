@@ -38,8 +38,9 @@ German, Spanish and Chinese. `right`: exactly these stand. `kept`: expected memo
 numbers and dates stand together. `stale`: superseded facts that still stand. `harmed`: memories
 that are gone although no later statement supersedes them and no memory has their names, numbers and
 dates. `good`: the stand-in answers right. `out of order`: the same turns with their timestamps, in
-a shuffled order; a take-back that arrives before its statement may stand as a memory. The other
-rows are bad models: the right answers, spoiled in one way each. Tokens are those of o200k_base.
+a shuffled order; a take-back that arrives before its statement may stand as a memory. `dates
+ignored`: the same with a model that takes what arrives last for the newest. The other rows are bad
+models: the right answers, spoiled in one way each. Tokens are those of o200k_base.
 Command: `python -m tests.eval.scenarios`.
 """
 QUESTIONS = """

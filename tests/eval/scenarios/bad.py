@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.eval.scenarios.dialogues import Text
-from tests.eval.scenarios.oracle import NewFact, Oracle, Row, Shown, decision, key
+from tests.eval.scenarios.oracle import SUPERSEDED, NewFact, Oracle, Row, Shown, decision, key
 
 GOOD = "good"
 Decide = Callable[[Sequence[NewFact], Sequence[Shown]], list[Row]]
@@ -122,11 +122,28 @@ def shuffled_facts(oracle: Oracle, kind: str, prompt: str, answer: Row) -> str:
     return _json(_decisions(answer, lambda row: row | {"fact": row["fact"] % count + 1}))
 
 
+def dates_ignored(oracle: Oracle, kind: str, prompt: str, answer: Row) -> str:
+    """UPDATE to what arrived last, although it was said earlier."""
+    if kind == "extract":
+        return _json(answer)
+    texts = {fact.number: fact.text for fact in oracle.read(prompt)[0]}
+    return _json(
+        _decisions(
+            answer,
+            lambda row: (
+                row | {"action": "UPDATE", "text": texts[row["fact"]]}
+                if row["reason"] == SUPERSEDED
+                else row
+            ),
+        )
+    )
+
+
 BAD: Mapping[str, Callable[[Oracle, str, str, Row], str]] = {
     function.__name__: function
     for function in (
         unknown_ids, other_ids, prose, missing_keys, wrong_language, add_all, delete_all,
-        update_all, values_dropped, shuffled_facts,
+        update_all, values_dropped, shuffled_facts, dates_ignored,
     )
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ _TURN = re.compile(rf"^(\d+) (?:user|assistant|system)(?: {QUOTED})?: ({QUOTED})
 _NUMBERED = re.compile(rf"^(\d+)(?: \([^)\n]*\))?: ({QUOTED})", re.MULTILINE)
 # Least similarity of a memory to a known text, if the product has completed its dates.
 ALIKE = 0.6
+SUPERSEDED = "A later statement took its place."
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -136,7 +137,7 @@ class Oracle:
         if is_repeat(scenario, stated, first):
             return [decision(fact, "NOOP", first, reason="A memory says this already.")]
         if stated.id in scenario.superseded(first.known):
-            return [decision(fact, "NOOP", first, reason="A later statement took its place.")]
+            return [decision(fact, "NOOP", first, reason=SUPERSEDED)]
         rows = []
         known = frozenset({stated.id}).union(first.known)
         for memory in (first, *(m for m in related if m is not first)):
@@ -224,9 +225,14 @@ def numbered(lines: str) -> list[tuple[int, str]]:
 
 def alike(text: str, known: Mapping[str, T]) -> T | None:
     """The value of the most similar text, if it is similar enough."""
-    scored = [(SequenceMatcher(None, key(text), other).ratio(), other) for other in known]
-    best, other = max(scored, default=(0.0, ""))
-    return known[other] if best >= ALIKE else None
+    matcher = SequenceMatcher(b=key(text))
+    best, most = None, ALIKE
+    for other, value in known.items():
+        matcher.set_seq1(other)
+        # The quick ratios are upper bounds.
+        if matcher.real_quick_ratio() >= most and matcher.quick_ratio() >= most:
+            best, most = (value, ratio) if (ratio := matcher.ratio()) >= most else (best, most)
+    return best
 
 
 def key(text: str) -> str:
