@@ -16,6 +16,7 @@ from api.routes import ROUTERS
 from deploy.docs.pages import PAGES
 from pipeline.settings import known_names
 from tests.bench import report
+from tests.eval import report as evaluation
 from tests.support.pages import FENCE, NOT_TESTED, ROOT, blocks, pages
 
 NAMES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples/README.md")
@@ -47,6 +48,11 @@ def test_a_generated_page_is_up_to_date(page: str) -> None:
 def test_the_benchmark_page_shows_the_record() -> None:
     page = report.page(report.recorded())
     assert read("docs/benchmarks/hosted.md") == page, "Run: python -m tests.bench.report"
+
+
+def test_the_evaluation_page_shows_the_record() -> None:
+    page = evaluation.page(evaluation.recorded())
+    assert read("docs/benchmarks/evaluation.md") == page, "Run: python -m tests.eval.report"
 
 
 def test_the_settings_page_has_every_setting() -> None:

@@ -84,7 +84,7 @@ async def _run(
 def _baselines(conversations: Sequence[Conversation]) -> list[Method]:
     embedder = MiniLM()
     chunks = [
-        Chunks(chunked(conversations, size, tokens), k, f"{k} chunks of {size} tokens", embedder)
+        Chunks(chunked(conversations, size, tokens), k, f"RAG, {k} × {size} tokens", embedder)
         for size, k in CHUNKS
     ]
     return [*chunks, Everything(conversations)]

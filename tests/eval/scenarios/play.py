@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.eval.scenarios.dialogues import Scenario, Turn
@@ -12,16 +14,21 @@ from tests.support.stack import Client
 
 WITHIN_S = 300
 LONGEST_POLL_S = 60
+UPDATES = Path(__file__).parents[1] / "updates"
 
 
 @dataclass(frozen=True)
 class Played:
-    """A played scenario: its events in the order of arrival, and the memories at the end."""
+    """A played scenario: its events in the order of arrival, and the memories at the end.
+
+    `lost`: memories that stood before the first turn, and no longer stand.
+    """
 
     scenario: Scenario
     user: str
     events: Sequence[dict[str, Any]]
     memories: Sequence[dict[str, Any]]
+    lost: frozenset[str] = frozenset()
 
     @property
     def texts(self) -> list[str]:
@@ -33,7 +40,11 @@ class Played:
 
 
 async def play(client: Client, scenario: Scenario, user: str, turns: Sequence[Turn]) -> Played:
-    """Post the turns in this order, each after the end of the one before it."""
+    """Post the turns in this order, each after the end of the one before it.
+
+    Memories that the user has already are no part of the result.
+    """
+    earlier = {memory["memory"] for memory in await client.memories(user)}
     events = []
     for turn in turns:
         body = {
@@ -45,7 +56,26 @@ async def play(client: Client, scenario: Scenario, user: str, turns: Sequence[Tu
         answer = await client.http.post("/v3/memories/add/", json=body)
         assert answer.status_code == 200, answer.text
         events.append(await ended(client, answer.json()["event_id"]))
-    return Played(scenario, user, events, await client.memories(user))
+    memories = await client.memories(user)
+    own = [memory for memory in memories if memory["memory"] not in earlier]
+    lost = earlier - {memory["memory"] for memory in memories}
+    return Played(scenario, user, events, own, frozenset(lost))
+
+
+async def fill(client: Client, user: str, texts: Sequence[str]) -> None:
+    """Store texts for a user without a model."""
+    body = {"messages": "-", "deduced_memories": texts, "infer": False, "user_id": user}
+    answer = await client.http.post("/v3/memories/add/", json=body)
+    assert answer.status_code == 200, answer.text
+    event = await ended(client, answer.json()["event_id"])
+    assert len(event["results"]) == len(texts), event
+
+
+def other_memories(language: str, count: int) -> list[str]:
+    """Memories of other people in this language, from the stores of the candidates."""
+    people = json.loads((UPDATES / f"{language}.json").read_text("utf-8"))["memories"]
+    texts = [t for attributes in people.values() for each in attributes.values() for t in each]
+    return [f"{text} ({n})" for n, text in enumerate(texts * count)][:count]
 
 
 async def ended(client: Client, event_id: str) -> dict[str, Any]:

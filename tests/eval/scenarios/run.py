@@ -15,7 +15,7 @@ from tests.eval import models
 from tests.eval.scenarios.bad import BAD, GOOD, dates_ignored
 from tests.eval.scenarios.dialogues import Scenario
 from tests.eval.scenarios.oracle import Oracle
-from tests.eval.scenarios.play import Played, play, shuffled
+from tests.eval.scenarios.play import Played, fill, other_memories, play, shuffled
 from tests.eval.scenarios.server import ScenarioServer
 from tests.eval.scenarios.verdict import Difference, difference, harmed, kept, rows, stale
 from tests.eval.tokens import tokens
@@ -23,12 +23,14 @@ from tests.support.stack import Client, Stack
 
 UNORDERED = "out of order"
 AT_ONCE = 24
-WAYS = (GOOD, UNORDERED, *BAD)
+# Some scenarios, each of a user who has other memories already.
+AMONG_MANY, EVERY, OTHERS = "among 190 memories", 8, 190
+WAYS = (GOOD, UNORDERED, AMONG_MANY, *BAD)
 # Ways of a live model.
 LIVE = (GOOD, UNORDERED)
 # Ways that shuffle the turns, and ways after which every store must be right.
 SHUFFLED = (UNORDERED, dates_ignored.__name__)
-RIGHT = (GOOD, *SHUFFLED)
+RIGHT = (GOOD, AMONG_MANY, *SHUFFLED)
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,14 @@ async def run_way(
 
     async def played(scenario: Scenario) -> Played:
         turns = shuffled(scenario) if name in SHUFFLED else scenario.turns
+        user = f"{name}: {scenario.name}"
         async with places:
-            return await play(client, scenario, f"{name}: {scenario.name}", turns)
+            if name == AMONG_MANY:
+                await fill(client, user, other_memories(scenario.language, OTHERS))
+            return await play(client, scenario, user, turns)
 
-    results = await asyncio.gather(*map(played, scenarios))
+    some = scenarios[::EVERY] if name == AMONG_MANY else scenarios
+    results = await asyncio.gather(*map(played, some))
     return Way(
         name,
         results,
@@ -182,4 +188,5 @@ def problems(ways: Sequence[Way]) -> list[str]:
                 for event in played.failed
             ]
         lines += [f"{way.name}: {name}: harmed {facts}" for name, facts in way.harm.items()]
+        lines += [f"{way.name}: {p.scenario.name}: lost {p.lost}" for p in way.played if p.lost]
     return lines
