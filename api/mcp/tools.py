@@ -71,7 +71,9 @@ OPTIONS = {
     "keyword_search": _is(
         "boolean", "Also what holds a word of the question, below the threshold."
     ),
-    "filter_memories": _is("boolean", "Only the clearly better ones of what is found."),
+    "filter_memories": _is(
+        "boolean", "Only memories that account for the question; possibly none."
+    ),
     "fields": {
         "type": "array",
         "items": {"type": "string"},

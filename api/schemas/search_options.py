@@ -26,7 +26,7 @@ class SearchOptions(BaseModel):
         description="Also what holds a word of the query, however far below the threshold.",
     )
     filter_memories: bool = Field(
-        default=False, description="Only the clearly better ones of what is found."
+        default=False, description="Only memories that account for the question; possibly none."
     )
     fields: Fields | None = Field(
         default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."

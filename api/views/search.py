@@ -107,7 +107,7 @@ def explained(row: Explained) -> dict[str, Any]:
 
 
 def scored(score: Score) -> dict[str, Any]:
-    """A score. `terms`: what each part of the fusion adds to it; `rerank` is separate.
+    """A score. `terms`: what each part of the fusion adds to it; the rest is separate.
 
     `bm25` and `entity` are the Mem0 Platform's names for matches of words and of named entities.
     """
@@ -120,6 +120,8 @@ def scored(score: Score) -> dict[str, Any]:
     }
     if score.reranked is not None:
         breakdown["rerank"] = round(score.reranked, 4)
+    if score.evidence is not None:
+        breakdown["evidence"] = round(score.evidence, 4)
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 

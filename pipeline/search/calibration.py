@@ -23,10 +23,12 @@ FORM = "Write it as increasing pairs of cosine:score, such as 0.1:0.3,0.5:0.7"
 class Scale:
     """A piecewise linear map through `points` (cosine, score) and (1, 1); no points: the identity.
 
-    Below the first point, the score is that of the first point.
+    Below the first point, the score is that of the first point. `only_latin`: cosines of texts in
+    other scripts say nothing.
     """
 
     points: Points = ((0.0, 0.0),)
+    only_latin: bool = False
 
     def scores(self, cosines: Sequence[float]) -> list[float]:
         """The score of each cosine, 0..1; a larger cosine never has a smaller score."""
@@ -49,7 +51,9 @@ IDENTITY = Scale()
 # Source: tests/integration/search/test_plain_questions.py, forty facts and forty plain questions.
 # Cosine of a question and its answer: minimum 0.08, median 0.36; of a question and another fact:
 # median 0.03, 95th percentile 0.17.
-KNOWN = {"local/minilm": Scale(((-0.05, 0.0), (0.02, 0.1), (0.07, 0.3), (0.2, 0.45), (0.5, 0.75)))}
+# all-MiniLM was trained on English: most Chinese characters are one unknown token.
+_MINILM = ((-0.05, 0.0), (0.02, 0.1), (0.07, 0.3), (0.2, 0.45), (0.5, 0.75))
+KNOWN = {"local/minilm": Scale(_MINILM, only_latin=True)}
 
 
 def scale(embedder: str, configured: str | None = None) -> Scale:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -48,7 +48,8 @@ class Score(NamedTuple):
 
     `fused` is the weighted sum that ranks, `full` its value for a full answer; `beside` and
     `session` are the parts from the neighbouring turns and from the session. `reranked`, 0..1, is
-    the reranker's score, if there is one; it is no part of the total.
+    the reranker's score, if there is one, and `evidence`, 0..1, the share of the question that the
+    candidate accounts for by itself, if it was measured; they are no part of the total.
     """
 
     signals: Signals
@@ -58,6 +59,7 @@ class Score(NamedTuple):
     session: float = 0.0
     full: float = 1.0
     reranked: float | None = None
+    evidence: float | None = None
 
     @property
     def total(self) -> float:
@@ -96,13 +98,13 @@ NO_SCORE = Score(NO_SIGNALS, Weights())
 class Candidate:
     """A passage that a channel proposed and the ledger has.
 
-    The ledger gives the first eight values. `turn` and `before` are (seq, ordinal) in the lane: the
+    The ledger gives the first nine values. `turn` and `before` are (seq, ordinal) in the lane: the
     turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
-    and read only if the index gave no cosine. `related`: a relation of a name in the query leads to
-    it.
+    and read only if the index gave no cosine, or for evidence, as are `terms`. `related`: a
+    relation of a name in the query leads to it.
 
-    `place` is set by sessions, `signals` by signals, `score` by fusion and rerank. `unembedded`: a
-    turn without a vector so far, which only its words can find.
+    `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank.
+    `unembedded`: a turn without a vector so far, which only its words can find.
     """
 
     key: PassageKey
@@ -113,6 +115,7 @@ class Candidate:
     before: tuple[int, int] | None = None
     embedding: bytes | None = None
     related: bool = False
+    terms: Sequence[str] = ()
     place: Place | None = None
     unembedded: bool = False
     signals: Signals = NO_SIGNALS

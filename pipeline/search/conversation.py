@@ -33,6 +33,8 @@ def spoken(messages: Sequence[Message]) -> list[str]:
 
 def blended(vectors: Sequence[Vector]) -> Vector:
     """Return one vector of length 1 for the question and the turns before it, newest first."""
+    if len(vectors) == 1:
+        return vectors[0]
     weights = [1.0, *(WEIGHT * FADING**place for place in range(len(vectors) - 1))]
     total = np.asarray(weights, np.float32) @ np.stack(vectors)
     length = float(np.linalg.norm(total))

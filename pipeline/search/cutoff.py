@@ -1,11 +1,11 @@
 """Cutoff: the ranked candidates that are returned: near enough, or with a word of the query.
 
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
-    strict   =   of these, the better of two classes, split by the relevance of the first ones
+    strict   =   of these, those with enough evidence (see pipeline/search/evidence)
     best     =   the first top_k of the rest
 
-The boundary of the classes is computed from the scores themselves, so no constant depends on a
-store.
+If a reranker read the candidates, its scores count instead of the evidence: the better of two
+classes is returned, and the boundary is computed from the scores themselves.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ TIMES, AT_LEAST, AT_MOST = 4, 20, 100
 def compared_for(top_k: int) -> int:
     """The number of candidates that a reranker or a strict cut compares for this many results."""
     return min(AT_MOST, max(AT_LEAST, TIMES * top_k))
+
+
+# Least evidence, and the least as a share of the best. Source: tests/eval/precision.
+ENOUGH, OF_THE_BEST = 0.4, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +56,43 @@ class Cutoff:
         """Return all candidates that may be returned, best first."""
         if not self.strict:
             return self.near(ranked)
-        return iter(standing_out(list(self.near(ranked)), compared_for(self.top_k)))
+        near = list(self.near(ranked))
+        if any(candidate.score.reranked is not None for candidate in near):
+            return iter(standing_out(near, compared_for(self.top_k)))
+        return iter(answering(near))
 
     def best(self, ranked: Sequence[Candidate]) -> list[Candidate]:
         """Return the results, best first."""
         return list(islice(self.passing(ranked), self.top_k))
 
 
-def standing_out(candidates: Sequence[Candidate], compared: int) -> list[Candidate]:
-    """Return the better class, in the given order; it always has the best candidate.
+def answering(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates with enough evidence, in the given order; possibly none.
 
-    Relevance is the reranker's score if there is one; candidates without it are then left out.
-    `compared`: number of the most relevant candidates from which the classes are computed.
+    Without evidence, the query asks about nothing in particular: all are returned.
     """
-    judged = [candidate for candidate in candidates if candidate.score.reranked is not None]
-    relevance = [_relevance(candidate) for candidate in judged or candidates]
-    first = sorted(relevance, reverse=True)[:compared]
+    measured = [candidate.score.evidence for candidate in candidates]
+    best = max((value for value in measured if value is not None), default=0.0)
+    least = max(ENOUGH, OF_THE_BEST * best)
+    pairs = zip(candidates, measured, strict=True)
+    return [candidate for candidate, value in pairs if value is None or value >= least]
+
+
+def standing_out(candidates: Sequence[Candidate], compared: int) -> list[Candidate]:
+    """Return those in the better class of the reranker's scores, in the given order.
+
+    Candidates that the reranker did not read are left out; the best one never is. `compared`:
+    number of the best scores from which the classes are computed.
+    """
+    scores = [
+        (candidate, candidate.score.reranked)
+        for candidate in candidates
+        if candidate.score.reranked is not None
+    ]
+    first = sorted((score for _, score in scores), reverse=True)[:compared]
     # Fill up with zeros, like memories that are unrelated to the query.
     least = boundary([*first, *[0.0] * (compared - len(first))])
-    pairs = zip(judged or candidates, relevance, strict=True)
-    return [candidate for candidate, value in pairs if value >= least]
-
-
-def _relevance(candidate: Candidate) -> float:
-    reranked = candidate.score.reranked
-    return candidate.score.fused if reranked is None else reranked
+    return [candidate for candidate, score in scores if score >= least]
 
 
 def boundary(ranked: Sequence[float]) -> float:

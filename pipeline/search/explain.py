@@ -34,7 +34,7 @@ MEANING = {
     Verdict.RETURNED: "It is among the results.",
     Verdict.BEYOND_TOP_K: "It ranks below the last result; ask for more with top_k.",
     Verdict.BELOW_THRESHOLD: "Its semantic score is below the threshold.",
-    Verdict.FAR_BEHIND: "It is clearly less relevant than the best; filter_memories cuts it.",
+    Verdict.FAR_BEHIND: "It accounts for too little of the question; filter_memories cuts it.",
     Verdict.NOT_A_CANDIDATE: (
         "Other memories hold more of the query's words, and others lie nearer in meaning."
     ),

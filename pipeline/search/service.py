@@ -3,7 +3,7 @@
     words  ──► by words (the ledger)  ─┐
     vector ──► nearest (the index)    ─┴─► candidates (the ledger) ─► located ─► signals ─► fused
                                                                                               │
-    SearchResult ◄── hits (the ledger) ◄── cutoff ◄── reranked, on request ◄──────────────────┘
+    SearchResult ◄── hits (the ledger) ◄── cutoff ◄── reranked and evidence, on request ◄─────┘
 
 Both indexes only propose; the ledger decides which passages exist, match, and belong to the
 project.
@@ -36,6 +36,7 @@ from pipeline.search.concurrency import Turnstile
 from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
+from pipeline.search.evidence import set_evidence
 from pipeline.search.explain import Explained, explain
 from pipeline.search.fusion import fuse
 from pipeline.search.ports import SearchStores
@@ -45,6 +46,12 @@ from pipeline.search.signals import names_time, set_signals
 from pipeline.search.store import Where
 from pipeline.search.weights import Weights
 from pipeline.text import terms
+from pipeline.text.questions import (
+    ContentWord,
+    content_words,
+    has_known_question_words,
+    is_latin,
+)
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
@@ -70,7 +77,7 @@ class Query:
     `scale`; 0 excludes nothing.
 
     `keyword_search` also returns passages with a word of the query; `filter_memories` removes those
-    far behind the best (see pipeline/search/cutoff); `rerank` uses the reranker.
+    that do not account for the query (see pipeline/search/evidence); `rerank` uses the reranker.
 
     `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
     before and after each hit. `explain`: ids to explain; None means the best that were not
@@ -110,6 +117,15 @@ class Query:
     def whole_text(self) -> str:
         """The conversation in its order, as one text."""
         return "\n".join(reversed(self.turns_asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Vector of a query; for evidence also its content words, and the vectors of these."""
+
+    vector: Vector
+    words: Sequence[ContentWord]
+    meanings: Sequence[Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +180,14 @@ async def search(
     """
     # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
     # before anything is read: if there are none, the results below are complete.
-    vector, standing = await asyncio.gather(
-        _embed(project_id, query.turns_asked, embedder, embedder_timeout_s),
+    asked, standing = await asyncio.gather(
+        _embed(project_id, query, embedder, embedder_timeout_s),
         _standing(project_id, query, ledger),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, vector, standing, stores, reranker)
+            return await _search(project_id, query, asked, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
@@ -185,7 +201,7 @@ async def _standing(project_id: ProjectId, query: Query, ledger: SearchStores) -
 async def _search(
     project_id: ProjectId,
     query: Query,
-    vector: Vector,
+    asked: Asked,
     standing: Standing | None,
     stores: DenseStores,
     reranker: Reranker | None,
@@ -195,7 +211,7 @@ async def _search(
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
-    ranked, dense = await _ranked(project_id, query, where, vector, stores)
+    ranked, dense = await _ranked(project_id, query, where, asked, stores)
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -233,11 +249,11 @@ async def _search(
 
 
 async def _ranked(
-    project_id: ProjectId, query: Query, where: Where, vector: Vector, stores: DenseStores
+    project_id: ProjectId, query: Query, where: Where, asked: Asked, stores: DenseStores
 ) -> tuple[list[Candidate], DenseHits]:
     """Candidates of both channels, best first, and the result of the dense one."""
     least = query.scale.cosine(query.threshold)
-    dense_query = DenseQuery(project_id, query.filter, where, vector, least, query.top_k)
+    dense_query = DenseQuery(project_id, query.filter, where, asked.vector, least, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense = await asyncio.gather(
         stores.ledger.passages.by_words(where, query.terms, limit=limit),
@@ -259,7 +275,17 @@ async def _ranked(
         scale=query.scale,
         now=now,
     )
-    return fuse(candidates, query.weights, can_earn), dense
+    ranked = fuse(candidates, query.weights, can_earn)
+    if query.filter_memories:
+        set_evidence(
+            ranked,
+            asked.words,
+            question=dense.vector,
+            meanings=asked.meanings,
+            # The conversation before a question says what its words are about.
+            count_unknown=has_known_question_words(query.text) and not query.earlier,
+        )
+    return ranked, dense
 
 
 async def _candidates(
@@ -271,13 +297,15 @@ async def _candidates(
 ) -> list[Candidate]:
     """Return the passages that either channel proposed and the ledger has."""
     cosines = dense.cosines
-    missing = [key for key in words if key not in cosines and stores.has_vector(key)]
+    keys = list({**words, **cosines})
+    compared = keys if query.filter_memories else [key for key in words if key not in cosines]
     return await stores.ledger.passages.candidates(
         where,
-        list({**words, **cosines}),
-        embedded=[] if dense.degraded else missing,
+        keys,
+        embedded=[] if dense.degraded else [key for key in compared if stores.has_vector(key)],
         embedder=stores.embedder.name,
         related_to=query.whole_text if query.weights.graph else None,
+        with_terms=query.filter_memories,
     )
 
 
@@ -295,21 +323,25 @@ async def _hits(
     ]
 
 
-async def _embed(
-    project_id: ProjectId, turns: Sequence[str], embedder: Embedder, limit_s: float
-) -> Vector:
-    """Embed the question with the turns before it. NO_VECTOR if the model does not answer.
+async def _embed(project_id: ProjectId, query: Query, embedder: Embedder, limit_s: float) -> Asked:
+    """Embed the question with the turns before it, and for evidence its content words.
+
+    All in one request. NO_VECTOR if the model does not answer.
 
     A remote model has `limit_s` seconds.
     """
+    words = content_words(query.text) if query.filter_memories else []
+    known = not query.scale.only_latin or is_latin(query.text)
+    texts = [*query.turns_asked, *(word.text for word in words if known)]
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id):
-                vectors = await embedder.embed(turns)
+                vectors = await embedder.embed(texts)
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
-        return NO_VECTOR
     except TimeoutError:
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
-        return NO_VECTOR
-    return blended(vectors) if len(vectors) > 1 else vectors[0]
+    else:
+        turns = len(query.turns_asked)
+        return Asked(blended(vectors[:turns]), words, vectors[turns:])
+    return Asked(NO_VECTOR, words, ())

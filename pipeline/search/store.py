@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy import (
     CTE,
+    Boolean,
     ClauseElement,
     ColumnElement,
     FromClause,
@@ -172,11 +173,13 @@ class Passages:
         embedded: Sequence[PassageKey],
         embedder: str,
         related_to: str | None = None,
+        with_terms: bool = False,
     ) -> list[Candidate]:
         """Return the passages with these keys that exist and match.
 
         `embedded`: keys to read with their vectors, if this embedder computed them. `related_to`:
         also mark facts whose event stated a relation with an entity named in this text.
+        `with_terms`: also read their terms.
         """
         if not keys:
             return []
@@ -188,6 +191,7 @@ class Passages:
             "lacking": [key.id for key in embedded if not key.is_turn],
             "embedder": embedder,
             "related_to": name_key(related_to or ""),
+            "with_terms": with_terms,
         }
         build = _candidates_related if related_to is not None else _candidates
         return [_as_candidate(row) for row in await self._rows(build, where.shape, values)]
@@ -238,6 +242,7 @@ _TURNS = select(turn_passages).where(
     turn_passages.c.project_id == IN_PROJECT, among(turn_passages, "turns")
 )
 _EMBEDDER = bindparam("embedder", type_=Text)
+_WITH_TERMS = bindparam("with_terms", type_=Boolean)
 
 
 @lru_cache(SHAPES)
@@ -351,6 +356,7 @@ def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
             embedding.label("embedding"),
+            case((_WITH_TERMS, memories.c.terms)).label("terms"),
             (_related() if related else literal(False)).label("related"),
         )
         .select_from(memories)
@@ -398,6 +404,7 @@ def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
             turn_vectors.c.embedding,
+            case((_WITH_TERMS, turn_passages.c.terms)).label("terms"),
             literal(False).label("related"),
         )
         .select_from(turn_passages)
@@ -419,4 +426,5 @@ def _as_candidate(row: Mapping[str, Any]) -> Candidate:
         None if before is None else (before, row["before_ordinal"]),
         row["embedding"],
         row["related"],
+        row["terms"] or (),
     )

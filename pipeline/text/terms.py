@@ -64,6 +64,16 @@ def asked(text: str) -> list[str]:
     return list(dict.fromkeys(terms(text)))[:MOST_ASKED]
 
 
+def words(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each word that is no stop word, as it is written, with its different terms.
+
+    A run of a script without spaces is one word, with all of its pairs.
+    """
+    for token in _TOKEN.finditer(unicodedata.normalize("NFC", bounded(text))):
+        if of_word := tuple(dict.fromkeys(_terms(token[0]))):
+            yield token[0], of_word
+
+
 def fold(text: str) -> str:
     """Remove case and accents: Köln and KOLN give the same word."""
     if text.isascii():

@@ -180,6 +180,44 @@ async def test_with_filter_memories_an_exact_hit_stands_alone(service: Service, 
     assert {line["verdict"] for line in body["explanation"]} == {"far_behind"}
 
 
+@pytest.mark.parametrize("path", SEARCHES)
+async def test_with_filter_memories_a_question_without_an_answer_finds_nothing(
+    service: Service, path: str
+) -> None:
+    await store(service, KEY, POT, TEA)
+    question = "Which helicopter did Oliver crash?"
+    assert len(texts(await answer(service, question, path=path, threshold=0))) == 3
+    body = await answer(
+        service, question, path=path, threshold=0, filter_memories=True, explain=True
+    )
+    assert texts(body) == []
+    assert {line["verdict"] for line in body["explanation"]} == {"far_behind"}
+    assert all(line["score_breakdown"]["evidence"] < 0.4 for line in body["explanation"])
+
+
+async def test_with_filter_memories_a_question_about_nothing_is_not_cut(service: Service) -> None:
+    await store(service, KEY, POT, TEA)
+    body = await answer(service, "What do you know?", threshold=0, filter_memories=True)
+    assert len(texts(body)) == 3
+    assert not any("evidence" in row["score_breakdown"] for row in body["results"])
+
+
+async def test_filter_memories_judges_turns_by_their_words_and_their_speaker(
+    service: Service,
+) -> None:
+    turns = [
+        {"role": "user", "name": "Maya", "content": "I bought a tent"},
+        {"role": "assistant", "name": "Jon", "content": "I bought a boat"},
+    ]
+    await service.client.post("/v3/memories/add/", json={"messages": turns} | MAYA)
+    for question, text in (
+        ("What tent did Maya buy?", "I bought a tent"),
+        ("What did Jon buy?", "I bought a boat"),
+    ):
+        body = await answer(service, question, include=["turns"], filter_memories=True)
+        assert texts(body) == [text]
+
+
 async def test_filter_memories_goes_by_the_reranker_where_it_was_asked(
     service: Service, reranker: LLMServer
 ) -> None:

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.search.candidates import Candidate
-from pipeline.search.cutoff import AT_LEAST, AT_MOST, Cutoff, compared_for, standing_out
+from pipeline.search.cutoff import (
+    AT_LEAST,
+    AT_MOST,
+    ENOUGH,
+    OF_THE_BEST,
+    Cutoff,
+    answering,
+    compared_for,
+    standing_out,
+)
 from tests.unit.search.candidates import scored
 
 SHARE = st.floats(0, 1)
@@ -51,11 +60,21 @@ def test_keyword_search_loses_nothing_that_came_without_it(
     assert [each for each in more if each in without] == without
 
 
-# ── the strict cut ───────────────────────────────────────────────────────────────────────────────
+# ── the strict cut by a reranker's scores ────────────────────────────────────────────────────────
 
 
 def valued(*values: float) -> list[Candidate]:
-    return in_order([scored(number, value) for number, value in enumerate(values)])
+    return by_reranker([scored(number, value) for number, value in enumerate(values)])
+
+
+def by_reranker(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The same candidates, with their fused score also as that of the reranker."""
+    for each in candidates:
+        each.score = each.score._replace(reranked=each.score.fused)
+    return in_order(candidates)
+
+
+RERANKED = RANKED.map(by_reranker)
 
 
 def stand_out(*values: float) -> int:
@@ -83,12 +102,12 @@ def test_four_are_compared_for_each_result_within_bounds() -> None:
     assert compared == [AT_LEAST, AT_LEAST, 24, AT_MOST, AT_MOST]
 
 
-@given(RANKED)
+@given(RERANKED)
 def test_the_best_is_never_cut(ranked: list[Candidate]) -> None:
     assert standing_out(ranked, COMPARED)[:1] == ranked[:1]
 
 
-@given(RANKED)
+@given(RERANKED)
 def test_the_first_are_kept_in_their_order_and_equals_stay_together(
     ranked: list[Candidate],
 ) -> None:
@@ -119,7 +138,7 @@ def test_the_cut_does_not_depend_on_the_scale_of_the_scores(
     assert [each.key for each in standing_out(scaled, COMPARED)] == first
 
 
-@given(RANKED, SHARE, st.booleans(), st.integers(1, 5), st.integers(0, 4))
+@given(RERANKED, SHARE, st.booleans(), st.integers(1, 5), st.integers(0, 4))
 def test_a_larger_top_k_only_appends_while_as_many_are_compared(
     ranked: list[Candidate], threshold: float, by_words: bool, top_k: int, more: int
 ) -> None:
@@ -128,7 +147,7 @@ def test_a_larger_top_k_only_appends_while_as_many_are_compared(
     assert many.best(ranked)[:top_k] == few.best(ranked)
 
 
-@given(RANKED, SHARE, st.booleans())
+@given(RERANKED, SHARE, st.booleans())
 def test_a_strict_cut_keeps_the_best_near_candidate(
     ranked: list[Candidate], threshold: float, by_words: bool
 ) -> None:
@@ -141,3 +160,46 @@ def test_a_rerankers_score_counts_for_more_than_the_fused_score() -> None:
     not_shown = scored(3, 0.7)
     assert standing_out([first, second, not_shown], COMPARED) == [first]
     assert Cutoff(10).best([first, second, not_shown]) == [first, second, not_shown]
+
+
+# ── the strict cut by evidence ───────────────────────────────────────────────────────────────────
+
+
+def measured(*values: float | None) -> list[Candidate]:
+    """Candidates with this evidence, in an order that is not that of the evidence."""
+    candidates = [scored(number, 1 - number / 100) for number in range(len(values))]
+    for each, value in zip(candidates, values, strict=True):
+        each.score = each.score._replace(evidence=value)
+    return candidates
+
+
+def returned(*values: float | None) -> list[float | None]:
+    return [each.score.evidence for each in Cutoff(100, strict=True).best(measured(*values))]
+
+
+def test_only_candidates_with_enough_evidence_are_returned() -> None:
+    assert returned(0.3, 1.0, 0.79, 0.81) == [1.0, 0.81]
+    assert returned(ENOUGH, ENOUGH - 0.01, ENOUGH / OF_THE_BEST) == [ENOUGH, ENOUGH / OF_THE_BEST]
+    assert returned(0.39, 0.2) == []
+    assert returned() == []
+
+
+def test_without_evidence_nothing_is_cut() -> None:
+    assert returned(None, None, None) == [None, None, None]
+
+
+def test_only_the_strict_cut_compares_evidence() -> None:
+    assert len(Cutoff(100).best(measured(0.0, 0.1, 1.0))) == 3
+
+
+@given(st.lists(SHARE, max_size=30))
+def test_the_best_evidence_decides_and_the_order_stays(values: list[float]) -> None:
+    ranked = measured(*values)
+    first = answering(ranked)
+    assert first == [each for each in ranked if each in first]
+    assert bool(first) == (max(values, default=0) >= ENOUGH)
+    kept, cut = (
+        [each.score.evidence or 0 for each in ranked if (each in first) is wanted]
+        for wanted in (True, False)
+    )
+    assert min(kept, default=1) >= max(cut, default=0)
