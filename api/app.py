@@ -13,6 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from api import errors, pages
+from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
 from api.backpressure import FairDispatcher, Gate
@@ -80,8 +81,9 @@ def create_app(settings: Settings) -> FastAPI:
         reranker = bootstrap.build_reranker(settings.reranker)
         turnstile = Turnstile(settings.searches_at_once)
         figures = Figures(stores.ledger.books)
+        accesses = AccessLog(stores.ledger.accesses)
         app.state.api = Api(
-            settings, stores, dispatcher, keys, watch, gate, figures, reranker, turnstile
+            settings, stores, dispatcher, keys, watch, gate, figures, accesses, reranker, turnstile
         )
         bootstrap.spare_the_collector()
         models = (settings.embedder, settings.reranker)
@@ -92,6 +94,7 @@ def create_app(settings: Settings) -> FastAPI:
         await gate.close()
         with contextlib.suppress(LedgerUnavailable):
             await figures.write_down()
+        await accesses.close()
         listening.cancel()
         await notifications.close()
         await watch.close()

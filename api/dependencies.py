@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
 from api.event_watch import EventWatch
@@ -36,6 +37,7 @@ class Api:
     watch: EventWatch
     gate: Gate
     figures: Figures
+    accesses: AccessLog
     reranker: Reranker | None = None
     turnstile: Turnstile = field(default_factory=Turnstile)
 

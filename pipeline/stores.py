@@ -18,6 +18,7 @@ from pipeline.events.undo import Undo
 from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.store import Lanes
+from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
 from pipeline.memories.editing import MemoryEditing
 from pipeline.memories.feedback import Feedback
@@ -59,6 +60,7 @@ class Ledger:
     editing: MemoryEditing
     clearing: DeleteByFilter
     feedback: Feedback
+    accesses: AccessCounts
     answers: Answers
     owners: Owners
     passages: Passages
@@ -109,6 +111,7 @@ class Ledger:
             editing=MemoryEditing(engine),
             clearing=DeleteByFilter(long, grace=lanes.grace),
             feedback=Feedback(engine),
+            accesses=AccessCounts(engine),
             answers=Answers(engine),
             owners=Owners(engine),
             passages=Passages(engine),

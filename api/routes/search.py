@@ -15,6 +15,7 @@ from api.routes.lists import caught_up
 from api.schemas import OlderSearchRequest, SearchRequest
 from api.views import search as search_views
 from pipeline import telemetry
+from pipeline.domain.memories import Memory
 from pipeline.search import service as search
 from pipeline.search.calibration import scale
 from pipeline.tenants.projects import Project
@@ -60,6 +61,7 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         filter_memories=request.filter_memories,
         rerank=request.rerank,
         weights=api.settings.search,
+        decay=project.decay,
         scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
     )
     token = await caught_up(request, api, project)
@@ -77,6 +79,9 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         embedder_timeout_s=api.settings.search_embedder_timeout_s,
     )
     api.figures.searched(project.id)
+    if project.decay:
+        facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))
+        api.accesses.count(facts)
     telemetry.search_seconds.observe(time.perf_counter() - begun)
     return (
         search_views.search(ranking, max_tokens=request.max_tokens, fields=request.fields) | token

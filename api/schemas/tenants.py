@@ -14,7 +14,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
 
-# Stored and returned, but without any effect.
+# Settings of a project; all but `decay` are stored and returned without any effect.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
 
 
@@ -42,6 +42,12 @@ Email = Annotated[
     Field(max_length=320, pattern=r"^[^@\s]+@[^@\s]+$"),
     AfterValidator(str.lower),  # so that look-ups ignore case
 ]
+
+
+class DecayOptions(Request):
+    """The decay of a project's memories."""
+
+    half_life_days: float = Field(ge=0.1, le=36_500)
 
 
 class OrganizationRequest(Request):
@@ -85,7 +91,13 @@ class ProjectUpdateRequest(Request):
         description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
     )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
-    decay: bool | None = Field(default=None, description="Kept; nothing acts on it.")
+    decay: bool | DecayOptions | None = Field(
+        default=None,
+        description=(
+            "Old memories that no search returns rank lower, often returned ones higher. "
+            "True: with a half-life of 30 days."
+        ),
+    )
     memory_depth: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
     usecase_setting: str | int | None = Field(default=None, description="Kept; nothing acts on it.")
 
@@ -109,7 +121,7 @@ class ProjectUpdateRequest(Request):
         return {name: value or None for name, value in given.items() if name != "name" or value}
 
     def settings(self) -> dict[str, Any]:
-        """The changed settings, which are stored and returned without any effect."""
+        """The changed settings."""
         return self.model_dump(exclude_unset=True, include=set(SETTINGS))
 
     def something(self) -> None:

@@ -120,6 +120,8 @@ def scored(score: Score) -> dict[str, Any]:
     }
     if score.reranked is not None:
         breakdown["rerank"] = round(score.reranked, 4)
+    if score.decay is not None:
+        breakdown["decay"] = round(score.decay, 4)
     if score.evidence is not None:
         breakdown["evidence"] = round(score.evidence, 4)
     return {"score": round(score.total, 4), "score_breakdown": breakdown}

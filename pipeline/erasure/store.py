@@ -52,6 +52,7 @@ from pipeline.ledger.tables import (
     idempotency_keys,
     lanes,
     memories,
+    memory_accesses,
     memory_history,
     messages,
     metadata,
@@ -288,6 +289,8 @@ def _all_of(
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
+    accesses = among(memory_accesses.c.memory_id, memory_ids)
+    yield "memory_accesses", delete(memory_accesses).where(accesses)
     built = or_(
         among(rebuilt.c.memory_id, memory_ids), rebuilt.c.memory_id.in_(_turns_of(lane_ids))
     )

@@ -49,7 +49,8 @@ class Score(NamedTuple):
     `fused` is the weighted sum that ranks, `full` its value for a full answer; `beside` and
     `session` are the parts from the neighbouring turns and from the session. `reranked`, 0..1, is
     the reranker's score, if there is one, and `evidence`, 0..1, the share of the question that the
-    candidate accounts for by itself, if it was measured; they are no part of the total.
+    candidate accounts for by itself, if it was measured; they are no part of the total. `decay`:
+    the factor of the candidate's age and accesses, if the project has decay.
     """
 
     signals: Signals
@@ -60,11 +61,17 @@ class Score(NamedTuple):
     full: float = 1.0
     reranked: float | None = None
     evidence: float | None = None
+    decay: float | None = None
+
+    @property
+    def decayed(self) -> float:
+        """The value that ranks: `fused` times the decay."""
+        return self.fused if self.decay is None else self.fused * self.decay
 
     @property
     def total(self) -> float:
-        """The score that clients see, 0..1; its order is that of `fused`."""
-        return -math.expm1(-STEEP * self.fused / self.full)
+        """The score that clients see, 0..1; its order is that of `decayed`."""
+        return -math.expm1(-STEEP * self.decayed / self.full)
 
     @property
     def semantic(self) -> float:
@@ -103,8 +110,9 @@ class Candidate:
     and read only if the index gave no cosine, or for evidence, as are `terms`. `related`: a
     relation of a name in the query leads to it.
 
-    `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank.
-    `unembedded`: a turn without a vector so far, which only its words can find.
+    `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank, and
+    `decay` only if the project has decay. `unembedded`: a turn without a vector so far, which only
+    its words can find.
     """
 
     key: PassageKey
@@ -116,6 +124,7 @@ class Candidate:
     embedding: bytes | None = None
     related: bool = False
     terms: Sequence[str] = ()
+    decay: float | None = None
     place: Place | None = None
     unembedded: bool = False
     signals: Signals = NO_SIGNALS

@@ -4,13 +4,13 @@
               + RECENCY · recency + GRAPH · graph
     heard   =   base + BEFORE · best base of the turn before + AFTER · best base of the turn after
     fused   =   heard + SESSION · mean of the three best heard of its session
-    score   =   1 - exp(-STEEP · fused / fused of a full answer that stands alone)
+    score   =   1 - exp(-STEEP · fused · decay / fused of a full answer that stands alone)
 
 A full answer has every signal that the query gives: for a query without a date, the date term is
 left out. So a text that repeats the query scores 0.97; its neighbours and its session can raise it
-further, and the order is that of `fused`. A score depends only on candidates of the same session.
-Neighbours count because an answer rarely repeats the words of a question, but the turn before it
-does.
+further, and the order is that of `fused · decay`; the decay is 1 unless the project has decay. A
+score depends only on candidates of the same session. Neighbours count because an answer rarely
+repeats the words of a question, but the turn before it does.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ def fuse(
     for candidate, own, near in zip(candidates, heard, beside, strict=True):
         place = candidate.place
         session = weights.session * means[place.session] if place else 0.0
-        candidate.score = Score(candidate.signals, weights, own + session, near, session, full)
+        score = Score(candidate.signals, weights, own + session, near, session, full)
+        candidate.score = score._replace(decay=candidate.decay) if candidate.decay else score
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> tuple[float, tuple[object, int]]:
-    return -candidate.score.fused, candidate.key
+    return -candidate.score.decayed, candidate.key
 
 
 def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:

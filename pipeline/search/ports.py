@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pipeline.events.store import Events
 from pipeline.graph.store import Graph
+from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.store import Memories
 from pipeline.search.store import Passages
 from pipeline.turns.vectors import TurnVectors
@@ -14,6 +15,10 @@ from pipeline.turns.vectors import TurnVectors
 
 class SearchStores(Protocol):
     """The part of the ledger that searches read."""
+
+    @property
+    def accesses(self) -> AccessCounts:
+        """Accesses of memories, for decay."""
 
     @property
     def events(self) -> Events:

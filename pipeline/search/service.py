@@ -19,6 +19,7 @@ from uuid import UUID
 
 import structlog
 
+from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Overloaded, TransientError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.filters import Filter, pinned
@@ -84,6 +85,7 @@ class Query:
     returned.
 
     `earlier`: the user's turns before the question, newest first; see pipeline/search/conversation.
+    `decay`: that of the project, see pipeline/domain/decay.
     """
 
     text: str
@@ -102,6 +104,7 @@ class Query:
     weights: Weights = field(default_factory=Weights)
     scale: Scale = IDENTITY
     earlier: Sequence[str] = ()
+    decay: Decay | None = None
 
     @property
     def turns_asked(self) -> tuple[str, ...]:
@@ -263,8 +266,10 @@ async def _ranked(
     if is_short(dense, candidates, dense_query):
         dense = await widened(dense, dense_query, stores, limit=limit)
         candidates = await _candidates(query, where, words, dense, stores)
-    needs_time = query.weights.recency or names_time(query.text)
+    needs_time = query.weights.recency or query.decay or names_time(query.text)
     now = (query.now or await stores.ledger.now()) if needs_time else None
+    if query.decay and now:
+        await _set_decay(project_id, candidates, query.decay, now, stores.ledger)
     locate(candidates)
     can_earn = set_signals(
         candidates,
@@ -286,6 +291,21 @@ async def _ranked(
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
     return ranked, dense
+
+
+async def _set_decay(
+    project_id: ProjectId,
+    candidates: Sequence[Candidate],
+    decay: Decay,
+    now: datetime,
+    ledger: SearchStores,
+) -> None:
+    """Set the decay of each candidate; turns have no accesses."""
+    facts = [candidate.key.id for candidate in candidates if not candidate.key.is_turn]
+    accesses = await ledger.accesses.of(project_id, facts)
+    for candidate in candidates:
+        own = None if candidate.key.is_turn else accesses.get(candidate.key.id)
+        candidate.decay = decay.factor(candidate.at, own, now)
 
 
 async def _candidates(

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain.decay import Decay
 from pipeline.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.tables import api_keys, members, organizations, projects
@@ -82,7 +83,7 @@ class ApiKeys:
         query = (
             _selected(
                 api_keys.c.id.label("key_id"),
-                *(projects.c[name] for name in ("id", "organization_id", "name")),
+                *(projects.c[name] for name in ("id", "organization_id", "name", "settings")),
                 func.extract("epoch", api_keys.c.expires_at - func.now()).label("ends_in_s"),
             )
             .join(projects, projects.c.id == api_keys.c.project_id)
@@ -93,7 +94,7 @@ class ApiKeys:
         if row is None:
             return None
         own = OrganizationId(row.organization_id)
-        project = Project(ProjectId(row.id), own, row.name)
+        project = Project(ProjectId(row.id), own, row.name, Decay.of(row.settings.get("decay")))
         ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain.decay import Decay
 from pipeline.domain.errors import NotFound, ProjectGone
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
 from pipeline.ledger.tables import api_keys, organizations, projects
@@ -31,11 +32,12 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project's ids and name, as an API key carries them."""
+    """A project's ids, name and decay, as an API key carries them."""
 
     id: ProjectId
     organization_id: OrganizationId
     name: str
+    decay: Decay | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +150,6 @@ async def _add(
     description: str | None = None,
 ) -> Project:
     project = Project(ProjectId(uuid4()), organization_id, name)
-    await connection.execute(insert(projects).values(**asdict(project), description=description))
+    values = {"id": project.id, "organization_id": organization_id, "name": name}
+    await connection.execute(insert(projects).values(**values, description=description))
     return project

@@ -101,7 +101,7 @@ def is_latin(text: str) -> bool:
 def has_known_question_words(text: str) -> bool:
     """Tell if the text is in a script whose question words are known: Latin, or Chinese.
 
-    In other scripts a question word cannot be told from a content word.
+    In other scripts a question word looks like a content word.
     """
     return is_latin(text) or (not _KANA_OR_HANGUL.search(text) and _is_han(text))
 

@@ -11,7 +11,8 @@
                   │         ├─── stage_runs        output and cost of each stage of its batch
                   │         └─── failed_runs       cost of failed tries
                   ├──< memories ─< memory_history  current state, and all states so far
-                  │         └─── feedback          users' opinions
+                  │         ├─── feedback          users' opinions
+                  │         └─── memory_accesses   searches that returned it
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -30,7 +31,7 @@ from pipeline.ledger.tables.events import cleared_lanes, events, receipts
 from pipeline.ledger.tables.graph import entities, relations
 from pipeline.ledger.tables.idempotency import idempotency_keys
 from pipeline.ledger.tables.lanes import lanes
-from pipeline.ledger.tables.memories import feedback, memories, memory_history
+from pipeline.ledger.tables.memories import feedback, memories, memory_accesses, memory_history
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
@@ -52,6 +53,7 @@ __all__ = [
     "lanes",
     "members",
     "memories",
+    "memory_accesses",
     "memory_history",
     "messages",
     "metadata",

@@ -1,4 +1,4 @@
-"""Memories: their current state, all their states so far, and feedback."""
+"""Memories: their current state, all their states so far, feedback and accesses."""
 
 from __future__ import annotations
 
@@ -140,4 +140,14 @@ feedback = Table(
     Column("reason", Text),
     now("created_at"),
     CheckConstraint("feedback IN ('POSITIVE', 'NEGATIVE', 'VERY_NEGATIVE')", name="feedback"),
+)
+
+# Numbers of searches that returned a memory, of projects with decay.
+memory_accesses = Table(
+    "memory_accesses",
+    metadata,
+    Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("accesses", Integer, nullable=False),
+    time("last_at", nullable=False),
 )

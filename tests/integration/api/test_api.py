@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from sqlalchemy import text as sql
 from structlog.testing import capture_logs
 
+from api.access_log import AccessLog
 from api.app import create_app, limits
 from api.auth.key_cache import KeyRing
 from api.backpressure import Gate
@@ -117,7 +118,8 @@ async def serving(
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
     figures = Figures(ledger.books)
-    app.state.api = Api(settings, stores, dispatcher, KeyRing(ledger.keys), watch, gate, figures)
+    keys, accesses = KeyRing(ledger.keys), AccessLog(ledger.accesses)
+    app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, figures, accesses)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport,
