@@ -13,7 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from pipeline.ledger.failures import LEDGER_FAILURES
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.accesses import AccessCounts
 
 log = structlog.get_logger()
@@ -47,7 +47,7 @@ class AccessLog:
         counts, self._counts = self._counts, Counter()
         try:
             await self._store.add(counts)
-        except LEDGER_FAILURES as error:
+        except LedgerUnavailable as error:
             log.warning("accesses_lost", memories=len(counts), error=type(error).__name__)
 
     async def close(self) -> None:

@@ -60,12 +60,12 @@ def set_evidence(
     """
     if not words or not candidates:
         return
-    held = [_held(candidate) for candidate in candidates]
-    vocabulary = set().union(*held)
+    texts = [_terms_of(candidate) for candidate in candidates]
+    vocabulary = set().union(*texts)
     close = _closeness(candidates, question, meanings)
     total, evidence = 0.0, np.zeros(len(candidates))
     for number, word in enumerate(words):
-        rarity, share = _in_text(word, held, vocabulary)
+        rarity, share = _in_text(word, texts, vocabulary)
         if word.is_time:
             share = np.maximum(share, [candidate.signals.date for candidate in candidates])
         if not count_unknown and not share.any():
@@ -80,23 +80,23 @@ def set_evidence(
         candidate.score = candidate.score._replace(evidence=value)
 
 
-def _held(candidate: Candidate) -> frozenset[str]:
+def _terms_of(candidate: Candidate) -> frozenset[str]:
     """Terms of the text and of the speaker's name."""
     return frozenset(candidate.terms).union(terms.terms(candidate.speaker or ""))
 
 
 def _in_text(
-    word: ContentWord, held: Sequence[Collection[str]], vocabulary: Collection[str]
+    word: ContentWord, texts: Sequence[Collection[str]], vocabulary: Collection[str]
 ) -> tuple[float, Array]:
     """Return the rarity of a word, and the share of it in each text.
 
     A Chinese word is a run of pairs. A pair that no text has, next to a pair that some text has,
     is the boundary of two words and does not count.
     """
-    shares = [_shares(matches(term, vocabulary), held) for term in word.terms]
+    shares = [_shares(matches(term, vocabulary), texts) for term in word.terms]
     present = [bool(share.any()) for share in shares]
     around = [False, *present, False]
-    rarity, evidence = 0.0, np.zeros(len(held))
+    rarity, evidence = 0.0, np.zeros(len(texts))
     for number, share in enumerate(shares):
         if present[number] or not (around[number] or around[number + 2]):
             rarity += _rarity(share)
@@ -104,12 +104,12 @@ def _in_text(
     return rarity, evidence / rarity
 
 
-def _shares(weights: Mapping[str, float], held: Sequence[Collection[str]]) -> Array:
+def _shares(weights: Mapping[str, float], texts: Sequence[Collection[str]]) -> Array:
     """Return the best weight among the terms of each text."""
     return np.array(
         [
             max((weight for term, weight in weights.items() if term in of_text), default=0.0)
-            for of_text in held
+            for of_text in texts
         ]
     )
 
@@ -154,8 +154,8 @@ def _closeness(
         return None
     packed = b"".join(candidates[number].embedding or b"" for number in embedded)
     vectors = np.frombuffer(packed, np.float32).reshape(len(embedded), -1)
-    asked = np.asarray([question, *meanings], np.float32)
-    cosines = (vectors @ asked.T).astype(np.float64).T
+    compared = np.asarray([question, *meanings], np.float32)
+    cosines = (vectors @ compared.T).astype(np.float64).T
     nearest = np.argsort(-cosines[0])[:BACKGROUND]
     near, *to_words = (_standing_out(row, nearest) for row in cosines)
     closeness = []

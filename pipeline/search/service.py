@@ -123,7 +123,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EmbeddedQuery:
     """Vector of a query; for evidence also its content words, and the vectors of these."""
 
     vector: Vector
@@ -183,14 +183,14 @@ async def search(
     """
     # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
     # before anything is read: if there are none, the results below are complete.
-    asked, standing = await asyncio.gather(
+    embedded, standing = await asyncio.gather(
         _embed(project_id, query, embedder, embedder_timeout_s),
         _standing(project_id, query, ledger),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, asked, standing, stores, reranker)
+            return await _search(project_id, query, embedded, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
@@ -204,7 +204,7 @@ async def _standing(project_id: ProjectId, query: Query, ledger: SearchStores) -
 async def _search(
     project_id: ProjectId,
     query: Query,
-    asked: Asked,
+    embedded: EmbeddedQuery,
     standing: Standing | None,
     stores: DenseStores,
     reranker: Reranker | None,
@@ -214,7 +214,7 @@ async def _search(
     where = Where.of(
         project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
     )
-    ranked, dense = await _ranked(project_id, query, where, asked, stores)
+    ranked, dense = await _ranked(project_id, query, where, embedded, stores)
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -252,11 +252,11 @@ async def _search(
 
 
 async def _ranked(
-    project_id: ProjectId, query: Query, where: Where, asked: Asked, stores: DenseStores
+    project_id: ProjectId, query: Query, where: Where, embedded: EmbeddedQuery, stores: DenseStores
 ) -> tuple[list[Candidate], DenseHits]:
     """Candidates of both channels, best first, and the result of the dense one."""
     least = query.scale.cosine(query.threshold)
-    dense_query = DenseQuery(project_id, query.filter, where, asked.vector, least, query.top_k)
+    dense_query = DenseQuery(project_id, query.filter, where, embedded.vector, least, query.top_k)
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense = await asyncio.gather(
         stores.ledger.passages.by_words(where, query.terms, limit=limit),
@@ -284,9 +284,9 @@ async def _ranked(
     if query.filter_memories:
         set_evidence(
             ranked,
-            asked.words,
+            embedded.words,
             question=dense.vector,
-            meanings=asked.meanings,
+            meanings=embedded.meanings,
             # The conversation before a question says what its words are about.
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
@@ -343,7 +343,9 @@ async def _hits(
     ]
 
 
-async def _embed(project_id: ProjectId, query: Query, embedder: Embedder, limit_s: float) -> Asked:
+async def _embed(
+    project_id: ProjectId, query: Query, embedder: Embedder, limit_s: float
+) -> EmbeddedQuery:
     """Embed the question with the turns before it, and for evidence its content words.
 
     All in one request. NO_VECTOR if the model does not answer.
@@ -363,5 +365,5 @@ async def _embed(project_id: ProjectId, query: Query, embedder: Embedder, limit_
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
     else:
         turns = len(query.turns_asked)
-        return Asked(blended(vectors[:turns]), words, vectors[turns:])
-    return Asked(NO_VECTOR, words, ())
+        return EmbeddedQuery(blended(vectors[:turns]), words, vectors[turns:])
+    return EmbeddedQuery(NO_VECTOR, words, ())

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from api.access_log import AccessLog
+from pipeline.ledger.failures import LedgerUnavailable
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
@@ -22,7 +23,7 @@ class Store:
 
     async def add(self, counts: Mapping[UUID, int]) -> None:
         if self.failing:
-            raise ConnectionRefusedError
+            raise LedgerUnavailable(ConnectionRefusedError())
         self.written.append(counts)
 
 

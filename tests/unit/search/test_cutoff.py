@@ -198,8 +198,8 @@ def test_the_best_evidence_decides_and_the_order_stays(values: list[float]) -> N
     first = answering(ranked)
     assert first == [each for each in ranked if each in first]
     assert bool(first) == (max(values, default=0) >= ENOUGH)
-    kept, cut = (
+    passed, cut = (
         [each.score.evidence or 0 for each in ranked if (each in first) is wanted]
         for wanted in (True, False)
     )
-    assert min(kept, default=1) >= max(cut, default=0)
+    assert min(passed, default=1) >= max(cut, default=0)

@@ -171,14 +171,14 @@ VECTOR = st.lists(NUMBER, min_size=DIMENSIONS, max_size=DIMENSIONS).map(
     VECTOR,
 )
 def test_evidence_is_a_share_and_never_exceeds_what_meaning_can_give(
-    stored: list[tuple[str, Vector]], question: str, asked: Vector, meaning: Vector
+    stored: list[tuple[str, Vector]], question: str, vector: Vector, meaning: Vector
 ) -> None:
     candidates = remembered(
         *(text for text, _ in stored), vectors=dict(enumerate(vector for _, vector in stored))
     )
     words_only = evidence(question, candidates)
     meanings = [meaning] * len(content_words(question))
-    both = evidence(question, candidates, vector=asked, meanings=meanings)
+    both = evidence(question, candidates, vector=vector, meanings=meanings)
     for by_words, value in zip(words_only, both, strict=True):
         assert 0 <= by_words <= value <= max(by_words, 1) + 1e-9
         assert value <= by_words + MEANING + 1e-9
