@@ -467,7 +467,9 @@ def _conditions(draw: st.DrawFn, kind: str) -> tuple[Any, int]:
 def _entry(draw: st.DrawFn) -> tuple[str, Any, int]:
     name = draw(st.sampled_from([*KIND, *ALIASES, "metadata.trip", "metadata.a.b"]))
     if name == "metadata":
-        keys = draw(st.lists(st.text(max_size=4), min_size=1, max_size=3, unique=True))
+        # A key with the name of an operator is refused: it needs the form metadata.KEY.
+        names = st.text(max_size=4).filter(lambda name: name not in filters.OPERATORS["metadata"])
+        keys = draw(st.lists(names, min_size=1, max_size=3, unique=True))
         conditions = {key: draw(_conditions("metadata")) for key in keys}
         return (
             name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.text.dates import Span
@@ -142,6 +142,7 @@ def test_a_text_is_completed_once() -> None:
     assert dated(once, NOW, when="yesterday") == (once, start)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text() | st.none(), st.datetimes(timezones=st.just(UTC)), st.booleans())
 def test_no_text_raises(text: str, when: str | None, now: datetime, ahead: bool) -> None:
     completed, _ = dated(text, now, when=when, ahead=ahead)
