@@ -137,7 +137,10 @@ class Client:
 
     async def ended(self, event_id: str, *, within_s: float = 60) -> dict[str, Any]:
         """Wait for the end of an event and return the event. Fail on timeout."""
+        deadline = time.monotonic() + within_s
         event = await self.event(event_id, wait=min(within_s, 60))
+        while event["completed_at"] is None and (left := deadline - time.monotonic()) > 0:
+            event = await self.event(event_id, wait=min(left, 60))
         assert event["status"] in ("SUCCEEDED", "FAILED"), event
         return event
 
