@@ -152,7 +152,8 @@ COMPONENTS: Mapping[str, Schema] = {
         id=ID, event_type=TEXT, status=STATUS, results=many(ref("ReceiptLine")), note=maybe(TEXT),
         omitted=many(ref("Omitted")), error=maybe(TEXT), code=maybe(TEXT),
         graph_status=maybe(TEXT), stage=maybe(TEXT), waiting=maybe(ref("Waiting")),
-        usage=ref("Usage"), stages=many(ref("StageRun")), truncated=FLAG,
+        usage=ref("Usage"), stages=many(ref("StageRun")), prompts=OBJECT,
+        mode=maybe(TEXT), mode_reason=maybe(TEXT), truncated=FLAG,
         payload=fields(messages=many(OBJECT), **IDS, options=OBJECT), metadata=maybe(OBJECT),
         **DATES, started_at=maybe(TIME), completed_at=maybe(TIME), replays=WHOLE,
         replayed_at=maybe(TIME), undone_at=maybe(TIME), latency=maybe(NUMBER),
@@ -162,7 +163,8 @@ COMPONENTS: Mapping[str, Schema] = {
         models=many(TEXT), **PAID, batch=maybe(fields(id=ID, events=WHOLE, **PAID))
     ),
     "StageRun": fields(
-        stage=TEXT, ms=NUMBER, calls=WHOLE, tokens=WHOLE, code=maybe(TEXT), finished_at=TIME
+        stage=TEXT, model=maybe(TEXT), prompt=maybe(TEXT), ms=NUMBER, calls=WHOLE, tokens=WHOLE,
+        code=maybe(TEXT), finished_at=TIME,
     ),
     "Undone": fields(
         event_id=ID, undone_at=TIME, removed=many(ID), restored=many(ID),
@@ -210,7 +212,7 @@ COMPONENTS: Mapping[str, Schema] = {
         agent_custom_instructions=maybe(TEXT), custom_categories=many(OBJECT),
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
-        is_default=FLAG, members=many(ref("Member")), **DATES,
+        is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT), **DATES,
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),

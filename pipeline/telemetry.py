@@ -23,6 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from structlog.typing import EventDict
 
 from pipeline.domain.events import FailureCode, StageName, Status
+from pipeline.domain.modes import Mode
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -31,6 +32,11 @@ adds_refused = Counter(
     "memlane_adds_refused", "Adds refused because of load, by limit: server or caller.", ["limit"]
 )
 events_ended = Counter("memlane_events_ended", "Ended events.", ["status", "code"])
+events_by_mode = Counter(
+    "memlane_events_by_mode",
+    "Succeeded adds by mode; `cause` is budget if a budget lowered the mode, else request.",
+    ["mode", "cause"],
+)
 events_replayed = Counter("memlane_events_replayed", "Events replayed by request.")
 event_seconds = Histogram(
     "memlane_event_seconds", "Time from accept to the end of an event.", buckets=SECONDS
@@ -117,11 +123,13 @@ def declare() -> None:
         stage_seconds.labels(stage)
     for was in ("QUEUED", "RUNNING", "WAITING"):
         swept.labels(was)
-    for limit in ("server", "caller"):
-        adds_refused.labels(limit)
+    adds_refused.labels("server")
+    adds_refused.labels("caller")
     for state in ("DELIVERED", "PENDING", "DEAD", "DROPPED"):
         webhook_tries.labels(state)
     events_ended.labels(Status.SUCCEEDED, "")
+    for mode, cause in product(Mode, ("request", "budget")):
+        events_by_mode.labels(mode, cause)
     for code in FailureCode:
         ended = Status.CANCELLED if code is FailureCode.CANCELLED else Status.FAILED
         events_ended.labels(ended, code)

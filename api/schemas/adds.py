@@ -17,6 +17,7 @@ from api.schemas.messages import MessageIn, as_list
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.filters import ANY, ENTITY_IDS
 from pipeline.domain.messages import Message, Role
+from pipeline.domain.modes import Mode
 from pipeline.domain.scope import Scope
 from pipeline.tenants.projects import Project
 
@@ -57,6 +58,13 @@ class AddRequest(Request):
     memory_type: Literal["procedural_memory"] | None = Field(
         default=None,
         description="`procedural_memory`: the messages are an agent's work; one summary is stored.",
+    )
+    mode: Mode | None = Field(
+        default=None,
+        description=(
+            "consolidate: extract facts, compare and apply them. append: extract and add. turns: "
+            "keep the messages only. Default: the project's mode."
+        ),
     )
     async_mode: bool = True
     output_format: str | None = None
@@ -113,6 +121,7 @@ class AddRequest(Request):
             immutable=self.immutable,
             expiration_date=self.expiration_date,
             procedural=self.memory_type is not None,
+            mode=self.mode,
             instructions=Instructions(
                 self.custom_instructions,
                 self.includes,

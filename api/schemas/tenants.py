@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
 from api.schemas.body import Moment
 from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.modes import Mode, Period
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
 
@@ -69,6 +77,28 @@ class ProjectRequest(Request):
     description: InstructionText | None = None
 
 
+class BudgetRequest(OwnRequest):
+    """A limit of model costs: tokens of prompts and answers, US dollars, or both."""
+
+    tokens: int | None = Field(default=None, ge=0)
+    usd: float | None = Field(default=None, ge=0)
+    per: Period = Field(default=Period.DAY, description="Calendar day or month, in UTC.")
+
+    @model_validator(mode="after")
+    def limited(self) -> BudgetRequest:
+        """Require a limit."""
+        if self.tokens is None and self.usd is None:
+            raise ValueError("give tokens, usd or both")
+        return self
+
+
+class BudgetsRequest(OwnRequest):
+    """The budget of the whole project, and that of each of its users."""
+
+    project: BudgetRequest | None = None
+    user: BudgetRequest | None = None
+
+
 class ProjectUpdateRequest(Request):
     """Changes of a project. An empty text or list clears a field; an absent field stays."""
 
@@ -89,6 +119,16 @@ class ProjectUpdateRequest(Request):
     custom_categories: Categories | None = Field(
         default=None,
         description='`[{"name": "what it is for"}, …]`, instead of the built-in ones.',
+    )
+    mode: Mode | None = Field(
+        default=None, description="Mode of adds that name none; null: consolidate."
+    )
+    budget: BudgetsRequest | None = Field(
+        default=None,
+        description=(
+            "Replaces all limits; null: none. From 80 % of a limit adds run in mode append, from "
+            "100 % in mode turns."
+        ),
     )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
     decay: bool | DecayOptions | None = Field(
@@ -117,7 +157,9 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        given = self.model_dump(exclude_unset=True, exclude=set(SETTINGS))
+        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, "budget"})
+        if "budget" in self.model_fields_set:
+            given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
         return {name: value or None for name, value in given.items() if name != "name" or value}
 
     def settings(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,8 @@ def event(row: EventView) -> dict[str, Any]:
         "status": status,
         "results": [receipt_line(line) for line in row.receipt],
         "note": row.note,
+        "mode": row.mode,
+        "mode_reason": row.mode_reason,
         "omitted": row.omitted,
         "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
         "code": row.failure_code,
@@ -30,6 +33,7 @@ def event(row: EventView) -> dict[str, Any]:
         "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
         "usage": usage(row),
         "stages": [stage(run) for run in row.stages],
+        "prompts": prompts(row.stages),
         "truncated": row.truncated,
         "payload": {"messages": row.messages, **scope_ids(row.scope), "options": row.options},
         "metadata": row.options.get("metadata") or None,
@@ -107,10 +111,18 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
     }
 
 
+def prompts(runs: Sequence[StageRun]) -> dict[str, str]:
+    """Versions of the prompts of the model calls, by name; the newest one of each."""
+    named = (run.prompt.partition("@") for run in runs if run.prompt)
+    return {name: version for name, _, version in named}
+
+
 def stage(run: StageRun) -> dict[str, Any]:
-    """The cost of one run of a stage."""
+    """One run of a stage: its model, the version of its prompt, and its cost."""
     return {
         "stage": run.stage,
+        "model": run.model or None,
+        "prompt": run.prompt or None,
         "ms": round(run.ms, 1),
         "calls": run.calls,
         "tokens": run.prompt_tokens + run.completion_tokens,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from api.schemas.tenants import NOT_HERE
+from pipeline.domain.modes import Mode
 from pipeline.tenants.api_keys import ApiKey
 from pipeline.tenants.members import Member, MemberRole
 from pipeline.tenants.projects import Organization, ProjectView
@@ -66,6 +67,8 @@ def project(
         "memory_depth": str(row.settings.get("memory_depth") or ""),
         # The documented type is text, but a client may set a number.
         "usecase": None if use_case is None else str(use_case),
+        "mode": row.mode or Mode.CONSOLIDATE,
+        "budget": row.budget,
         **NOT_HERE,
         "user_role": role,
         "enable_graph": graph,

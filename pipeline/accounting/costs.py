@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.sql import statement
 from pipeline.domain.lanes import Activation
+from pipeline.domain.modes import Period, Spent
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import FailedTry
 from pipeline.ledger.tables.costs import usage_daily
@@ -88,9 +89,17 @@ class Costs:
             "completion_tokens": usage.completion_tokens,
             "cost_usd": usage.cost_usd,
             "ms": failed.ms,
+            "prompt": usage.prompt,
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_failed_run"), values)
+
+    async def spent(self, project_id: ProjectId, user_id: str | None, per: Period) -> Spent:
+        """Return the costs of a project, or of one of its users, in the current day or month."""
+        values = {"project_id": project_id, "user_id": user_id or "", "per": per}
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(statement("spent"), values)).one()
+        return Spent(int(row.tokens), int(row.nano_usd) / NANO)
 
     async def spending(
         self,

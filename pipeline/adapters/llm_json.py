@@ -20,7 +20,9 @@ from pipeline.ports import ChatTurn, Completion
 # Several times the longest expected answer to a full batch, reasoning tokens included.
 MAX_TOKENS = 16_384
 _ABOUT_FORMAT = re.compile(
-    r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar", re.IGNORECASE
+    r"response_?format|json_?(schema|object|mode)|structured.?output|guided|grammar"
+    r"|\btools?\b|tool_?(choice|use|call)|function_?call",
+    re.IGNORECASE,
 )
 _ABOUT_LIMIT = re.compile(
     r"max_?(completion_|output_|new_)?tokens|context.?(length|window)", re.IGNORECASE
@@ -29,7 +31,7 @@ _REFUSALS_OF_A_PARAMETER = frozenset({400, 422})
 
 
 class FormatRefused(ModelRejected):
-    """The provider does not support this kind of `response_format`; a less strict one may work."""
+    """The provider does not support this way to ask for JSON; a less strict one may work."""
 
 
 class LimitRefused(ModelRejected):
@@ -46,11 +48,15 @@ def rejection(status: int, text: str) -> type[ModelRejected]:
 
 
 class Format(IntEnum):
-    """Ways to ask for JSON, strictest first. The prompt asks for JSON in any case."""
+    """Ways to ask for JSON, strictest first. The prompt asks for JSON in any case.
+
+    FUNCTION: the answer is the arguments of a function that the model has to call.
+    """
 
     JSON_SCHEMA = 0
-    JSON_OBJECT = 1
-    PLAIN = 2
+    FUNCTION = 1
+    JSON_OBJECT = 2
+    PLAIN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,8 @@ class JsonLLM(ABC):
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._format: Format | None = None
+        # The formats that are left to try; the first one is the one that the provider accepts.
+        self._formats: list[Format] = []
 
     @property
     def name(self) -> str:
@@ -116,14 +123,14 @@ class JsonLLM(ABC):
 
         Errors: as `chat`; ModelRejected if every format is refused.
         """
-        if self._format is None:
-            self._format = _strictest(await self.table(), self._model)
-        for form in list(Format)[self._format :]:
+        if not self._formats:
+            self._formats = _supported(await self.table(), self._model)
+        for form in list(self._formats):
             try:
-                reply = await self._limited(messages, **_response_format(form, name, schema))
+                reply = await self._limited(messages, **_format_options(form, name, schema))
             except FormatRefused:
                 continue
-            self._format = form
+            self._formats = [left for left in self._formats if left >= form]
             return reply
         raise ModelRejected(f"{self._model}: refuses every response format")
 
@@ -143,24 +150,31 @@ def _longest(litellm: Any, model: str) -> int:
     return min(MAX_TOKENS, int(known.get("max_output_tokens") or MAX_TOKENS))
 
 
-def _strictest(litellm: Any, model: str) -> Format:
-    """The first format to try: a JSON schema, unless LiteLLM knows that the model supports none.
+def _supported(litellm: Any, model: str) -> list[Format]:
+    """The formats to try, strictest first, without those that the model is known not to support.
 
     LiteLLM also answers False for unknown models, but most servers behind an OpenAI-compatible base
     URL (vLLM, llama.cpp, LM Studio, Ollama) do support a schema.
     """
     known = model in litellm.model_cost or model.partition("/")[2] in litellm.model_cost
+    missing = set()
     if known and not litellm.supports_response_schema(model):
-        return Format.JSON_OBJECT
-    return Format.JSON_SCHEMA
+        missing.add(Format.JSON_SCHEMA)
+    if known and not litellm.supports_function_calling(model):
+        missing.add(Format.FUNCTION)
+    return [form for form in Format if form not in missing]
 
 
-def _response_format(form: Format, name: str, schema: Mapping[str, object]) -> dict[str, Any]:
-    """The `response_format` parameter of OpenAI's API; no parameter for PLAIN."""
+def _format_options(form: Format, name: str, schema: Mapping[str, object]) -> dict[str, Any]:
+    """The parameters of OpenAI's API for a format; none for PLAIN."""
     match form:
         case Format.JSON_SCHEMA:
             described = {"name": name, "schema": dict(schema), "strict": True}
             return {"response_format": {"type": "json_schema", "json_schema": described}}
+        case Format.FUNCTION:
+            function = {"name": name, "parameters": dict(schema)}
+            choice = {"type": "function", "function": {"name": name}}
+            return {"tools": [{"type": "function", "function": function}], "tool_choice": choice}
         case Format.JSON_OBJECT:
             return {"response_format": {"type": "json_object"}}
         case Format.PLAIN:

@@ -36,9 +36,16 @@ def _reply(response: Any) -> Reply:
     # LiteLLM computes the price for its own log; None for a model that it has no price for.
     hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     return Reply(
-        text=(choices[0].message.content or "") if choices else "",
+        text=_text(choices[0].message) if choices else "",
         finish_reason=choices[0].finish_reason if choices else None,
         prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
         completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
         cost_usd=hidden.get("response_cost"),
     )
+
+
+def _text(message: Any) -> str:
+    """The arguments of the function that the model has called, or else its text."""
+    calls = getattr(message, "tool_calls", None)
+    text: str | None = calls[0].function.arguments if calls else message.content
+    return text or ""

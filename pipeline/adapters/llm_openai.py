@@ -83,7 +83,9 @@ class OpenAIChat(JsonLLM):
         try:
             answer = orjson.loads(content)
             choice, usage = answer["choices"][0], answer.get("usage") or {}
-            text = choice["message"].get("content") or ""
+            message = choice["message"]
+            calls = message.get("tool_calls")
+            text = calls[0]["function"]["arguments"] if calls else message.get("content") or ""
             if not isinstance(text, str) or text.lstrip().startswith(THOUGHTS):
                 raise NotUnderstoodError
             return Reply(

@@ -11,7 +11,8 @@
     │       ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, long prompt
     │       ├── MalformedAnswer       LLM_BAD_OUTPUT: cannot be parsed even after one repair
     │       ├── PoisonCrash           POISON_CRASH: the event crashed its worker too often
-    │       └── DeadlinePassed        DEADLINE: waited longer than the outage budget
+    │       ├── DeadlinePassed        DEADLINE: waited longer than the outage budget
+    │       └── BudgetExceeded        BUDGET_EXCEEDED: needs a model, and the budget is used up
     ├── Overloaded                backlog or rate limit reached: retry after `retry_after_s`
     ├── LaneLost                  another activation owns the lane: discard the work, write nothing
     ├── MovedOn                   a user changed the data that a stage had read: run the stage again
@@ -48,10 +49,10 @@ class StageError(MemlaneError):
 
 
 @contextmanager
-def paid(usage: Usage) -> Iterator[None]:
+def paid(usage: Usage) -> Iterator[Usage]:
     """Add `usage` to the cost carried by a StageError raised inside the block."""
     try:
-        yield
+        yield usage
     except StageError as error:
         error.usage = usage + error.usage
         raise
@@ -116,6 +117,12 @@ class DeadlinePassed(PermanentError):
     """The event waited longer than the outage budget."""
 
     code = FailureCode.DEADLINE
+
+
+class BudgetExceeded(PermanentError):
+    """The operation needs a model, and the project's or the user's budget is used up."""
+
+    code = FailureCode.BUDGET_EXCEEDED
 
 
 class LaneLost(MemlaneError):

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from pipeline.domain.messages import SourcedMessage
+from pipeline.domain.modes import Mode
 
 
 class Status(StrEnum):
@@ -72,6 +73,11 @@ class FailureCode(StrEnum):
     """The event waited longer than `MEMLANE_OUTAGE_BUDGET_S`. The error text names the outage.
     Replay the event.
     """
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    """A budget is used up, and this operation cannot do without a model: an export, a summary, or
+    the replay of a scope. Raise the budget or wait for its next period. Adds never fail with this
+    code; see [Modes and budgets](../howto/modes.md).
+    """
     CANCELLED = "CANCELLED"
     """Cancelled by request."""
     INTERNAL = "INTERNAL"
@@ -125,7 +131,8 @@ class Question:
 class AddOptions:
     """Options of an add. Only events with equal options share a batch.
 
-    `procedural`: store one summary of the messages, which are an agent's work.
+    `procedural`: store one summary of the messages, which are an agent's work. `mode`: None for the
+    mode of the project.
     """
 
     infer: bool = True
@@ -135,6 +142,7 @@ class AddOptions:
     instructions: Instructions = field(default_factory=Instructions)
     question: Question | None = None
     procedural: bool = False
+    mode: Mode | None = None
 
 
 @dataclass(frozen=True, slots=True)

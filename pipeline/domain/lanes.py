@@ -9,7 +9,9 @@ from uuid import UUID
 
 from pipeline.domain.events import AddOptions, Event, StageName
 from pipeline.domain.messages import Message, SourcedMessage
+from pipeline.domain.modes import NO_BUDGETS, Budgets, Mode
 from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class Batch:
 
     `context`: the scope's messages before them. `outputs`: JSON output of the finished stages, by
     stage. `reconsidered`: number of times its decisions were repeated because a user had edited
-    the memories they name.
+    the memories they name. `mode`: the mode that its options or its project ask for. `payer`: the
+    project that pays for it; for a replay in a shadow that is not the scope's.
     """
 
     id: UUID
@@ -90,6 +93,9 @@ class Batch:
     age_s: float
     override: Override = Override()
     reconsidered: int = 0
+    mode: Mode = Mode.CONSOLIDATE
+    budgets: Budgets = NO_BUDGETS
+    payer: ProjectId | None = None
 
     @property
     def options(self) -> AddOptions:

@@ -12,17 +12,27 @@ from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges
 from pipeline.domain.lanes import Batch
+from pipeline.domain.modes import ChosenMode, Mode
 
 V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """Output of EXTRACT. `note`: reason for no facts. `answer`: answer to a question, if any."""
+    """Output of EXTRACT. `note`: reason for no facts. `answer`: answer to a question, if any.
+
+    `mode`: the mode of the whole batch; None if it has none, as a verbatim add.
+    """
 
     facts: tuple[Fact, ...]
     note: str | None = None
     answer: dict[str, Any] | None = None
+    mode: ChosenMode | None = None
+
+    @property
+    def appends(self) -> bool:
+        """True if the facts are added without a decision."""
+        return self.mode is not None and self.mode.mode is Mode.APPEND
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +51,13 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """Output of CONSOLIDATE: one decision per fact."""
+    """Output of CONSOLIDATE: one decision per fact.
+
+    `mode`: APPEND if the budget was used up before the call.
+    """
 
     decisions: tuple[Decision, ...]
+    mode: ChosenMode | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +96,14 @@ def read(batch: Batch, kind: type[V]) -> V:
     """The batch's output of this kind. Errors: KeyError if its stage has not run."""
     value: V = _ADAPTERS[kind].validate_python(batch.outputs[_STAGE_OF[kind]])
     return value
+
+
+def mode_of(batch: Batch) -> ChosenMode | None:
+    """The mode in which the batch was processed; None for verbatim adds and questions."""
+    consolidated, extracted = read_if_any(batch, Consolidated), read_if_any(batch, Extracted)
+    if consolidated is not None and consolidated.mode is not None:
+        return consolidated.mode
+    return extracted.mode if extracted else None
 
 
 def read_if_any(batch: Batch, kind: type[V]) -> V | None:

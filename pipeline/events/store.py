@@ -59,7 +59,7 @@ NO_SUCH_EVENT = "Event not found or you don't have permission to access it."
 # Columns with the cost of a stage's run, successful or failed.
 RUN = (
     *("batch_id", "stage", "ms", "model", "calls"),
-    *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at"),
+    *("prompt_tokens", "completion_tokens", "cost_usd", "finished_at", "prompt"),
 )
 
 
@@ -79,7 +79,8 @@ class ReceiptLine:
 class StageRun:
     """Cost of one run of a stage; the events of a batch share it.
 
-    `code`: the reason of a failed run.
+    `prompt`: name and version of the prompt; empty without a model call. `code`: the reason of a
+    failed run.
     """
 
     stage: str
@@ -90,6 +91,7 @@ class StageRun:
     completion_tokens: int
     cost_usd: float | None
     finished_at: datetime
+    prompt: str = ""
     code: str | None = None
 
     @property
@@ -112,6 +114,8 @@ class EventView:
     failure_detail: str | None
     graph_status: str | None
     note: str | None
+    mode: str | None
+    mode_reason: str | None
     created_at: datetime
     started_at: datetime | None
     completed_at: datetime | None
@@ -381,6 +385,8 @@ def _view(
         failure_detail=row.failure_detail,
         graph_status=row.graph_status,
         note=row.note,
+        mode=row.mode,
+        mode_reason=row.mode_reason,
         created_at=row.created_at,
         started_at=row.started_at,
         completed_at=row.completed_at,
@@ -428,6 +434,7 @@ def _view(
                 run.completion_tokens,
                 run.cost_usd,
                 run.finished_at,
+                run.prompt,
                 run.code,
             )
             for run in runs

@@ -19,7 +19,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import DeadlinePassed, StoreUnavailable, TransientError
 from pipeline.domain.events import FailureCode, StageName, Status
 from pipeline.domain.lanes import Activation, Batch, Wake
-from pipeline.domain.stage_outputs import Extracted, Related, read_if_any
+from pipeline.domain.stage_outputs import Extracted, Related, mode_of, read_if_any
 from pipeline.ingest.retry import wait_s
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Ending
@@ -48,6 +48,7 @@ def success(batch: Batch) -> Ending:
         graph_status=related.status if related else None,
         failure_detail=related.detail if related else None,
         note=extracted.note if extracted and extracted.note else NOTHING_FROM_THIS_EVENT,
+        mode=mode_of(batch),
     )
 
 
@@ -58,6 +59,9 @@ async def settle(
     wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
     if services.turn_projector is not None and batch.options.infer:
         services.turn_projector.schedule(batch.scope, [event.id for event in batch.events])
+    if ending.mode is not None:
+        cause = "budget" if ending.mode.reason else "request"
+        telemetry.events_by_mode.labels(ending.mode.mode, cause).inc(len(ages_s))
     for age_s in ages_s:
         telemetry.event_seconds.observe(age_s)
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Batch
+from pipeline.ingest.modes import choose_mode, mode_of_started, require_budget
 from pipeline.ingest.services import Services
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.stages.answer import answer
@@ -54,18 +55,23 @@ async def perform(stage: StageName, batch: Batch, services: Services) -> Finishe
     model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
     match step_of(stage, batch.options):
         case Step.ANSWER:
+            await require_budget(batch, services.ledger)
             return await answer(batch, model=model, memories=memories)
         case Step.EXTRACT:
-            return await extract(batch, model=model)
+            asks = batch.options.infer or batch.options.procedural
+            mode = await choose_mode(batch, services.ledger) if asks else None
+            return await extract(batch, model=model, mode=mode)
         case Step.RETRIEVE:
             limit = services.neighbours
             return await retrieve(
                 batch, embedder=embedder, index=chosen.index, memories=memories, limit=limit
             )
         case Step.CONSOLIDATE:
-            return await consolidate(batch, model=model)
+            lower = await mode_of_started(batch, services.ledger)
+            return await consolidate(batch, model=model, mode=lower)
         case Step.APPLY:
             return await apply(batch, embedder=embedder, memories=memories, graph=services.graph)
         case Step.RELATE:
+            await require_budget(batch, services.ledger)
             graph = services.ledger.graph
             return await relate(batch, model=model, graph=graph, memories=memories)

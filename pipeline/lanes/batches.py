@@ -13,6 +13,8 @@ from pydantic import TypeAdapter
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.lanes import Activation, Batch, Override
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
+from pipeline.domain.modes import Mode, budgets_of
+from pipeline.domain.tenants import ProjectId
 
 OPTIONS = TypeAdapter(AddOptions)
 _OVERRIDE = TypeAdapter(Override)
@@ -22,12 +24,15 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
     """Return the activation's batch; None if it has no event."""
     if activation.batch_id is None or row.events is None:
         return None
+    project = row.project or {}
+    events = [
+        _event(position, value, project.get("instructions"))
+        for position, value in enumerate(row.events)
+    ]
     return Batch(
         id=activation.batch_id,
         scope=activation.scope,
-        events=[
-            _event(position, value, row.instructions) for position, value in enumerate(row.events)
-        ],
+        events=events,
         context=[
             Message(Role(value["role"]), value["content"], value["name"])
             for value in row.context or ()
@@ -36,6 +41,9 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         age_s=row.age_s,
         reconsidered=row.reconsidered,
         override=_OVERRIDE.validate_python(row.override or {}),
+        mode=events[0].options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
+        budgets=budgets_of(project.get("budget")),
+        payer=ProjectId(UUID(project["id"])) if project else None,
     )
 
 

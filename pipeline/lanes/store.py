@@ -31,6 +31,7 @@ from pipeline.domain.errors import LaneLost, MovedOn
 from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
 from pipeline.domain.lanes import Activation, Batch, Hold, Wake
 from pipeline.domain.messages import Message, Omission
+from pipeline.domain.modes import ChosenMode
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
@@ -100,13 +101,17 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Final state of a batch. `note`: the reason, for events that stored nothing."""
+    """Final state of a batch. `note`: the reason, for events that stored nothing.
+
+    `mode`: its mode, if it has one.
+    """
 
     status: Status
     failure_code: FailureCode | None = None
     failure_detail: str | None = None
     graph_status: str | None = None
     note: str | None = None
+    mode: ChosenMode | None = None
 
 
 class Lanes:
@@ -318,6 +323,8 @@ class Lanes:
             failure_detail=ending.failure_detail,
             graph_status=ending.graph_status,
             note=ending.note,
+            mode=ending.mode.mode if ending.mode else None,
+            mode_reason=ending.mode.reason if ending.mode else None,
             notify=not batch.options.infer,
         )
         if row is None:
@@ -512,6 +519,7 @@ def _run_values(output: Any, usage: Usage, ms: float) -> dict[str, Any]:
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "cost_usd": usage.cost_usd,
+        "prompt": usage.prompt,
     }
 
 

@@ -90,10 +90,14 @@ class RecordedModel:
         """No connections."""
 
     async def _recorded(self) -> Batch:
-        """The batch with the stage outputs that were recorded for the original batch."""
-        there = self._batch.override.recorded
-        outputs = await self._ledger.recordings.outputs(there) if there else {}
-        return replace(self._batch, outputs=outputs)
+        return await recorded_batch(self._batch, self._ledger)
+
+
+async def recorded_batch(batch: Batch, ledger: ModelStores) -> Batch:
+    """The batch with the stage outputs that were recorded for the original batch."""
+    original = batch.override.recorded
+    outputs = await ledger.recordings.outputs(original) if original else {}
+    return replace(batch, outputs=outputs)
 
 
 def _saved(recorded: Batch, kind: type[V]) -> V:

@@ -54,6 +54,8 @@ class ProjectView:
     excludes: str | None
     custom_categories: Mapping[str, str] | None
     settings: Mapping[str, Any]
+    mode: str | None
+    budget: Mapping[str, Any] | None
     created_at: datetime
     updated_at: datetime
 

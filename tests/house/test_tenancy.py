@@ -27,6 +27,7 @@ TENANT = re.compile(
 EDGES = {
     "pipeline/tenants/api_keys.py",
     "pipeline/tenants/projects.py",
+    "pipeline/lanes/batches.py",
     "pipeline/lanes/store.py",
     "pipeline/search/store.py",
     "pipeline/replays/store.py",

@@ -71,6 +71,7 @@ class FaultRule:
     containing: str = ""
     ms: float = 0.0
     retry_after_s: float | None = None
+    # Types of response_format that "refuse_format" refuses, and `function` for tools.
     formats: Sequence[str] = ("json_schema", "json_object")
 
 
@@ -86,7 +87,13 @@ class LLMCall:
     headers: Mapping[str, str]
     encoding_format: str | None = None
     max_tokens: int | None = None
+    function: str | None = None
     at_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def form(self) -> str | None:
+        """Way in which JSON was requested: a type of response_format, or `function`."""
+        return "function" if self.function else self.response_format
 
 
 @dataclass(frozen=True)
@@ -288,8 +295,9 @@ async def _misbehave(
             wait = rule.retry_after_s
             headers = {} if wait is None else {"Retry-After": f"{wait:g}"}
             return _error(int(rule.do), f"scripted; you said: {call.prompt[-80:]}", headers)
-        case "refuse_format" if call.response_format in rule.formats:
-            return _error(400, f"response_format type {call.response_format} is not supported")
+        case "refuse_format" if call.form in rule.formats:
+            name = "tools" if call.function else f"response_format type {call.form}"
+            return _error(400, f"{name} is not supported")
         case "refuse_limit" if call.max_tokens:
             return _error(400, "'max_tokens' is too large for this model")
         case "refuse_base64" if call.encoding_format == "base64":
@@ -311,6 +319,9 @@ def _spoiled(reply: LLMReply, done: set[Do]) -> LLMReply:
 
 
 def _rewrite(choice: dict[str, Any], done: set[Do]) -> None:
+    if "tool_calls" in choice["message"]:
+        _rewrite_call(choice["message"]["tool_calls"][0]["function"], done)
+        return
     if "malformed" in done:
         choice["message"]["content"] = 'I would say: {"result": "that depends"}'
     if "think" in done:
@@ -326,6 +337,13 @@ def _rewrite(choice: dict[str, Any], done: set[Do]) -> None:
         choice["finish_reason"] = "length"
 
 
+def _rewrite_call(function: dict[str, Any], done: set[Do]) -> None:
+    if "malformed" in done:
+        function["arguments"] = '{"result": "that depends"}'
+    if "truncated" in done:
+        function["arguments"] = function["arguments"][: len(function["arguments"]) // 2 + 1]
+
+
 def _call(request: LLMRequest) -> LLMCall:
     body = request.body
     kind, prompt = _asked(body)
@@ -338,6 +356,7 @@ def _call(request: LLMRequest) -> LLMCall:
         headers=request.headers,
         encoding_format=body.get("encoding_format"),
         max_tokens=body.get("max_tokens"),
+        function=body["tool_choice"]["function"]["name"] if "tool_choice" in body else None,
     )
 
 
@@ -359,7 +378,11 @@ def _completion(
     text: str, finish_reason: str, call: LLMCall, tokens: Callable[[str], int]
 ) -> dict[str, Any]:
     prompt_tokens, answered = tokens(call.prompt), tokens(text)
-    message = {"role": "assistant", "content": text}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if call.function:
+        called = {"name": call.function, "arguments": text}
+        tool = {"id": "call-1", "type": "function", "function": called}
+        message |= {"content": None, "tool_calls": [tool]}
     return {
         "id": "stand-in",
         "object": "chat.completion",

@@ -14,6 +14,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
+from pipeline.domain.modes import Mode
 from pipeline.domain.reconcile import ScopeMemories, Write, add_instead, apply_writes
 from pipeline.domain.stage_outputs import (
     Applied,
@@ -21,6 +22,7 @@ from pipeline.domain.stage_outputs import (
     Extracted,
     Retrieved,
     dump,
+    mode_of,
     read,
     read_if_any,
 )
@@ -55,7 +57,9 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
         changed=tuple(c.write.position for c in changes if c.after is not None),
         memories=tuple(c.after.id for c in changes if c.after is not None),
     )
-    relates = graph and batch.options.infer and not batch.options.procedural and applied.changed
+    mode = mode_of(batch)
+    consolidates = mode is not None and mode.mode is Mode.CONSOLIDATE
+    relates = graph and consolidates and not batch.options.procedural and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
 
 

@@ -12,6 +12,7 @@ from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Batch
 from pipeline.domain.messages import Message, Role
+from pipeline.domain.modes import ChosenMode, Mode
 from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.domain.usage import Usage
 from pipeline.ingest.stages import Finished
@@ -19,17 +20,20 @@ from pipeline.ports import ExtractionRequest, MemoryModel
 from pipeline.text.recalled import without_recalled
 
 NOTHING_SAID = "No message to store: only system messages or empty text."
+KEPT_AS_TURNS = "The messages are kept and searchable as turns; no model was called (mode turns)."
 NOTHING_FOUND = (
     "The messages hold nothing worth remembering: questions, small talk or known context."
 )
 
 
-async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
-    """Extract facts from the batch's messages; without `infer`, each message is a fact."""
+async def extract(batch: Batch, *, model: MemoryModel, mode: ChosenMode | None) -> Finished:
+    """Extract facts from the batch's messages. Without a mode, each message is a fact."""
+    if mode is None:
+        return _finished(verbatim(batch), NOTHING_SAID, None)
+    if mode.mode is Mode.TURNS:
+        return _finished((), KEPT_AS_TURNS, mode)
     if batch.options.procedural:
-        return await _procedures(batch, model)
-    if not batch.options.infer:
-        return _finished(verbatim(batch), NOTHING_SAID)
+        return await _procedures(batch, model, mode)
     answer = await model.extract(
         ExtractionRequest(
             [replace(sourced, message=_own(sourced.message)) for sourced in batch.messages],
@@ -37,7 +41,8 @@ async def extract(batch: Batch, *, model: MemoryModel) -> Finished:
             batch.options.instructions,
         )
     )
-    return replace(_finished(answer.value, answer.note or NOTHING_FOUND), usage=answer.usage)
+    finished = _finished(answer.value, answer.note or NOTHING_FOUND, mode)
+    return replace(finished, usage=answer.usage)
 
 
 def _own(message: Message) -> Message:
@@ -45,7 +50,7 @@ def _own(message: Message) -> Message:
     return replace(message, content=without_recalled(message.content))
 
 
-async def _procedures(batch: Batch, model: MemoryModel) -> Finished:
+async def _procedures(batch: Batch, model: MemoryModel, mode: ChosenMode) -> Finished:
     """Sum up each event's messages in one fact, with one call for each event."""
     facts: list[Fact] = []
     usage = Usage()
@@ -58,7 +63,7 @@ async def _procedures(batch: Batch, model: MemoryModel) -> Finished:
         # Recorded answers are those of the whole batch.
         facts += [fact for fact in answer.value if fact.source.event == position]
         usage += answer.usage
-    return replace(_finished(tuple(facts), NOTHING_SAID), usage=usage)
+    return replace(_finished(tuple(facts), NOTHING_SAID, mode), usage=usage)
 
 
 def verbatim(batch: Batch) -> tuple[Fact, ...]:
@@ -70,9 +75,10 @@ def verbatim(batch: Batch) -> tuple[Fact, ...]:
     )
 
 
-def _finished(facts: tuple[Fact, ...], why_none: str) -> Finished:
+def _finished(facts: tuple[Fact, ...], why_none: str, mode: ChosenMode | None) -> Finished:
     """Build the result.
 
     `why_none` is saved even with facts: some events of the batch may have none.
     """
-    return Finished(dump(Extracted(facts, why_none)), StageName.RETRIEVE if facts else None)
+    extracted = Extracted(facts, why_none, mode=mode)
+    return Finished(dump(extracted), StageName.RETRIEVE if facts else None)

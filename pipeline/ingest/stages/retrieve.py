@@ -31,12 +31,14 @@ async def retrieve(
     batch: Batch, *, embedder: Embedder, index: VectorIndex, memories: Memories, limit: int
 ) -> Finished:
     """Embed the facts and find similar memories: at most `limit` for each fact."""
-    facts = read(batch, Extracted).facts
+    extracted = read(batch, Extracted)
+    facts = extracted.facts
     texts = [fact.text for fact in facts]
     vectors = await embedder.embed([_said(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
-    if batch.options.infer and not batch.options.procedural and not around.empty:
+    compares = batch.options.infer and not batch.options.procedural and not extracted.appends
+    if compares and not around.empty:
         hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
         neighbours = await _current(batch, around.known, hits, memories)
     unsettled = Retrieved(
@@ -44,7 +46,7 @@ async def retrieve(
         known=tuple(around.known.get(text_hash(text)) for text in texts),
         neighbours=neighbours,
     )
-    retrieved = settle(batch, facts, unsettled)
+    retrieved = settle(batch, extracted, unsettled)
     all_settled = len(retrieved.settled or ()) == len(facts)
     return Finished(dump(retrieved), StageName.APPLY if all_settled else StageName.CONSOLIDATE)
 

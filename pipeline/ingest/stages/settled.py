@@ -1,7 +1,8 @@
 """settled: decisions that need no model.
 
-Verbatim adds, a text that is stored or occurs earlier in the same batch, and a single fact without
-similar memories. Retrieve saves these decisions with its output; later stages read them.
+Verbatim and appended facts, a text that is stored or occurs earlier in the same batch, and a single
+fact without similar memories. Retrieve saves these decisions with its output; later stages read
+them.
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ VERBATIM = "Stored as said (infer=false)."
 PROCEDURE = "The summary of a procedure is a memory of its own."
 ALREADY_STORED = "Exactly this is already stored."
 SAID_TWICE = "Exactly this was said earlier in the same batch."
+APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
 
 
-def settle(batch: Batch, facts: Sequence[Fact], retrieved: Retrieved) -> Retrieved:
+def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieved:
     """The output of retrieve with the decisions that need no model."""
+    facts = extracted.facts
     decided = _repeats(facts, retrieved.known)
     left = [i for i in range(len(facts)) if i not in decided]
     if batch.options.procedural or not batch.options.infer:
         reason = PROCEDURE if batch.options.procedural else VERBATIM
         decided |= {i: Decision(i, Outcome.ADD, reason, facts[i].text) for i in left}
+    elif extracted.appends:
+        decided |= {i: Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left}
     elif len(left) == 1 and not retrieved.neighbours:
         [i] = left
         decided[i] = Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)
@@ -39,7 +44,7 @@ def settled(batch: Batch) -> dict[int, Decision]:
     """The saved decisions that need no model, by the fact's position."""
     retrieved = read(batch, Retrieved)
     if retrieved.settled is None:  # saved by a release that computed them in each stage
-        retrieved = settle(batch, read(batch, Extracted).facts, retrieved)
+        retrieved = settle(batch, read(batch, Extracted), retrieved)
     return {decision.fact: decision for decision in retrieved.settled or ()}
 
 

@@ -81,13 +81,14 @@ SELECT
     known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
-    (SELECT jsonb_build_object(
-        'custom', custom_instructions, 'agent', agent_custom_instructions,
-        'includes', includes, 'excludes', excludes, 'categories', custom_categories
-     -- A shadow uses the instructions of its scope's project.
+    (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget,
+        'instructions', jsonb_build_object(
+            'custom', custom_instructions, 'agent', agent_custom_instructions,
+            'includes', includes, 'excludes', excludes, 'categories', custom_categories)
+     -- A shadow uses the settings of its scope's project.
      ) FROM projects WHERE id = coalesce(
         (SELECT s.project_id FROM shadows s WHERE s.id = b.project_id), b.project_id)
-    ) AS instructions,
+    ) AS project,
     CASE WHEN known.batch_id IS NULL THEN 0 ELSE (
         SELECT count(*) FROM failed_runs f
         WHERE f.batch_id = known.batch_id AND f.stage = 'retrieve' AND f.code = CAST(:outdated AS text)

@@ -2,9 +2,9 @@
 run AS (
     INSERT INTO stage_runs (
         batch_id, stage, lane_id, output, model, calls, prompt_tokens, completion_tokens, cost_usd,
-        ms
+        ms, prompt
     )
     SELECT batch_id, :stage, lane_id, CAST(:output AS jsonb), :model, :calls, :prompt_tokens,
-           :completion_tokens, CAST(:cost_usd AS float8), :ms
+           :completion_tokens, CAST(:cost_usd AS float8), :ms, :prompt
     FROM held
 )

@@ -23,6 +23,7 @@ WITH held AS (
         graph_status = CAST(:graph_status AS text),
         note = CASE WHEN EXISTS (SELECT FROM receipts r WHERE r.event_id = events.id)
                     THEN NULL ELSE CAST(:note AS text) END,
+        mode = CAST(:mode AS text), mode_reason = CAST(:mode_reason AS text),
         completed_at = now()
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'

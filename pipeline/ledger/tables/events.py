@@ -39,6 +39,9 @@ events = Table(
     Column("graph_status", Text),
     # The reason, if nothing was stored.
     Column("note", Text),
+    # The mode in which its messages were processed, and the reason if a budget lowered it.
+    Column("mode", Text),
+    Column("mode_reason", Text),
     now("created_at"),
     time("started_at"),
     time("completed_at"),

@@ -17,6 +17,8 @@ stage_runs = Table(
     # NULL: deleted after the retention time, or erased.
     Column("output", JSONB),
     Column("model", Text, nullable=False, server_default=""),
+    # Name and version of the prompt, as in `extract@0f3c52b7a9e1`; empty without a model call.
+    Column("prompt", Text, nullable=False, server_default=""),
     Column("calls", Integer, nullable=False, server_default="0"),
     Column("prompt_tokens", Integer, nullable=False, server_default="0"),
     Column("completion_tokens", Integer, nullable=False, server_default="0"),
@@ -36,6 +38,7 @@ failed_runs = Table(
     Column("stage", Text, nullable=False),
     Column("code", Text, nullable=False),
     Column("model", Text, nullable=False),
+    Column("prompt", Text, nullable=False, server_default=""),
     Column("calls", Integer, nullable=False),
     Column("prompt_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),

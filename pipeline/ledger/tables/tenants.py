@@ -43,6 +43,10 @@ projects = Table(
     Column("custom_categories", JSONB(none_as_null=True)),
     # Settings that clients of other platforms write and read; they have no effect.
     Column("settings", JSONB, nullable=False, server_default="{}"),
+    # Mode of the adds that name none; NULL: consolidate.
+    Column("mode", Text),
+    # {"project": {"tokens", "usd", "per"}, "user": {…}}; NULL: no limits.
+    Column("budget", JSONB(none_as_null=True)),
     now("created_at"),
     now("updated_at"),
 )

@@ -46,7 +46,7 @@ def decide_prompt(
         facts=prompts.numbered(fact.text for fact in facts),
     )
     parse = partial(parse_decisions, facts=facts, neighbours=neighbours)
-    return Prompt(text, DecisionsAnswer, parse, partial(parse, mend=True))
+    return Prompt("decide", text, DecisionsAnswer, parse, partial(parse, mend=True))
 
 
 def parse_decisions(

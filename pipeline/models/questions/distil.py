@@ -22,7 +22,7 @@ def distil_prompt(question: Question, memories: Sequence[str]) -> Prompt[dict[st
         form=prompts.form(form),
         memories=prompts.numbered(memories),
     )
-    return Prompt(text, form, partial(filled, shape=form))
+    return Prompt("distil", text, form, partial(filled, shape=form))
 
 
 def filled(text: str, shape: Mapping[str, Any]) -> dict[str, Any]:

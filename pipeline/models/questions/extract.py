@@ -44,7 +44,7 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | Non
         messages=prompts.transcript(shown),
     )
     parse = partial(parse_facts, messages=messages, instructions=request.instructions)
-    return Prompt(text, FactsAnswer, parse)
+    return Prompt("extract", text, FactsAnswer, parse)
 
 
 def _is_shown(message: Message) -> bool:

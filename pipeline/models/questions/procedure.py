@@ -29,7 +29,7 @@ def procedure_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | N
         wishes=prompts.wishes(request.instructions),
         log=prompts.log(sourced.message for sourced in shown),
     )
-    return Prompt(text, ProcedureAnswer, partial(parse_procedure, first=shown[0]))
+    return Prompt("procedure", text, ProcedureAnswer, partial(parse_procedure, first=shown[0]))
 
 
 def parse_procedure(text: str, first: SourcedMessage) -> tuple[Fact, ...]:

@@ -23,7 +23,7 @@ def relate_prompt(facts: Sequence[str], current: Sequence[StoredRelation]) -> Pr
     """The prompt for the relations in the facts, and the current relations that they end."""
     text = prompts.render("relate", relations=prompts.edges(current), facts=prompts.numbered(facts))
     parse = partial(parse_relations, fact_count=len(facts), current=current)
-    return Prompt(text, RelationsAnswer, parse)
+    return Prompt("relate", text, RelationsAnswer, parse)
 
 
 def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation]) -> GraphChanges:

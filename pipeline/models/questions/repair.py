@@ -6,13 +6,13 @@ Errors never quote what a user or a model wrote; they name positions and numbers
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from pipeline.domain.errors import MalformedAnswer, paid
-from pipeline.domain.usage import Answer
+from pipeline.domain.usage import Answer, Usage
 from pipeline.models import prompts
 from pipeline.models.json_answers import answer_schema
 from pipeline.ports import LLM, ChatTurn, Completion
@@ -27,10 +27,11 @@ REPAIR_CHARS = 4_000
 class Prompt(Generic[T]):
     """A rendered prompt, with the form and the parser of its answer.
 
-    `form`: pydantic model or JSON schema. `parse`: raises MalformedAnswer. `parse_repaired`: parser
-    of the repaired answer, default `parse`.
+    `name`: its file in pipeline/models/prompts. `form`: pydantic model or JSON schema. `parse`:
+    raises MalformedAnswer. `parse_repaired`: parser of the repaired answer, default `parse`.
     """
 
+    name: str
     text: str
     form: type[BaseModel] | Mapping[str, Any]
     parse: Callable[[str], T]
@@ -40,8 +41,16 @@ class Prompt(Generic[T]):
 async def ask(llm: LLM, prompt: Prompt[T]) -> Answer[T]:
     """Ask the LLM, parse its answer, and ask for a repair once if the answer is malformed.
 
-    Usage covers both calls, in errors too. Errors: MalformedAnswer, and those of the LLM.
+    Usage covers both calls, in errors too, and names the prompt and its version.
+    Errors: MalformedAnswer, and those of the LLM.
     """
+    with paid(Usage(prompt=f"{prompt.name}@{prompts.version(prompt.name)}")) as named:
+        answer = await _ask(llm, prompt)
+    return replace(answer, usage=named + answer.usage)
+
+
+async def _ask(llm: LLM, prompt: Prompt[T]) -> Answer[T]:
+    """Ask the LLM, and once more if its answer is malformed; the usage covers both calls."""
     system, user = prompt.text.rsplit(prompts.DIVIDER, 1)
     first = await _complete(llm, system, user, prompt.form)
     try:

@@ -289,17 +289,29 @@ async def test_an_unknown_model_is_asked_for_a_schema(server: LLMServer, llm: Js
     assert server.calls[0].response_format == "json_schema"
 
 
-async def test_a_model_known_to_take_no_schema_is_asked_for_json(server: LLMServer, build: Build):
+async def test_a_model_known_to_take_no_schema_is_given_a_function(server: LLMServer, build: Build):
     llm = build("openai/gpt-3.5-turbo", api_base=server.base_url)
-    await ask(llm)
-    assert server.calls[0].response_format == "json_object"
+    completion = await ask(llm)
+    assert (server.calls[0].response_format, server.calls[0].function) == (None, "facts")
+    assert completion.text == "{}"  # the arguments
+
+
+async def test_a_model_known_to_take_neither_is_asked_for_json(server: LLMServer, build: Build):
+    await ask(build("openai/gpt-3.5-turbo-16k", api_base=server.base_url))
+    # LiteLLM leaves out a parameter that it does not know for the model.
+    assert server.calls[0].response_format in ("json_object", None)
+    assert server.calls[0].function is None
 
 
 @pytest.mark.parametrize(
     ("refused", "tried"),
     [
-        (["json_schema"], ["json_schema", "json_object", "json_object"]),
-        (["json_schema", "json_object"], ["json_schema", "json_object", None, None]),
+        (["json_schema"], ["json_schema", "facts", "facts"]),
+        (["json_schema", "function"], ["json_schema", "facts", "json_object", "json_object"]),
+        (
+            ["json_schema", "function", "json_object"],
+            ["json_schema", "facts", "json_object", None, None],
+        ),
     ],
 )
 async def test_a_refused_format_is_remembered(
@@ -308,7 +320,17 @@ async def test_a_refused_format_is_remembered(
     server.on("any", "refuse_format", formats=refused)
     await ask(llm)
     await ask(llm)
-    assert [call.response_format for call in server.calls] == tried
+    assert [call.function or call.response_format for call in server.calls] == tried
+
+
+@pytest.mark.parametrize("do", ["malformed", "truncated"])
+async def test_the_arguments_of_a_function_are_repaired(server: LLMServer, llm: JsonLLM, do: Do):
+    server.on("any", "refuse_format", formats=["json_schema"])
+    server.on("extract", do, times=2)  # the refused request counts too
+    answer = await PromptedModel(llm).extract(said())
+    assert answer.value
+    assert answer.usage.calls == 2
+    assert (server.calls[-1].function, server.calls[-1].repair) == ("facts", True)
 
 
 async def test_a_malformed_answer_is_repaired(server: LLMServer, llm: JsonLLM):

@@ -19,6 +19,7 @@ from pipeline.domain.facts import Fact, Neighbour, Outcome
 from pipeline.domain.graph import Entity, Relation, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.usage import Usage
+from pipeline.models import prompts
 from pipeline.models.json_answers import answer_schema
 from pipeline.models.json_schema import outline
 from pipeline.models.prompted import PromptedModel
@@ -188,7 +189,8 @@ async def test_a_bad_answer_is_shown_with_its_error_and_both_calls_are_paid():
     llm = ScriptedLLM('{"facts": [{"messages": [7], "text": "a"}]}', ROME)
     answer = await PromptedModel(llm).extract(ExtractionRequest(TWO))
     assert [fact.text for fact in answer.value] == ["Ann lives in Rome."]
-    assert answer.usage == Usage("fake/scripted", 2, 200, 20, 1.0)
+    version = prompts.version("extract")
+    assert answer.usage == Usage("fake/scripted", 2, 200, 20, 1.0, f"extract@{version}")
     repair = llm.asked[1][1].content
     assert repair.startswith(llm.asked[0][1].content)
     assert "facts.0.messages is 7" in repair
