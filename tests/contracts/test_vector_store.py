@@ -228,8 +228,8 @@ async def test_deleting_no_ids_deletes_nothing(store: VectorStore, name: str) ->
 
 async def test_list_brings_what_matches_up_to_its_limit(store: VectorStore, name: str) -> None:
     await store.insert(name, [record(A), record(B), record(C, user_id="jon", run_id="r")])
-    everybody = await store.list(name, where={}, limit=10)
-    assert {record.id for record in everybody} == {A, B, C}
+    all_records = await store.list(name, where={}, limit=10)
+    assert {record.id for record in all_records} == {A, B, C}
     assert len(await store.list(name, where={}, limit=2)) == 2
     [stored] = await store.list(name, where={"user_id": "jon", "run_id": "r"}, limit=10)
     assert stored.id == C

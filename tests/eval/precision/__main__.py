@@ -138,13 +138,13 @@ async def main(url: str, key: str, *, wrong: bool) -> None:
     api = Api(url, key)
     sets = [load(language) for language in LANGUAGES]
     run = uuid4().hex[:8]
-    everybody = [text for tested in sets for text in tested.memories.values()]
+    all_texts = [text for tested in sets for text in tested.memories.values()]
     for tested in sets:
         await api.remember(f"{tested.language}-{run}", list(tested.memories.values()))
-    await api.remember(f"all-{run}", everybody)
+    await api.remember(f"all-{run}", all_texts)
     for mode, options in MODES.items():
         for scope in ("own", "all"):
-            size = len(everybody) if scope == "all" else len(sets[0].memories)
+            size = len(all_texts) if scope == "all" else len(sets[0].memories)
             print(f"\n### {mode}, {size} memories in the scope\n\n{HEADER}")
             total: list[Outcome] = []
             for tested in sets:

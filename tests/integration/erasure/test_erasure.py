@@ -379,7 +379,7 @@ async def test_an_erasure_waits_for_no_scope_that_holds_nothing_of_it(engine: En
     jons = select(lanes).where(lanes.c.id == engine.scope("jon").lane_id)
     async with engine.ledger.engine.begin() as other:
         await other.execute(jons.with_for_update())
-        await erase(engine, OwnerKey("agent", "nobody"))
+        await erase(engine, OwnerKey("agent", "unknown"))
         # The session was not ended for being idle, so it held the lock all the time.
         await other.execute(select(1))
 
