@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
-from pipeline.text.recalled import END, START, fenced
+from pipeline.text.recalled import END, START, fenced, inside_fence
 from pipeline.text.tokens import CHARACTERS_PER_TOKEN, tokens
 
 FENCE_TOKENS = tokens(START + END)
@@ -63,4 +63,4 @@ def labelled(passage: Memory | Turn) -> str:
 
 
 def _line(number: int, passage: Memory | Turn) -> str:
-    return f"[{number}] {passage.said_at:%Y-%m-%d} {labelled(passage)}"
+    return f"[{number}] {passage.said_at:%Y-%m-%d} {inside_fence(labelled(passage))}"

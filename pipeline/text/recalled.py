@@ -17,11 +17,17 @@ START, END = "<recalled>\n", "\n</recalled>"
 _BLOCK = re.compile(
     r"[ \t]*<recalled>(?:.*?</recalled>|(?:\s*\n\[\d+\] \d{4}-\d\d-\d\d [^\n]*)*)", re.DOTALL
 )
+_MARK = re.compile(r"<(/?recalled>)")
 
 
 def fenced(text: str) -> str:
     """The text between the marks of recalled memories; an empty text stays empty."""
     return f"{START}{text}{END}" if text else ""
+
+
+def inside_fence(line: str) -> str:
+    """The line with marks of its own made harmless: a stored text cannot end the block it is in."""
+    return _MARK.sub(r"‹\1", line)
 
 
 def without_recalled(text: str) -> str:
