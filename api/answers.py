@@ -136,10 +136,20 @@ COMPONENTS: Mapping[str, Schema] = {
         fields(id=ID, verdict=TEXT, detail=TEXT, rank=maybe(WHOLE), score=maybe(NUMBER)),
         score_breakdown=OBJECT,
     ),
-    "ReceiptLine": fields(
-        id=maybe(ID), event=one_of("ADD", "UPDATE", "DELETE", "NOOP"), memory=maybe(TEXT),
-        data=fields(memory=maybe(TEXT)), old_memory=maybe(TEXT), reason=maybe(TEXT),
-        message=maybe(WHOLE),
+    "ReceiptLine": some(
+        fields(
+            id=maybe(ID), event=one_of("ADD", "UPDATE", "DELETE", "NOOP"), memory=maybe(TEXT),
+            data=fields(memory=maybe(TEXT)), old_memory=maybe(TEXT), reason=maybe(TEXT),
+            message=maybe(WHOLE),
+        ),
+        suggestion_id=ID,
+    ),
+    "Suggestion": fields(
+        id=ID, kind=one_of("UPDATE", "DELETE", "COMBINE", "RESOLVE"),
+        state=one_of("OPEN", "ACCEPTED", "REJECTED", "DISMISSED", "INVALID"), origin=TEXT,
+        event_id=maybe(ID), fact=maybe(TEXT), targets=many(fields(memory_id=ID, version=WHOLE)),
+        proposed_text=maybe(TEXT), reason=TEXT, created_at=TIME, decided_at=maybe(TIME),
+        decided_by=maybe(TEXT),
     ),
     "Omitted": OBJECT,
     "Queued": fields(event_id=ID, status=STATUS),
@@ -290,6 +300,8 @@ ANSWERS: Mapping[str, Schema] = {
     f"POST {EVENT}replay/": ref("Event"),
     f"POST {EVENT}undo/": ref("Undone"),
     "POST /v1/events/replay/": fields(replayed=WHOLE, event_ids=many(ID)),
+    "GET /v1/suggestions/": page("Suggestion"),
+    "GET /v1/suggestions/{suggestion_id}/": ref("Suggestion"),
     "GET /v1/replays/": page("Replay"),
     "POST /v1/replays/": ref("Replay"),
     "GET " + REPLAYS: ref("Replay"),

@@ -108,6 +108,7 @@ def services(settings: Settings, built: Stores) -> Services:
         turn_projector=Projector(built.turns, gather_s=TURNS_GATHER_S) if built.turns else None,
         graph=settings.graph == "on",
         neighbours=settings.neighbours,
+        retire_share=settings.retire_share,
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
         workshop=Workshop.of(

@@ -53,8 +53,9 @@ class MemoryModel(Protocol):
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
-        """Exactly one decision for each fact, in order; targets only from `neighbours`.
+        """Decisions on each fact, in order; targets only from `neighbours`.
 
+        A fact has one decision, or several changes or NOOPs, each with another target.
         Facts are in the order of their messages: if two contradict each other, the later one
         counts.
         """

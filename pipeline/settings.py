@@ -239,8 +239,11 @@ class Settings(BaseSettings):
     """Maximum number of estimated tokens in a batch."""
     context_messages: Annotated[int, Field(ge=0, le=100)] = 10
     """Number of earlier messages in the extraction prompt."""
-    neighbours: Annotated[int, Field(ge=1, le=50)] = 5
-    """Number of similar memories that each fact is compared with."""
+    neighbours: Annotated[int, Field(ge=1, le=50)] = 12
+    """Number of related memories that a fact is compared with; several facts share twice that."""
+    retire_share: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """Share of a scope's memories that one event may retire by a model's decision, but at least 3;
+    further deletes become suggestions."""
 
     # ── Retention ──
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0

@@ -31,6 +31,7 @@ from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
 from pipeline.search.store import Passages
+from pipeline.suggestions.store import Suggestions
 from pipeline.tenants.api_keys import ApiKeys
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.members import Members
@@ -72,6 +73,7 @@ class Ledger:
     removal: Removal
     recourse: Recourse
     undo: Undo
+    suggestions: Suggestions
     shadows: Shadows
     switch: Switch
     recordings: Recordings
@@ -122,6 +124,7 @@ class Ledger:
             members=Members(engine),
             removal=Removal(long),
             recourse=Recourse(long, grace=lanes.grace),
+            suggestions=Suggestions(engine),
             undo=Undo(long),
             shadows=shadows,
             switch=Switch(long, shadows),

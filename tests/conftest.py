@@ -21,6 +21,11 @@ TEMPLATE = "memlane_template"
 STACKS = {"Stack", "Client"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("memlane")
+    group.addoption("--answers", type=int, default=1_000, help="random answers of a lossy model")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests with stacks in one process, one after the other, beside all others."""
     for item in items:

@@ -14,6 +14,7 @@ from api.routes import (
     profiles,
     replays,
     search,
+    suggestions,
     system,
     webhooks,
 )
@@ -33,6 +34,7 @@ ROUTERS = tuple(
         erasures,
         events,
         replays,
+        suggestions,
         organizations,
         keys,
         webhooks,

@@ -99,7 +99,11 @@ def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
 
 
 def receipt_line(line: ReceiptLine) -> dict[str, Any]:
-    """The outcome of one fact. `memory` equals `data.memory`, because clients read either."""
+    """The outcome of one fact. `memory` equals `data.memory`, because clients read either.
+
+    `suggestion_id` is there if a change was withheld.
+    """
+    withheld = {"suggestion_id": str(line.suggestion_id)} if line.suggestion_id else {}
     return {
         "id": str(line.memory_id) if line.memory_id else None,
         "event": line.outcome,
@@ -108,6 +112,7 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
         "old_memory": line.previous_text,
         "reason": line.reason,
         "message": line.message_ordinal,
+        **withheld,
     }
 
 

@@ -2,11 +2,12 @@
 
     UPDATE   keeps each name, number and date of the memory, unless the fact takes it back or puts
              another value of the same class in its place, one for one. An addition ("also")
-             replaces nothing; the name that a memory opens with is its subject and stays.
-    DELETE   needs a fact that takes the memory back ("no longer", "cancelled"), or another text of
-             the same decision that keeps the memory's values and most of its words.
-    both     need a fact about the same matter: the same attribute, a common word besides the
-             subject, a near meaning, or a new text with words of the old one.
+             replaces nothing, and neither does another value of a many-valued attribute; the name
+             that a memory opens with is its subject and stays. The fact's own values are kept, too.
+    DELETE   needs a fact that takes the memory back ("no longer", "cancelled") in words that cover
+             it, or another text of the same decision that keeps its values and most of its words.
+    both     need a fact about the same matter: the same slot, and without slots a common word
+             besides the subject, a near meaning, or a new text with words of the old one.
 
 The checks prove no truth; they refuse what is plainly a loss. What they refuse is not applied.
 """
@@ -17,10 +18,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 
-from pipeline.text import polarity
+from pipeline.text import polarity, slots
 from pipeline.text.terms import fold, terms
-from pipeline.text.values import Value, ValueKind, stated
+from pipeline.text.values import Stated, Value, ValueKind, stated
 
 # Least cosine at which a fact and a memory without a common word are about the same matter.
 NEAR = 0.6
@@ -29,14 +31,20 @@ SAME_WORDS = 1 / 3
 # Least share of a memory's words that a successor has, if the fact does not take the memory back.
 KEPT_WORDS = 0.5
 
+# Fewest letters of names that are compared letter by letter.
+MIN_NAME = 3
+# Share of a memory's words that a take-back must cover, to delete it.
+COVERED = 0.5
+
 # Terms that say nothing about the matter of a statement.
 _GENERAL_WORDS = """
-    user assistant person like love enjoy prefer want plan have get go make do say be new now
-    mag liebt hat haben gern nutzer benutzer neue neuen jetzt
-    usuario gusta encanta tiene quiere prefiere ahora nuevo nueva
-    用户 喜欢 现在
+    user assistant person like love enjoy prefer want plan have own get go make do say be new now
+    mag liebt hat haben besitzt gern nutzer benutzer neue neuen jetzt
+    usuario gusta encanta tiene posee quiere prefiere ahora nuevo nueva
+    用户 喜欢 拥有 现在
 """
 _GENERAL = frozenset(terms(_GENERAL_WORDS))
+_NAMED = frozenset(terms("named called namens heißt genannt llamado llamada 叫"))
 
 
 class Loss(StrEnum):
@@ -71,38 +79,75 @@ class Replacement:
     """A change of a memory that a fact would cause.
 
     `old`: the memory's text. `new`: its text after an UPDATE, None for a DELETE. `successors`: the
-    texts that other decisions on the same fact store. `same_slot`: fact and memory are about the
-    same attribute of the same subject. `similarity`: their cosine, or 0 if it is not known.
+    texts that other decisions on the same fact store. `old_slot` and `fact_slot`: the attributes
+    they are about, if they are known. `similarity`: their cosine, or 0 if it is not known.
     """
 
     old: str
     new: str | None
     fact: str
     successors: Sequence[str] = ()
-    same_slot: bool = False
+    old_slot: str | None = None
+    fact_slot: str | None = None
     similarity: float = 0.0
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """True if the fact gives one more value of an attribute that can have several."""
+        same = self.old_slot == self.fact_slot
+        return same and slots.many_valued(self.fact_slot) and not polarity.takes_back(self.fact)
 
 
 def objection(change: Replacement) -> Objection | None:
     """The reason to refuse a change, or None if it loses nothing."""
-    if change.new is not None and keeps_all(change.old, change.new):
-        return None
-    if change.new is not None and (missing := lost(change.old, change.new, change.fact)):
-        return Objection(Loss.VALUES, missing)
-    if not same_matter(change):
+    completes = change.new is not None and keeps_all(change.old, change.new)
+    if not completes and not same_matter(change):
         return Objection(Loss.OTHER_MATTER)
+    if change.new is not None and (missing := _missing(change, change.new)):
+        return Objection(Loss.VALUES, missing)
     return _objection_to_delete(change) if change.new is None else None
 
 
+def _missing(change: Replacement, new: str) -> tuple[str, ...]:
+    """Values of the memory and of the fact that an UPDATE would lose."""
+    cause = "" if change.is_one_of_many else change.fact
+    after = stated(new)
+    of_fact = [
+        value.text
+        for value in stated(change.fact).values
+        if not after.keeps(value)
+        and not _negated(value, change.fact)
+        and not polarity.puts_aside(change.fact, value.text)
+    ]
+    return tuple(dict.fromkeys([*lost(change.old, new, cause), *of_fact]))
+
+
 def _objection_to_delete(change: Replacement) -> Objection | None:
-    if polarity.takes_back(change.fact):
+    if polarity.takes_back(change.fact) and (
+        _same_single_slot(change) or _covers(change.fact, change.old)
+    ):
         return None
     merged = [text for text in change.successors if _share(change.old, text) >= KEPT_WORDS]
-    losses = [lost(change.old, text, change.fact) for text in merged]
+    losses = [lost(change.old, text, "") for text in merged]
     if not losses:
         return Objection(Loss.UNSTATED)
     least = min(losses, key=len)
     return Objection(Loss.VALUES, least) if least else None
+
+
+def _same_single_slot(change: Replacement) -> bool:
+    """Tell if fact and memory are about the same attribute, and it is no list of values."""
+    same = change.old_slot is not None and change.old_slot == change.fact_slot
+    return same and not slots.many_valued(change.old_slot)
+
+
+def _covers(fact: str, old: str) -> bool:
+    """Tell if a take-back is about the memory: it has its values, or most of its other words."""
+    values = [value for value in stated(old).values if not value.leads]
+    if values and all(stated(fact).keeps(value) for value in values):
+        return True
+    about = matter(old) - {term for value in values for term in terms(value.text)} - _NAMED
+    return not about or len(about & matter(fact)) > COVERED * len(about)
 
 
 def lost(old: str, new: str, fact: str) -> tuple[str, ...]:
@@ -110,7 +155,8 @@ def lost(old: str, new: str, fact: str) -> tuple[str, ...]:
 
     The fact replaces a value by another one of its class, which it states and which `new` has and
     `old` has not, one for one. A value that the fact itself states must stay, unless the fact
-    negates it or names it as the former one. The leading name is never replaced.
+    negates it or names it as the former one. The leading name is never replaced, and no name by one
+    that differs in a single letter, unless the fact puts the former aside.
     """
     before, after, cause = stated(old), stated(new), stated(fact)
     missing = [value for value in before.values if not after.keeps(value)]
@@ -125,12 +171,36 @@ def lost(old: str, new: str, fact: str) -> tuple[str, ...]:
     for value in missing:
         if not value.leads and cause.keeps(value) and _negated(value, fact):
             continue
-        former = not cause.keeps(value) or polarity.puts_aside(fact, value.text)
+        aside = polarity.puts_aside(fact, value.text)
+        former = aside or not (cause.keeps(value) or _is_misspelt(value, cause))
         if value.leads or not former or not free[value.kind]:
             gone.append(value.text)
         else:
             free[value.kind] -= 1
     return tuple(gone)
+
+
+def _is_misspelt(value: Value, cause: Stated) -> bool:
+    """Tell if the fact has a name one letter apart: two persons, or a mistake in typing."""
+    if value.kind is not ValueKind.NAME:
+        return False
+    return any(one_letter_apart(value.key, other.key) for other in cause.of(ValueKind.NAME))
+
+
+def one_letter_apart(first: str, other: str) -> bool:
+    """Tell if one letter is replaced, added or left out between two different words."""
+    if abs(len(first) - len(other)) > 1 or first == other or min(len(first), len(other)) < MIN_NAME:
+        return False
+    start = _shared_letters(first, other)
+    end = _shared_letters(first[start:][::-1], other[start:][::-1])
+    return max(len(first), len(other)) - start - end == 1
+
+
+def _shared_letters(first: str, other: str) -> int:
+    """Number of letters at the start that are equal."""
+    return sum(
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False))
+    )
 
 
 def _negated(value: Value, fact: str) -> bool:
@@ -192,9 +262,9 @@ def _other_subject(change: Replacement) -> bool:
 
 
 def same_matter(change: Replacement) -> bool:
-    """Tell if fact and memory are about the same attribute or share words, or are near."""
-    if change.same_slot:
-        return True
+    """Tell if fact and memory have the same slot, or without slots share words or are near."""
+    if change.old_slot and change.fact_slot:
+        return change.old_slot == change.fact_slot
     if _other_subject(change):
         return False
     if change.similarity >= NEAR:

@@ -102,9 +102,16 @@ class ModelRejected(PermanentError):
 
 
 class MalformedAnswer(PermanentError):
-    """The model's answer cannot be parsed, even after one repair request."""
+    """The model's answer cannot be used, even after one repair request.
+
+    `hint`: words for the model, which may quote texts. The message quotes none, and is stored.
+    """
 
     code = FailureCode.LLM_BAD_OUTPUT
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class PoisonCrash(PermanentError):

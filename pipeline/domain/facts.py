@@ -56,7 +56,8 @@ class Fact:
     `categories` are names from the list given to the model. `speaker`: name of the participant who
     states it. `subject` and `attribute`: what it is about, such as "Maya" and "residence".
     `valid_from`: time in the world since when it holds, or when it happens; None: the time of the
-    statement. `confidence`: the model's, from 0 to 1. Attributes without a value are unknown.
+    statement. `confidence`: the model's, from 0 to 1. `said_at`: time of the statement, set where
+    facts are compared with memories. Attributes without a value are unknown.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Fact:
     attribute: str | None = None
     valid_from: datetime | None = None
     confidence: float | None = None
+    said_at: datetime | None = None
 
     @property
     def slot(self) -> str | None:
@@ -82,16 +84,20 @@ class Neighbour:
     """A stored memory, shown to the model together with the new facts.
 
     `similarity` is the cosine (-1 to 1) to the nearest new fact; 1.0 for an equal text.
+    `said_at`: time of the statement; None in outputs of earlier releases. `slot`: key of what it is
+    about, if known.
     """
 
     memory_id: UUID
     text: str
     similarity: float
+    said_at: datetime | None = None
+    slot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The model's decision about one fact.
+    """A decision about one fact. A fact may have several, each with another target.
 
     `fact` is its 0-based position; `memory_id` the target of UPDATE, DELETE and NOOP;
     `text` the memory's text after ADD or UPDATE; `reason` one sentence for the receipt.

@@ -8,20 +8,34 @@ the model read it, these rules apply:
     any, of a memory that a user has edited           decide again; after some attempts, ADD
     ADD or UPDATE with the text of another memory     NOOP that names that memory
     NOOP without a memory, of a repeated fact         NOOP that names the memory of the first one
+
+These rules apply to every decision:
+
+    UPDATE or DELETE of what was said later           NOOP; the fact is stored as superseded by it
+    UPDATE that keeps all of what was said later      UPDATE; the memory keeps its time
+    UPDATE or DELETE that loses something             withheld: ADD, and an open suggestion
+    DELETE of more than a share of the scope          withheld
+
+A withheld change is left to a person. If another decision on the same fact stores it, the line is
+NOOP on the memory that stays.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
+from pipeline.domain import conservation
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.scope import Scope
+from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
 
@@ -31,7 +45,8 @@ class Write:
     """A decision with all values needed to apply it.
 
     `position` is that of `fact` in its batch. `text` is what the model wants to store, and `vector`
-    its embedding; `fact_vector` is the embedding of the fact's own text.
+    its embedding; `fact_vector` is the embedding of the fact's own text. `similarity`: cosine of
+    the target and the nearest fact of the batch.
     """
 
     position: int
@@ -45,6 +60,7 @@ class Write:
     fact_vector: Vector = field(compare=False)
     event: Event
     said_at: datetime
+    similarity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,9 @@ class Change:
     """Effect of one fact: a line of the receipt, and the memory's new state if there is one.
 
     `before`: the memory before the change or, for a NOOP, the memory with that text. `after`: the
-    new state. `vector`: embedding of the new text; None if the text did not change.
+    new state. `vector`: embedding of the new text; None if the text did not change. `restated`: the
+    memory of a NOOP with the time of this later statement. `suggestion`: the change that was
+    withheld.
     """
 
     write: Write
@@ -63,6 +81,25 @@ class Change:
     before: Memory | None = None
     after: Memory | None = None
     vector: Vector | None = field(default=None, compare=False)
+    restated: Memory | None = None
+    suggestion: Suggestion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetireLimit:
+    """Maximum number of memories that one event retires: a share of the scope, at least `least`.
+
+    `size`: number of the scope's active memories.
+    """
+
+    share: float = 1.0
+    size: int = 0
+    least: int = 3
+
+    @property
+    def most(self) -> int:
+        """The number."""
+        return max(self.least, int(self.share * self.size))
 
 
 @dataclass(slots=True)
@@ -70,13 +107,14 @@ class ScopeMemories:
     """Working copy of the memories that the writes name or repeat; each write updates it.
 
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
-    of this batch, by the hash of the fact's text.
+    of this batch, by the hash of the fact's text. `retired`: number of DELETEs of each event.
     """
 
     scope: Scope
     by_id: dict[UUID, Memory] = field(default_factory=dict)
     by_text: dict[bytes, UUID] = field(default_factory=dict)
     by_fact: dict[bytes, Change] = field(default_factory=dict)
+    retired: Counter[UUID] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, scope: Scope, stored: Iterable[Memory]) -> ScopeMemories:
@@ -117,15 +155,38 @@ def add_instead(write: Write) -> Write:
     return replace(added, outcome=Outcome.ADD, target=None)
 
 
-def apply_writes(writes: Sequence[Write], memories: ScopeMemories) -> list[Change]:
-    """Apply the writes in order: one change per write. `memories` then has the final states."""
-    changes = []
-    for write in writes:
-        change = replace(_apply(write, memories), write=write)
-        if change.outcome is not Outcome.NOOP or write.target is not None:
-            memories.by_fact[text_hash(write.fact.text)] = change
-        changes.append(change)
+def apply_writes(
+    writes: Sequence[Write], memories: ScopeMemories, limit: RetireLimit | None = None
+) -> list[Change]:
+    """Apply the writes in order: one change per write. `memories` then has the final states.
+
+    Of the decisions on one fact, those that are withheld come last, because they add the fact only
+    if no other decision stores it. `limit`: default no limit.
+    """
+    changes: list[Change] = []
+    for _, group in groupby(writes, key=lambda write: write.position):
+        own = list(group)
+        reviewed = [(_refusal(write, own, memories, limit), write) for write in own]
+        stored = False
+        for refusal, write in sorted(reviewed, key=lambda pair: pair[0] is not None):
+            if refusal is None:
+                change = _apply(write, memories)
+            else:
+                change = _withhold(write, refusal, memories, stored=stored)
+            change = replace(change, write=write)
+            stored = stored or _stores(change)
+            if change.outcome is Outcome.DELETE:
+                memories.retired[write.event.id] += 1
+            if change.outcome is not Outcome.NOOP or write.target is not None:
+                memories.by_fact[text_hash(write.fact.text)] = change
+            changes.append(change)
     return changes
+
+
+def _stores(change: Change) -> bool:
+    """Tell if an active memory states the fact after the change."""
+    standing = change.after is not None and change.after.state == "ACTIVE"
+    return standing or change.outcome is Outcome.NOOP
 
 
 def _apply(write: Write, memories: ScopeMemories) -> Change:
@@ -137,16 +198,99 @@ def _apply(write: Write, memories: ScopeMemories) -> Change:
     if target is None:
         return _add(_with_fact_text(write, "Its memory is gone."), memories)
     if write.outcome is Outcome.NOOP:
-        return Change(write, Outcome.NOOP, target.id, write.fact.text, write.reason, target)
+        return _repeated(target, write, memories)
     return _change_target(target, write, memories)
+
+
+def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
+    """A NOOP on a memory. A later statement of it moves its time, so that older ones yield."""
+    after = None
+    if write.said_at > target.said_at and not target.immutable:
+        after = replace(target, said_at=write.said_at)
+        memories.put(after)
+    return Change(
+        write, Outcome.NOOP, target.id, write.fact.text, write.reason, target, restated=after
+    )
 
 
 def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     if target.immutable:
         return _add(_with_fact_text(write, "Its memory is immutable."), memories)
+    if write.said_at < target.said_at and not _completes(write, target):
+        return _superseded(target, write, memories)
     if write.outcome is Outcome.DELETE:
         return _next_version(write, memories, target, replace(target, state="RETIRED"))
     return _update(write, memories, target)
+
+
+def _completes(write: Write, target: Memory) -> bool:
+    return write.outcome is Outcome.UPDATE and conservation.keeps_all(target.text, write.text)
+
+
+def _refusal(
+    write: Write, own: Sequence[Write], memories: ScopeMemories, limit: RetireLimit | None
+) -> str | None:
+    """The reason to withhold a change, or None."""
+    target = memories.active(write.target)
+    if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
+        return None
+    deletes = write.outcome is Outcome.DELETE
+    change = conservation.Replacement(
+        old=target.text,
+        new=None if deletes else write.text,
+        fact=write.fact.text,
+        successors=[w.text for w in own if w is not write and w.outcome is Outcome.UPDATE],
+        old_slot=target.slot,
+        fact_slot=write.fact.slot,
+        similarity=write.similarity,
+    )
+    if write.said_at < target.said_at:
+        same = conservation.same_matter(change)
+        return None if same else conservation.Objection(conservation.Loss.OTHER_MATTER).reason
+    if (refused := conservation.objection(change)) is not None:
+        return refused.reason
+    if deletes and limit is not None and memories.retired[write.event.id] >= limit.most:
+        return f"One event may retire at most {limit.most} memories of this scope."
+    return None
+
+
+def _withhold(write: Write, refusal: str, memories: ScopeMemories, *, stored: bool) -> Change:
+    """Leave the memory as it is, suggest the change, and add the fact unless it is stored."""
+    target = memories.by_id[write.target] if write.target else None
+    assert target is not None
+    suggestion = Suggestion(
+        lane_id=target.lane_id,
+        kind=SuggestionKind(write.outcome),
+        event_id=write.event.id,
+        fact_text=write.fact.text,
+        targets=((target.id, target.version),),
+        proposed_text=write.text if write.outcome is Outcome.UPDATE else None,
+        reason=refusal,
+    )
+    why = f"{write.outcome} withheld: {refusal}"
+    if stored:
+        reason = f"{write.reason} ({why})"
+        noop = Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
+        return replace(noop, suggestion=suggestion)
+    return replace(_add(_with_fact_text(write, why), memories), suggestion=suggestion)
+
+
+def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change:
+    """Store a statement that is older than its memory as history: retired, and superseded by it."""
+    reason = f"{write.reason} (The memory was said later.)"
+    older = _new_memory(_with_fact_text(write, "The memory was said later."), memories)
+    older = replace(older, state="RETIRED", superseded_by=target.id)
+    memories.put(older)
+    return Change(
+        write,
+        Outcome.NOOP,
+        target.id,
+        write.fact.text,
+        reason,
+        target,
+        after=older,
+        vector=write.fact_vector,
+    )
 
 
 def _repeat(write: Write, memories: ScopeMemories) -> Change:
@@ -174,8 +318,17 @@ def _add(write: Write, memories: ScopeMemories) -> Change:
     """Add a memory; a NOOP if an active memory has the text."""
     if (same := _same_text(write, memories)) is not None:
         return same
+    memory = _new_memory(write, memories)
+    memories.put(memory)
+    return Change(
+        write, Outcome.ADD, memory.id, memory.text, write.reason, after=memory, vector=write.vector
+    )
+
+
+def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
+    """The first state of the fact's own memory."""
     options = write.event.options
-    memory = Memory(
+    return Memory(
         id=write.new_id,
         lane_id=memories.scope.lane_id,
         scope=memories.scope,
@@ -193,10 +346,6 @@ def _add(write: Write, memories: ScopeMemories) -> Change:
         categories=write.fact.categories,
         **structure(write.fact),
     )
-    memories.put(memory)
-    return Change(
-        write, Outcome.ADD, memory.id, memory.text, write.reason, after=memory, vector=write.vector
-    )
 
 
 def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
@@ -204,13 +353,14 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
     if (same := _same_text(write, memories)) is not None:
         return same
     options = write.event.options
+    older = write.said_at < target.said_at
     after = replace(
         target,
         text=write.text,
         metadata={**target.metadata, **options.metadata},
         expiration_date=options.expiration_date or target.expiration_date,
         categories=write.fact.categories or target.categories,
-        valid_from=write.fact.valid_from or write.said_at,
+        valid_from=write.fact.valid_from or (target.valid_from if older else write.said_at),
         **_restated(write.fact, target),
     )
     return replace(_next_version(write, memories, target, after), vector=write.vector)
@@ -240,7 +390,7 @@ def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: 
         version=before.version + 1,
         event_id=write.event.id,
         message_ordinal=write.fact.source.message,
-        said_at=write.said_at,
+        said_at=max(write.said_at, before.said_at),
     )
     memories.put(after)
     return Change(write, write.outcome, after.id, after.text, write.reason, before, after)

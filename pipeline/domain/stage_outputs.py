@@ -51,7 +51,7 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """Output of CONSOLIDATE: one decision per fact.
+    """Output of CONSOLIDATE: the decisions on each fact, in the order of the facts.
 
     `mode`: APPEND if the budget was used up before the call.
     """

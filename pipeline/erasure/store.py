@@ -61,6 +61,7 @@ from pipeline.ledger.tables import (
     receipts,
     relations,
     shadows,
+    suggestions,
     turn_vectors,
     usage_daily,
 )
@@ -288,6 +289,7 @@ def _all_of(
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
+    yield "suggestions", delete(suggestions).where(among(suggestions.c.lane_id, lane_ids))
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
     accesses = among(memory_accesses.c.memory_id, memory_ids)
     yield "memory_accesses", delete(memory_accesses).where(accesses)

@@ -65,7 +65,7 @@ RUN = (
 
 @dataclass(frozen=True, slots=True)
 class ReceiptLine:
-    """The outcome of one fact of an event."""
+    """The outcome of one fact of an event. `suggestion_id`: the change that was withheld."""
 
     outcome: Outcome
     memory_id: UUID | None
@@ -73,6 +73,7 @@ class ReceiptLine:
     previous_text: str | None
     reason: str
     message_ordinal: int
+    suggestion_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +319,7 @@ class Events:
 
 def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
     """A receipt line from JSON."""
-    memory_id = line["memory_id"]
+    memory_id, suggestion_id = line["memory_id"], line.get("suggestion_id")
     return ReceiptLine(
         Outcome(line["outcome"]),
         UUID(memory_id) if memory_id else None,
@@ -326,6 +327,7 @@ def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
         line["previous_text"],
         line["reason"],
         line["message_ordinal"],
+        UUID(suggestion_id) if suggestion_id else None,
     )
 
 
@@ -421,6 +423,7 @@ def _view(
                 line.previous_text,
                 line.reason,
                 line.message_ordinal,
+                line.suggestion_id,
             )
             for line in lines
         ],

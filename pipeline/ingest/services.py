@@ -40,6 +40,7 @@ class Services:
     turn_projector: Projector | None
     graph: bool
     neighbours: int
+    retire_share: float
     max_attempts: int
     outage_budget_s: float
     workshop: Workshop = ONLY_CONFIGURED

@@ -70,7 +70,13 @@ async def perform(stage: StageName, batch: Batch, services: Services) -> Finishe
             lower = await mode_of_started(batch, services.ledger)
             return await consolidate(batch, model=model, mode=lower)
         case Step.APPLY:
-            return await apply(batch, embedder=embedder, memories=memories, graph=services.graph)
+            return await apply(
+                batch,
+                embedder=embedder,
+                memories=memories,
+                graph=services.graph,
+                retire_share=services.retire_share,
+            )
         case Step.RELATE:
             await require_budget(batch, services.ledger)
             graph = services.ledger.graph

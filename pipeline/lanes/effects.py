@@ -19,8 +19,9 @@ from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
 from pipeline.domain.lanes import Batch
-from pipeline.domain.memories import structure
+from pipeline.domain.memories import Memory, structure
 from pipeline.domain.reconcile import Change
+from pipeline.domain.suggestions import Suggestion
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.lanes.sql import statement
 from pipeline.text import terms
@@ -57,18 +58,29 @@ class MemoryEffects:
 
     def values(self) -> dict[str, Any]:
         """Parameters of finish_apply: new states, history entries and receipt lines."""
-        last = {c.after.id: c for c in self.changes if c.after is not None}
+        last = {
+            memory.id: memory
+            for change in self.changes
+            for memory in (change.after, change.restated)
+            if memory is not None
+        }
         vectors = {c.after.id: c.vector for c in self.changes if c.after and c.vector is not None}
         return {
             "seen_ids": list(self.seen),
             "seen_versions": list(self.seen.values()),
             "embedder": self.embedder,
             "memories": _json(
-                [_state(change, vectors.get(memory_id)) for memory_id, change in last.items()]
+                [_state(memory, vectors.get(memory_id)) for memory_id, memory in last.items()]
             ),
             "history": _json([_entry(change) for change in self.changes if change.after]),
             "receipt": _json([_line(place, c) for place, c in enumerate(self.changes)]),
+            "suggestions": _json([_suggestion(s) for s in self._suggestions()]),
         }
+
+    def _suggestions(self) -> list[Suggestion]:
+        """The withheld changes, each once."""
+        withheld = (c.suggestion for c in self.changes if c.suggestion is not None)
+        return list({suggestion.id: suggestion for suggestion in withheld}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +132,8 @@ class GraphEffects:
         }
 
 
-def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
+def _state(memory: Memory, vector: Vector | None) -> dict[str, Any]:
     """Build the memory's row after the batch; no vector means that its text did not change."""
-    memory = change.after
-    assert memory is not None
     return {
         "id": memory.id,
         "text": memory.text,
@@ -148,14 +158,15 @@ def _state(change: Change, vector: Vector | None) -> dict[str, Any]:
 
 
 def _entry(change: Change) -> dict[str, Any]:
-    """A state of a memory, for its history."""
+    """A state of a memory, for its history. A statement that is only history has no new text."""
     after = change.after
     assert after is not None
+    before = after if after.superseded_by is not None else change.before
     return {
         "memory_id": after.id,
         "version": after.version,
         "outcome": change.outcome,
-        "old_text": change.before.text if change.before else None,
+        "old_text": before.text if before else None,
         "new_text": after.text if after.state == "ACTIVE" else None,
         "metadata": after.metadata,
         "expiration_date": after.expiration_date,
@@ -179,6 +190,24 @@ def _line(place: int, change: Change) -> dict[str, Any]:
         "previous_text": change.before.text if change.before else None,
         "reason": change.reason,
         "message_ordinal": change.write.fact.source.message,
+        "suggestion_id": change.suggestion.id if change.suggestion else None,
+    }
+
+
+def _suggestion(suggestion: Suggestion) -> dict[str, Any]:
+    """Build the row of a suggestion. Its id is the same on every retry."""
+    return {
+        "id": suggestion.id,
+        "kind": suggestion.kind,
+        "event_id": suggestion.event_id,
+        "fact_text": suggestion.fact_text,
+        "targets": [
+            {"memory_id": memory_id, "version": version}
+            for memory_id, version in suggestion.targets
+        ],
+        "proposed_text": suggestion.proposed_text,
+        "reason": suggestion.reason,
+        "content_hash": suggestion.content_hash.hex(),
     }
 
 

@@ -202,7 +202,8 @@ async def _record(
         .order_by(state.memory_id)
         .limit(LISTED)
     )
-    names = [column.name for column in receipts.columns]
+    # An event of this kind withholds nothing.
+    names = [column.name for column in receipts.columns if column is not receipts.c.suggestion_id]
     await connection.execute(insert(receipts).from_select(names, lines))
 
 

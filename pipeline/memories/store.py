@@ -14,6 +14,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.candidates import Comparable
 from pipeline.domain.errors import NotFound
 from pipeline.domain.filters import Filter
 from pipeline.domain.memories import Memory
@@ -55,11 +56,40 @@ class Memories:
             known={row.text_hash: row.id for row in rows if row.id is not None},
         )
 
-    async def held(self, scope: Scope, *, embedder: str, limit: int) -> list[tuple[UUID, bytes]]:
-        """Ids and packed vectors of the scope's active memories that have one of this embedder."""
+    async def comparable(
+        self, scope: Scope, *, embedder: str, limit: int
+    ) -> list[tuple[Comparable, bytes | None]]:
+        """The scope's active memories, each with its packed vector if this embedder computed it."""
         values = {"lane_id": scope.lane_id, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(statement("held"), values)
-        return [(row.id, row.embedding) for row in rows]
+        rows = await self._direct.rows(statement("comparable"), values)
+        return [(Comparable(row.id, row.terms, row.slot), row.embedding) for row in rows]
+
+    async def comparable_of(
+        self,
+        scope: Scope,
+        *,
+        ids: Sequence[UUID],
+        slots: Sequence[str],
+        terms: Sequence[str],
+        embedder: str,
+        limit: int,
+    ) -> tuple[list[tuple[Comparable, bytes | None]], int]:
+        """Those of the scope's active memories that have an id, a slot or most of the terms.
+
+        Returns also the number of the scope's memories.
+        """
+        values = {"lane_id": scope.lane_id, "embedder": embedder, "limit": limit}
+        values |= {"ids": list(ids), "slots": list(slots), "terms": list(terms)}
+        rows = await self._direct.rows(statement("comparable_of"), values)
+        number = rows[0].number if rows else 0
+        return [(Comparable(r.id, r.terms, r.slot), r.embedding) for r in rows], number
+
+    async def size(self, scope: Scope) -> int:
+        """Number of active memories of a scope."""
+        query = select(func.count()).where(
+            memories.c.lane_id == scope.lane_id, memories.c.state == "ACTIVE"
+        )
+        return int((await self._rows(query))[0][0])
 
     async def active(self, project_id: ProjectId, ids: Sequence[UUID]) -> list[Memory]:
         """The active memories of the project among these ids, in no particular order."""

@@ -49,9 +49,7 @@ class RecordedModel:
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         recorded = await self._recorded()
-        decisions = {
-            decision.fact: decision for decision in _saved(recorded, Consolidated).decisions
-        }
+        decisions = _decisions(recorded)
         fact_texts = [fact.text for fact in _saved(recorded, Extracted).facts]
         texts = {
             neighbour.memory_id: neighbour.text
@@ -66,8 +64,9 @@ class RecordedModel:
             tuple(
                 replace(decision, fact=place, memory_id=target(decision.memory_id))
                 for place, fact in enumerate(facts)
-                # Equal facts share the decision on the first of them.
-                for decision in [decisions[fact_texts.index(fact.text)]]
+                # Equal facts share the decisions on the first of them.
+                for decision in decisions
+                if decision.fact == fact_texts.index(fact.text)
             ),
             COST,
         )
@@ -98,6 +97,15 @@ async def recorded_batch(batch: Batch, ledger: ModelStores) -> Batch:
     original = batch.override.recorded
     outputs = await ledger.recordings.outputs(original) if original else {}
     return replace(batch, outputs=outputs)
+
+
+def _decisions(recorded: Batch) -> tuple[Decision, ...]:
+    """The recorded decisions; those that needed no model, if all were of that kind."""
+    consolidated = read_if_any(recorded, Consolidated)
+    settled = _saved(recorded, Retrieved).settled
+    if consolidated is None and settled:
+        return settled
+    return _saved(recorded, Consolidated).decisions
 
 
 def _saved(recorded: Batch, kind: type[V]) -> V:

@@ -36,6 +36,7 @@ from pipeline.ledger.tables import (
     relations,
     shadows,
     stage_runs,
+    suggestions,
 )
 from pipeline.replays.sql import statement
 
@@ -273,6 +274,7 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         delete(messages).where(messages.c.lane_id == lane_id),
         delete(relations).where(relations.c.lane_id == lane_id),
         delete(entities).where(entities.c.lane_id == lane_id),
+        delete(suggestions).where(suggestions.c.lane_id == lane_id),
         delete(memory_history).where(memory_history.c.project_id == mine),
         delete(memories).where(memories.c.lane_id == lane_id),
         delete(events).where(events.c.project_id == mine),

@@ -36,7 +36,7 @@ _ADDITIONS = (
     r" that|second)\b|\btoo(?=[.!]?$)",
     r"\b(?:auch|außerdem|zusätzlich|ebenfalls|ebenso|zudem|darüber hinaus|weitere[rnsm]?"
     r"|zweite[rnsm]?|noch eine?[nrsm]?)\b",
-    r"\b(?:también|tambien|además|ademas|asimismo|otr[oa]s?|igualmente|segund[oa])\b",
+    r"\b(?:también|tambien|además|ademas|asimismo|otr[oa]s?(?! vez)|igualmente|segund[oa])\b",
     r"也|另外|此外|还(?!是|没)|同时|又(?=[养买学有])|第二",
 )
 

@@ -53,6 +53,11 @@ _SINGLE_VALUED = {
     "partner", "phone", "email", "address", "diet", "native_language", "height", "weight",
     "blood_type",
 }  # fmt: skip
+# Attributes of which a subject has several values at a time.
+_MANY_VALUED = {
+    "likes", "dislikes", "hobbies", "allergies", "pets", "languages", "visited", "children",
+    "siblings", "friends",
+}  # fmt: skip
 _FAVOURITE = "favourite_"
 _THE_USER = {
     "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "usuario", "usuaria", "用户",
@@ -81,6 +86,11 @@ def single_valued(key: str | None) -> bool:
         return False
     attribute = key.rpartition(SEPARATOR)[2]
     return attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE)
+
+
+def many_valued(key: str | None) -> bool:
+    """True if the slot's attribute is known to have several values, so that a newer one adds."""
+    return key is not None and key.rpartition(SEPARATOR)[2] in _MANY_VALUED
 
 
 def is_the_user(subject: str) -> bool:

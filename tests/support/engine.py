@@ -107,6 +107,7 @@ class Engine:
             turn_projector=None,  # turns have no vectors until a test asks for them
             graph=True,
             neighbours=5,
+            retire_share=0.2,
             max_attempts=5,
             outage_budget_s=86_400,
         )

@@ -26,7 +26,7 @@ QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 _SAID = re.compile(r"said \w+ (\S+ \S+)")
 _TURN = re.compile(rf"(?:(\d+) )?(user|assistant|system)(?: ({QUOTED}))?: ({QUOTED})")
-_TEXT = re.compile(rf"(\d+): ({QUOTED})")
+_TEXT = re.compile(rf"(\d+)(?: \(\S+\))?: ({QUOTED})")
 _EDGE = re.compile(rf"(\d+): ({QUOTED}) (\S+) ({QUOTED})")
 
 

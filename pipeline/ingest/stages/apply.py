@@ -7,15 +7,22 @@ ledger knows which of its rows are stale.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID, uuid5
 
 from pipeline.domain.errors import Outdated
 from pipeline.domain.events import StageName
-from pipeline.domain.facts import Decision, Fact
+from pipeline.domain.facts import Decision, Fact, Outcome
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Mode
-from pipeline.domain.reconcile import ScopeMemories, Write, add_instead, apply_writes
+from pipeline.domain.reconcile import (
+    RetireLimit,
+    ScopeMemories,
+    Write,
+    add_instead,
+    apply_writes,
+)
 from pipeline.domain.stage_outputs import (
     Applied,
     Consolidated,
@@ -39,11 +46,14 @@ from pipeline.text.equality import text_hash
 MOST_RECONSIDERED = 3
 
 
-async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool) -> Finished:
+async def apply(
+    batch: Batch, *, embedder: Embedder, memories: Memories, graph: bool, retire_share: float
+) -> Finished:
     """Compute the changes of memories from the decisions. Errors: Outdated.
 
-    If a person has changed a memory since the decision about it, the batch goes back to retrieve
-    (Outdated), at most MOST_RECONSIDERED times.
+    A change that would lose something is withheld; so are deletes by one event beyond
+    `retire_share` of the scope. If a person has changed a memory since the decision about it, the
+    batch goes back to retrieve (Outdated), at most MOST_RECONSIDERED times.
     """
     writes = await _writes(batch, embedder)
     stored = await memories.touchable(batch.scope, writes)
@@ -51,16 +61,29 @@ async def apply(batch: Batch, *, embedder: Embedder, memories: Memories, graph: 
         if batch.reconsidered < MOST_RECONSIDERED:
             raise Outdated
         writes = [add_instead(write) if write.target in outdated else write for write in writes]
-    changes = apply_writes(writes, ScopeMemories.of(batch.scope, stored))
+    limit = await _retire_limit(batch, writes, memories, share=retire_share)
+    changes = apply_writes(writes, ScopeMemories.of(batch.scope, stored), limit)
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
-    applied = Applied(
-        changed=tuple(c.write.position for c in changes if c.after is not None),
-        memories=tuple(c.after.id for c in changes if c.after is not None),
-    )
+    # A fact is related once, and not if it is only history.
+    by_fact = {
+        c.write.position: c.after.id
+        for c in reversed(changes)
+        if c.after is not None and c.outcome is not Outcome.NOOP
+    }
+    applied = Applied(tuple(sorted(by_fact)), tuple(by_fact[fact] for fact in sorted(by_fact)))
     mode = mode_of(batch)
     consolidates = mode is not None and mode.mode is Mode.CONSOLIDATE
     relates = graph and consolidates and not batch.options.procedural and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
+
+
+async def _retire_limit(
+    batch: Batch, writes: Sequence[Write], memories: Memories, *, share: float
+) -> RetireLimit:
+    """The limit of deletes by one event. The scope is counted only if there are several."""
+    limit = RetireLimit(share)
+    deletes = sum(write.outcome is Outcome.DELETE for write in writes)
+    return replace(limit, size=await memories.size(batch.scope)) if deletes > limit.least else limit
 
 
 def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -> set[UUID]:
@@ -80,29 +103,34 @@ def _outdated(batch: Batch, writes: Sequence[Write], stored: Sequence[Memory]) -
 
 
 async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
+    """Build the writes of all decisions, with the vectors of their texts."""
     facts = read(batch, Extracted).facts
     retrieved = read(batch, Retrieved)
     consolidated = read_if_any(batch, Consolidated)
     decisions = consolidated.decisions if consolidated else tuple(settled(batch).values())
     reworded = await _reworded(facts, decisions, embedder)
-    return [
-        _write(batch, facts[d.fact], d, unpack(retrieved.vectors[d.fact]), reworded.get(d.fact))
-        for d in decisions
-    ]
+    near = {neighbour.memory_id: neighbour.similarity for neighbour in retrieved.neighbours}
+    writes = []
+    for decision in decisions:
+        embedded = unpack(retrieved.vectors[decision.fact])
+        vector = reworded.get(decision.text or "", embedded)
+        write = _write(batch, facts[decision.fact], decision, embedded, vector)
+        similarity = near.get(decision.memory_id, 0.0) if decision.memory_id else 0.0
+        writes.append(replace(write, similarity=similarity))
+    return writes
 
 
 async def _reworded(
     facts: Sequence[Fact], decisions: Sequence[Decision], embedder: Embedder
-) -> Mapping[int, Vector]:
-    """Embed texts that the model reworded, by fact; retrieve has embedded all others."""
-    texts = {d.fact: d.text for d in decisions if d.text and d.text != facts[d.fact].text}
-    vectors = await embedder.embed(list(texts.values())) if texts else []
+) -> Mapping[str, Vector]:
+    """Embed texts that the model reworded; retrieve has embedded all others."""
+    reworded = (d.text for d in decisions if d.text and d.text != facts[d.fact].text)
+    texts = list(dict.fromkeys(reworded))
+    vectors = await embedder.embed(texts) if texts else []
     return dict(zip(texts, vectors, strict=True))
 
 
-def _write(
-    batch: Batch, fact: Fact, decision: Decision, embedded: Vector, reworded: Vector | None
-) -> Write:
+def _write(batch: Batch, fact: Fact, decision: Decision, embedded: Vector, vector: Vector) -> Write:
     """Build the write of one decision."""
     event = batch.events[fact.source.event]
     return Write(
@@ -113,7 +141,7 @@ def _write(
         reason=decision.reason,
         target=decision.memory_id,
         new_id=_new_memory_id(batch, fact, decision.fact),
-        vector=embedded if reworded is None else reworded,
+        vector=vector,
         fact_vector=embedded,
         event=event,
         said_at=event.messages[fact.source.message].said_at,

@@ -1,14 +1,16 @@
-"""consolidate: facts and neighbours -> one decision per fact. The second model call.
+"""consolidate: facts and neighbours -> decisions about each fact. The second model call.
 
 Facts with a settled decision are not sent; if all are settled, the stage is skipped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from pipeline.domain.events import StageName
-from pipeline.domain.facts import Decision, Outcome
+from pipeline.domain.facts import Decision, Fact, Outcome
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Retrieved, dump, read
@@ -23,21 +25,26 @@ async def consolidate(batch: Batch, *, model: MemoryModel, mode: ChosenMode | No
     With a `mode`, which is APPEND, the others are added without a call.
     """
     facts = read(batch, Extracted).facts
-    decided = settled(batch)
-    left = [i for i in range(len(facts)) if i not in decided]
+    decided = list(settled(batch).values())
+    left = sorted(set(range(len(facts))) - {decision.fact for decision in decided})
     if not left:
         return _finished(decided)
     if mode is not None:
-        added = {i: Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left}
-        return _finished(decided | added, mode)
+        decided += [Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left]
+        return _finished(decided, mode)
     neighbours = read(batch, Retrieved).neighbours
-    answer = await model.decide([facts[i] for i in left], neighbours, batch.options.instructions)
+    dated = [replace(facts[i], said_at=said_at(batch, facts[i])) for i in left]
+    answer = await model.decide(dated, neighbours, batch.options.instructions)
     # The model's numbers count only the facts it was sent.
-    answered = [replace(decision, fact=left[decision.fact]) for decision in answer.value]
-    by_fact = decided | {decision.fact: decision for decision in answered}
-    return replace(_finished(by_fact), usage=answer.usage)
+    decided += [replace(decision, fact=left[decision.fact]) for decision in answer.value]
+    return replace(_finished(decided), usage=answer.usage)
 
 
-def _finished(decisions: dict[int, Decision], mode: ChosenMode | None = None) -> Finished:
-    in_order = tuple(decisions[i] for i in sorted(decisions))
+def said_at(batch: Batch, fact: Fact) -> datetime:
+    """Time of the message that states the fact."""
+    return batch.events[fact.source.event].messages[fact.source.message].said_at
+
+
+def _finished(decisions: Sequence[Decision], mode: ChosenMode | None = None) -> Finished:
+    in_order = tuple(sorted(decisions, key=lambda decision: decision.fact))
     return Finished(dump(Consolidated(in_order, mode)), StageName.APPLY)

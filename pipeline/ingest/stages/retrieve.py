@@ -1,7 +1,8 @@
 """retrieve: facts -> vectors, and the stored memories they may repeat, refine or contradict.
 
 Decisions depend on these memories, so a scope that is not too large is compared completely, from
-the ledger: an index may miss memories, be stale or be down.
+the ledger: an index may miss memories, be stale or be down. They are chosen by meaning, words and
+slots: see pipeline/domain/candidates.py.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from pipeline.domain.candidates import Compared, chosen, ranked, slots_beside
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Fact, MemoryType, Neighbour
 from pipeline.domain.lanes import Batch
@@ -19,18 +21,22 @@ from pipeline.ingest.stages import Finished
 from pipeline.ingest.stages.settled import settle
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
+from pipeline.text import terms
 from pipeline.text.equality import text_hash
 from pipeline.text.speakers import unsigned
-from pipeline.vector_index.index import VectorIndex, compared, nearest_of
+from pipeline.vector_index.index import VectorIndex, compared
 
 # Largest scope that is compared completely: half a megabyte, and not slower than the index.
 MOST_EXACT = 300
+# In a larger scope: memories that the index finds for each one shown, and the maximum number
+# that is compared by words and slots.
+INDEX_REACH, MOST_COMPARED = 4, 400
 
 
 async def retrieve(
     batch: Batch, *, embedder: Embedder, index: VectorIndex, memories: Memories, limit: int
 ) -> Finished:
-    """Embed the facts and find similar memories: at most `limit` for each fact."""
+    """Embed the facts and find the memories to show: `limit` for one fact, more for several."""
     extracted = read(batch, Extracted)
     facts = extracted.facts
     texts = [fact.text for fact in facts]
@@ -39,7 +45,9 @@ async def retrieve(
     neighbours: tuple[Neighbour, ...] = ()
     compares = batch.options.infer and not batch.options.procedural and not extracted.appends
     if compares and not around.empty:
-        hits = await _nearest(batch.scope, vectors, embedder, index, memories, limit=limit)
+        hits = await _candidates(
+            batch.scope, facts, vectors, embedder, index, memories, limit=limit
+        )
         neighbours = await _current(batch, around.known, hits, memories)
     unsettled = Retrieved(
         vectors=tuple(pack(vector) for vector in vectors),
@@ -56,8 +64,9 @@ def _said(batch: Batch, fact: Fact) -> str:
     return unsigned(fact.text, source.message.name)
 
 
-async def _nearest(
+async def _candidates(
     scope: Scope,
+    facts: Sequence[Fact],
     vectors: Sequence[Vector],
     embedder: Embedder,
     index: VectorIndex,
@@ -65,14 +74,29 @@ async def _nearest(
     *,
     limit: int,
 ) -> Mapping[UUID, float]:
-    """Return the most similar memories of the scope with their cosine.
+    """Return the candidates of all facts, each with its best cosine.
 
-    A small scope is compared from the ledger, a large one by the index.
+    A small scope is compared whole from the ledger; of a large one, the memories that the index
+    finds, and those with a common word or slot.
     """
-    vectors_of_scope = await memories.held(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
-    if len(vectors_of_scope) > MOST_EXACT:
-        return await index.nearest_in_lane(scope, vectors, limit=limit, least=len(vectors_of_scope))
-    return nearest_of(compared(vectors_of_scope, vectors), each=limit)
+    rows = await memories.comparable(scope, embedder=embedder.name, limit=MOST_EXACT + 1)
+    number = len(rows)
+    if number > MOST_EXACT:
+        reach = INDEX_REACH * limit
+        hits = await index.nearest_in_lane(scope, vectors, limit=reach, least=number)
+        rows, number = await memories.comparable_of(
+            scope,
+            ids=list(hits),
+            slots=list({slot for fact in facts for slot in slots_beside(fact.slot)}),
+            terms=list({term for fact in facts for term in terms.asked(fact.text)}),
+            embedder=embedder.name,
+            limit=MOST_COMPARED,
+        )
+    packed = [(memory.id, vector) for memory, vector in rows if vector is not None]
+    cosines = compared(packed, vectors)
+    new = [Compared(f.text, f.slot, near) for f, near in zip(facts, cosines, strict=True)]
+    best = chosen(ranked(new, [memory for memory, _ in rows], rows=number), limit=limit)
+    return {key: max(near.get(key, 0.0) for near in cosines) for key in best}
 
 
 async def _current(
@@ -85,7 +109,7 @@ async def _current(
     similarity = dict(hits) | dict.fromkeys(known.values(), 1.0)
     stored = await memories.active(batch.scope.project_id, list(similarity))
     return tuple(
-        Neighbour(memory.id, memory.text, similarity[memory.id])
+        Neighbour(memory.id, memory.text, similarity[memory.id], memory.said_at, memory.slot)
         for memory in sorted(stored, key=lambda m: (-similarity[m.id], m.created_at, m.id))
         if memory.lane_id == batch.scope.lane_id and memory.memory_type is not MemoryType.PROCEDURAL
     )

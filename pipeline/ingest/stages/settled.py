@@ -1,42 +1,59 @@
 """settled: decisions that need no model.
 
-Verbatim and appended facts, a text that is stored or occurs earlier in the same batch, and a single
-fact without similar memories. Retrieve saves these decisions with its output; later stages read
-them.
+    verbatim add, mode append                                   ADD
+    text that is stored, or occurs earlier in the same batch    NOOP
+    the same statement in another spelling                      NOOP
+    nothing near: no common slot, name or word, low cosine      ADD
+
+Nothing is merged or changed by similarity alone. Retrieve saves these decisions with its output;
+later stages read them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from uuid import UUID
 
-from pipeline.domain.facts import Decision, Fact, Outcome
+from pipeline.domain.candidates import nearness
+from pipeline.domain.conservation import matter, same_statement
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Extracted, Retrieved, read
+from pipeline.domain.vectors import unpack
 from pipeline.text.equality import text_hash
+from pipeline.text.word_scores import prefixes
 
 VERBATIM = "Stored as said (infer=false)."
 PROCEDURE = "The summary of a procedure is a memory of its own."
 ALREADY_STORED = "Exactly this is already stored."
+SAME_STATEMENT = "The same statement is already stored."
 SAID_TWICE = "Exactly this was said earlier in the same batch."
 APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
+# Cosine below which two texts without a common word or slot are about different matters.
+# Source: one of the 212 targets of tests/eval/candidates.py is below it; it shares a word or slot.
+FAR = 0.25
 
 
 def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieved:
     """The output of retrieve with the decisions that need no model."""
     facts = extracted.facts
-    decided = _repeats(facts, retrieved.known)
+    decided = _repeats(facts, retrieved)
     left = [i for i in range(len(facts)) if i not in decided]
     if batch.options.procedural or not batch.options.infer:
         reason = PROCEDURE if batch.options.procedural else VERBATIM
         decided |= {i: Decision(i, Outcome.ADD, reason, facts[i].text) for i in left}
     elif extracted.appends:
         decided |= {i: Decision(i, Outcome.ADD, APPENDED, facts[i].text) for i in left}
-    elif len(left) == 1 and not retrieved.neighbours:
-        [i] = left
-        decided[i] = Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)
+    else:
+        near = _near_each_other(facts, left, retrieved)
+        decided |= {
+            i: Decision(i, Outcome.ADD, NOTHING_SIMILAR, facts[i].text)
+            for i in left
+            if i not in near and not any(_near(facts[i], n) for n in retrieved.neighbours)
+        }
     return replace(retrieved, settled=tuple(decided[i] for i in sorted(decided)))
 
 
@@ -48,8 +65,8 @@ def settled(batch: Batch) -> dict[int, Decision]:
     return {decision.fact: decision for decision in retrieved.settled or ()}
 
 
-def _repeats(facts: Sequence[Fact], known: Sequence[UUID | None]) -> dict[int, Decision]:
-    """NOOPs for facts whose exact text is stored or comes earlier in this batch, by position.
+def _repeats(facts: Sequence[Fact], retrieved: Retrieved) -> dict[int, Decision]:
+    """NOOPs for facts that are stored or come earlier in this batch, by position.
 
     A NOOP for an earlier fact names no memory: that fact is applied later.
     """
@@ -57,9 +74,46 @@ def _repeats(facts: Sequence[Fact], known: Sequence[UUID | None]) -> dict[int, D
     decided: dict[int, Decision] = {}
     for position, fact in enumerate(facts):
         earlier = first.setdefault(text_hash(fact.text), position)
-        stored = known[position]
-        if stored is not None:
-            decided[position] = Decision(position, Outcome.NOOP, ALREADY_STORED, memory_id=stored)
+        stored = retrieved.known[position]
+        same = stored or _same(fact, retrieved.neighbours)
+        if same is not None:
+            reason = ALREADY_STORED if stored else SAME_STATEMENT
+            decided[position] = Decision(position, Outcome.NOOP, reason, memory_id=same)
         elif earlier != position:
             decided[position] = Decision(position, Outcome.NOOP, SAID_TWICE)
     return decided
+
+
+def _same(fact: Fact, neighbours: Sequence[Neighbour]) -> UUID | None:
+    """The memory that states the same in another spelling, if there is one."""
+    return next((n.memory_id for n in neighbours if same_statement(fact.text, n.text)), None)
+
+
+def _near(fact: Fact, neighbour: Neighbour) -> bool:
+    if neighbour.similarity >= FAR:
+        return True
+    return _related(fact.text, fact.slot, neighbour.text, neighbour.slot)
+
+
+def _related(text: str, slot: str | None, other_text: str, other_slot: str | None) -> bool:
+    """True for slots of one subject and topic, or a common word besides the subject."""
+    if slot and other_slot and nearness(slot, other_slot):
+        return True
+    return bool(_words(text) & _words(other_text))
+
+
+def _words(text: str) -> set[str]:
+    return set(prefixes(sorted(matter(text))))
+
+
+def _near_each_other(facts: Sequence[Fact], left: Sequence[int], retrieved: Retrieved) -> set[int]:
+    """Positions of facts that may repeat or contradict a fact of another event of the batch."""
+    near: set[int] = set()
+    for place, other in combinations(left, 2):
+        first, second = facts[place], facts[other]
+        if first.source.event == second.source.event:  # a turn does not contradict itself
+            continue
+        cosine = float(unpack(retrieved.vectors[place]) @ unpack(retrieved.vectors[other]))
+        if cosine >= FAR or _related(first.text, first.slot, second.text, second.slot):
+            near |= {place, other}
+    return near

@@ -44,7 +44,9 @@ WITH lane AS MATERIALIZED (
         message_ordinal = s.message_ordinal, said_at = s.said_at, valid_from = s.valid_from,
         superseded_by = s.superseded_by, kind = s.kind, memory_type = s.memory_type,
         subject = s.subject, attribute = s.attribute, slot = s.slot, speaker = s.speaker,
-        confidence = s.confidence, updated_at = now(),
+        confidence = s.confidence,
+        -- A later statement of the same moves `said_at` alone: no change for a reader.
+        updated_at = CASE WHEN memories.version = s.version THEN memories.updated_at ELSE now() END,
         categories = s.categories,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),
         embedder = CASE WHEN s.embedding IS NULL THEN memories.embedder
@@ -104,15 +106,30 @@ WITH lane AS MATERIALIZED (
 ), told AS (
     -- The lines of a replayed event are appended to those of its first run.
     INSERT INTO receipts (
-        event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal
+        event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
+        suggestion_id
     )
     SELECT l.event_id,
            (SELECT coalesce(max(o.ordinal), -1) FROM receipts o WHERE o.event_id = l.event_id)
                + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
-           l.outcome, l.memory_id, l.text, l.previous_text, l.reason, l.message_ordinal
+           l.outcome, l.memory_id, l.text, l.previous_text, l.reason, l.message_ordinal,
+           l.suggestion_id
     FROM held h, jsonb_to_recordset(CAST(:receipt AS jsonb)) AS l (
         place integer, event_id uuid, outcome text, memory_id uuid, text text, previous_text text,
-        reason text, message_ordinal smallint
+        reason text, message_ordinal smallint, suggestion_id uuid
     )
+), withheld AS (
+    -- The same change of the same versions is suggested once, even after a person has decided.
+    INSERT INTO suggestions (
+        id, project_id, lane_id, kind, origin, event_id, fact_text, targets, proposed_text, reason,
+        content_hash
+    )
+    SELECT w.id, h.project_id, h.lane_id, w.kind, 'event', w.event_id, w.fact_text, w.targets,
+           w.proposed_text, w.reason, decode(w.content_hash, 'hex')
+    FROM held h, jsonb_to_recordset(CAST(:suggestions AS jsonb)) AS w (
+        id uuid, kind text, event_id uuid, fact_text text, targets jsonb, proposed_text text,
+        reason text, content_hash text
+    )
+    ON CONFLICT DO NOTHING
 ), {save_output.sql}
 SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane

@@ -13,6 +13,7 @@
                   ├──< memories ─< memory_history  current state, and all states so far
                   │         ├─── feedback          users' opinions
                   │         └─── memory_accesses   searches that returned it
+                  ├──< suggestions                 changes that wait for a person
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -34,6 +35,7 @@ from pipeline.ledger.tables.lanes import lanes
 from pipeline.ledger.tables.memories import feedback, memories, memory_accesses, memory_history
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
+from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
 from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
@@ -65,6 +67,7 @@ __all__ = [
     "relations",
     "shadows",
     "stage_runs",
+    "suggestions",
     "turn_vectors",
     "usage_daily",
     "vector_collections",

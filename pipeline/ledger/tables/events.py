@@ -94,6 +94,8 @@ receipts = Table(
     Column("previous_text", Text),
     Column("reason", Text, nullable=False),
     Column("message_ordinal", SmallInteger, nullable=False),
+    # The change that was withheld.
+    Column("suggestion_id", Uuid),
 )
 
 # The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -63,6 +63,16 @@ def quoted(text: str) -> str:
 def numbered(texts: Iterable[str]) -> str:
     """One line for each text: `1: "…"`. Models repeat small numbers reliably, but not UUIDs."""
     return _lines(f"{n}: {quoted(text)}" for n, text in enumerate(texts, start=1))
+
+
+def dated(texts: Iterable[tuple[str, datetime | None]]) -> str:
+    """One line for each text with the day it was said, if known: `1 (2026-11-22): "…"`."""
+    return _lines(
+        f"{n} ({said_at.astimezone(UTC):%Y-%m-%d}): {quoted(text)}"
+        if said_at
+        else f"{n}: {quoted(text)}"
+        for n, (text, said_at) in enumerate(texts, start=1)
+    )
 
 
 def transcript(messages: Sequence[SourcedMessage]) -> str:

@@ -1,13 +1,15 @@
-"""Consolidation: prompt that asks for a decision on each fact, and the parser of its answer."""
+"""Consolidation: prompt that asks for decisions on each fact, and the parser of its answer."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import groupby
 
 from pydantic import BaseModel
 
+from pipeline.domain.conservation import Replacement, objection
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
@@ -20,6 +22,8 @@ from pipeline.models.json_answers import (
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
 from pipeline.text.equality import same_text
+
+NO_REASON = "The model gave no reason."
 
 
 def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
@@ -38,12 +42,12 @@ def settled(facts: Sequence[Fact]) -> tuple[Decision, ...]:
 def decide_prompt(
     facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
 ) -> Prompt[tuple[Decision, ...]]:
-    """The prompt for one decision on each fact, given the similar memories."""
+    """The prompt for decisions on each fact, given the similar memories."""
     text = prompts.render(
         "decide",
         wishes=prompts.wishes(instructions),
-        memories=prompts.numbered(neighbour.text for neighbour in neighbours),
-        facts=prompts.numbered(fact.text for fact in facts),
+        memories=prompts.dated((neighbour.text, neighbour.said_at) for neighbour in neighbours),
+        facts=prompts.dated((fact.text, fact.said_at) for fact in facts),
     )
     parse = partial(parse_decisions, facts=facts, neighbours=neighbours)
     return Prompt("decide", text, DecisionsAnswer, parse, partial(parse, mend=True))
@@ -52,22 +56,30 @@ def decide_prompt(
 def parse_decisions(
     text: str, facts: Sequence[Fact], neighbours: Sequence[Neighbour], *, mend: bool = False
 ) -> tuple[Decision, ...]:
-    """Exactly one decision for each fact, in the order of the facts.
+    """At least one decision for each fact, in the order of the facts; each has another target.
 
-    `mend` is for the repaired answer, after which there is no further call. A decision on a memory
-    that was not offered is weakened, and its reason says so; the other decisions stay:
+    An UPDATE that drops values of its memory, or a DELETE that the fact does not state, is sent
+    back for repair; the hint of the error names the loss.
 
-    - UPDATE of such a memory becomes ADD of its text;
-    - DELETE or NOOP of such a memory becomes NOOP without a target;
+    `mend` is for the repaired answer, after which there is no further call. A decision that is
+    still not usable is weakened, and its reason says so; the other decisions stay:
+
+    - UPDATE of a memory that was not offered, or without a text, becomes ADD of the fact;
+    - DELETE or NOOP of a memory that was not offered becomes NOOP without a target;
+    - ADD, or NOOP without a target, is dropped if its fact has another decision;
     - if several decisions change one memory, the last counts and the others become NOOP on it.
 
     Errors: MalformedAnswer.
     """
-    rows = _one_a_fact(parsed(text, DecisionsAnswer).decisions, len(facts))
+    rows = sorted(parsed(text, DecisionsAnswer).decisions, key=lambda row: row.fact)
+    _check_facts(rows, len(facts))
     if mend:
-        rows = _changed_once([_mended(row, len(neighbours)) for row in rows])
-    _check_targets(rows, len(neighbours))
-    return tuple(_decision(row, fact, neighbours) for row, fact in zip(rows, facts, strict=True))
+        mended = [_mended(row, len(neighbours)) for row in rows]
+        rows = _changed_once(_once_a_target(_alone(mended)))
+    _check_rows(rows, len(neighbours))
+    if not mend:
+        _check_losses(rows, facts, neighbours)
+    return tuple(_decision(row, facts[row.fact - 1], neighbours) for row in rows)
 
 
 class DecisionRow(BaseModel):
@@ -77,12 +89,17 @@ class DecisionRow(BaseModel):
     action: Outcome
     target: int | None = None
     text: Text | None = None
-    reason: Text
+    reason: Text | None = None
 
     @property
     def changes(self) -> int | None:
         """Number of the memory that this decision updates or deletes, or None."""
         return self.target if self.action in (Outcome.UPDATE, Outcome.DELETE) else None
+
+    @property
+    def aim(self) -> int | None:
+        """Number of the memory that this decision is about; ADD has none."""
+        return None if self.action is Outcome.ADD else self.target
 
 
 class DecisionsAnswer(BaseModel):
@@ -91,24 +108,34 @@ class DecisionsAnswer(BaseModel):
     decisions: list[DecisionRow]
 
 
-def _one_a_fact(rows: Sequence[DecisionRow], count: int) -> list[DecisionRow]:
-    """The rows in the order of the facts.
+def _by_fact(rows: Sequence[DecisionRow]) -> list[list[DecisionRow]]:
+    return [list(own) for _, own in groupby(rows, key=lambda row: row.fact)]
 
-    Errors: MalformedAnswer unless each fact has exactly one decision.
-    """
-    numbers = sorted(row.fact for row in rows)
+
+def _check_facts(rows: Sequence[DecisionRow], count: int) -> None:
+    """Check that each fact has a decision. Errors: MalformedAnswer."""
+    numbers = sorted({row.fact for row in rows})
     if numbers != list(range(1, count + 1)):
         given = ", ".join(map(str, numbers[: count + SHOWN_ERRORS])) or "none"
         raise MalformedAnswer(
-            f"each of the facts 1 to {count} needs exactly one decision; decided were: {given}"
+            f"each of the facts 1 to {count} needs a decision; decided were: {given}"
         )
-    return sorted(rows, key=lambda row: row.fact)
 
 
-def _check_targets(rows: Sequence[DecisionRow], offered: int) -> None:
-    """Check every target. Errors: MalformedAnswer; also if two decisions change the same memory."""
+def _check_rows(rows: Sequence[DecisionRow], offered: int) -> None:
+    """Check targets and texts, and that no fact or memory has decisions that exclude each other.
+
+    Errors: MalformedAnswer.
+    """
     for row in rows:
-        _check_target(row, offered)
+        _check_row(row, offered)
+    for own in _by_fact(rows):
+        aims = Counter(row.aim for row in own)
+        if len(own) > 1 and (None in aims or max(aims.values()) > 1):
+            raise MalformedAnswer(
+                f"the decisions on fact {own[0].fact} exclude each other: each needs another"
+                " target, and ADD or NOOP without a target stands alone"
+            )
     changes = Counter(row.changes for row in rows if row.changes is not None)
     for number, times in changes.items():
         if times > 1:
@@ -118,44 +145,102 @@ def _check_targets(rows: Sequence[DecisionRow], offered: int) -> None:
             )
 
 
-def _check_target(row: DecisionRow, offered: int) -> None:
+def _check_row(row: DecisionRow, offered: int) -> None:
     where = f"the decision on fact {row.fact}"
     if row.changes is None and row.action in (Outcome.UPDATE, Outcome.DELETE):
         raise MalformedAnswer(f"{where} is {row.action} without a target")
     if row.action is Outcome.UPDATE and row.text is None:
         raise MalformedAnswer(f"{where} is UPDATE without a text")
-    if row.action is not Outcome.ADD and row.target is not None:
-        check_number(f"{where}: target", row.target, offered, "memories")
+    if row.aim is not None:
+        check_number(f"{where}: target", row.aim, offered, "memories")
+
+
+def _check_losses(
+    rows: Sequence[DecisionRow], facts: Sequence[Fact], neighbours: Sequence[Neighbour]
+) -> None:
+    """Check that no change loses anything. Errors: MalformedAnswer, whose hint names the losses."""
+    losses, hints = [], []
+    for row in rows:
+        if row.changes is None:
+            continue
+        fact, memory = facts[row.fact - 1], neighbours[row.changes - 1]
+        others = [other for other in rows if other.fact == row.fact and other is not row]
+        refused = objection(_replacement(row, fact, memory, others))
+        if refused is not None and not _is_older(fact, memory):
+            losses.append(f"the {row.action} of memory {row.changes} by fact {row.fact}")
+            hints.append(f"Memory {row.changes}: {refused.reason}")
+    if losses:
+        raise MalformedAnswer(
+            f"{'; '.join(losses)} would lose what the fact does not change; keep it in the text,"
+            " or decide ADD",
+            hint=" ".join(hints),
+        )
+
+
+def _replacement(
+    row: DecisionRow, fact: Fact, memory: Neighbour, others: Sequence[DecisionRow]
+) -> Replacement:
+    return Replacement(
+        old=memory.text,
+        new=row.text if row.action is Outcome.UPDATE else None,
+        fact=fact.text,
+        successors=[other.text or fact.text for other in others if other.action is Outcome.UPDATE],
+        old_slot=memory.slot,
+        fact_slot=fact.slot,
+        similarity=memory.similarity,
+    )
+
+
+def _is_older(fact: Fact, memory: Neighbour) -> bool:
+    """Tell if the fact was said before the memory, which it then cannot change."""
+    return bool(fact.said_at and memory.said_at and fact.said_at < memory.said_at)
 
 
 def _mended(row: DecisionRow, offered: int) -> DecisionRow:
-    """The row, weakened to ADD or NOOP if its target was not offered."""
-    named = row.target is not None and 1 <= row.target <= offered
-    untargeted = row.target is None and row.action is Outcome.NOOP
-    if named or untargeted or row.action is Outcome.ADD:
+    """The row, weakened to ADD or NOOP if its target was not offered or its text is missing."""
+    if row.action is Outcome.ADD or (row.action is Outcome.NOOP and row.target is None):
         return row
-    action = Outcome.ADD if row.action is Outcome.UPDATE else Outcome.NOOP
-    return _weakened(row.model_copy(update={"target": None}), action, "named no offered memory")
+    if row.target is None or not 1 <= row.target <= offered:
+        action = Outcome.ADD if row.action is Outcome.UPDATE else Outcome.NOOP
+        return _weakened(row, action, "named no offered memory", target=None)
+    if row.action is Outcome.UPDATE and row.text is None:
+        return _weakened(row, Outcome.ADD, "had no text", target=None)
+    return row
+
+
+def _alone(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+    """The rows without an ADD, or a NOOP without a target, whose fact has another decision."""
+    chosen: list[DecisionRow] = []
+    for own in _by_fact(rows):
+        aimed = [row for row in own if row.aim is not None]
+        adds = [row for row in own if row.action is Outcome.ADD]
+        chosen += aimed or adds[:1] or own[:1]
+    return chosen
+
+
+def _once_a_target(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
+    """The rows, with the last one of each fact and target."""
+    return list({(row.fact, row.aim): row for row in rows}.values())
 
 
 def _changed_once(rows: Sequence[DecisionRow]) -> list[DecisionRow]:
     """The rows, with all but the last change of each memory weakened to NOOP."""
     last = {row.changes: row.fact for row in rows}
+    why = "is overtaken by a later change of the same memory"
     return [
         row
         if row.changes is None or last[row.changes] == row.fact
-        else _weakened(row, Outcome.NOOP, "is overtaken by a later change of the same memory")
+        else _weakened(row, Outcome.NOOP, why, target=row.target)
         for row in rows
     ]
 
 
-def _weakened(row: DecisionRow, action: Outcome, why: str) -> DecisionRow:
-    reason = f"{row.reason} (Made {action}: the {row.action} {why}.)"
-    return row.model_copy(update={"action": action, "reason": reason})
+def _weakened(row: DecisionRow, action: Outcome, why: str, *, target: int | None) -> DecisionRow:
+    reason = f"{row.reason or NO_REASON} (Made {action}: the {row.action} {why}.)"
+    return row.model_copy(update={"action": action, "reason": reason, "target": target})
 
 
 def _decision(row: DecisionRow, fact: Fact, neighbours: Sequence[Neighbour]) -> Decision:
-    aimed = row.target is not None and row.action is not Outcome.ADD
-    target = neighbours[row.target - 1].memory_id if aimed and row.target else None
-    text = {Outcome.ADD: row.text or fact.text, Outcome.UPDATE: row.text}.get(row.action)
-    return Decision(row.fact - 1, row.action, row.reason, text, target)
+    target = neighbours[row.aim - 1].memory_id if row.aim else None
+    text = {Outcome.ADD: fact.text, Outcome.UPDATE: row.text}.get(row.action)
+    return Decision(row.fact - 1, row.action, row.reason or NO_REASON, text, target)

@@ -57,7 +57,8 @@ async def _ask(llm: LLM, prompt: Prompt[T]) -> Answer[T]:
         return Answer(prompt.parse(first.text), first.usage)
     except MalformedAnswer as error:
         shown = prompts.quoted(first.text[:REPAIR_CHARS])
-        repair = prompts.render("repair", error=str(error), answer=shown)
+        hint = f" {prompts.quoted(error.hint)}" if error.hint else ""
+        repair = prompts.render("repair", error=f"{error}{hint}", answer=shown)
     with paid(first.usage):
         second = await _complete(llm, system, f"{user}\n\n{repair}", prompt.form)
         with paid(second.usage):

@@ -9,19 +9,19 @@ import itertools
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy import text as sql
 
 from api.app import create_app
 from deploy.stack.servers import Postgres
-from pipeline.domain.tenants import Access
+from pipeline.domain.tenants import Access, ProjectId
 from pipeline.ledger.engine import connect
-from pipeline.ledger.tables import metadata
+from pipeline.ledger.tables import metadata, suggestions
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.integration.api.test_api import ADD, LIST, Service, said, serving
@@ -47,6 +47,7 @@ class Holding:
     memory_id: str
     event_id: str
     replay_id: str
+    suggestion_id: str
     key_id: str
     entity_id: str
     email: str
@@ -170,6 +171,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("DELETE", WEBHOOK): [Case(WRITE)],
     ("GET", WEBHOOK + "deliveries/"): [Case(READ)],
     ("POST", WEBHOOK + "deliveries/{delivery_id}/redeliver/"): [Case(WRITE)],
+    ("GET", "/v1/suggestions/"): [Case(READ), Case(READ, query=lambda _: {"state": "OPEN"})],
+    ("GET", "/v1/suggestions/{suggestion_id}/"): [Case(READ)],
     ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
     ("GET", "/v1/replays/"): [Case(READ)],
     ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
@@ -308,6 +311,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         memory_id=memory["id"],
         event_id=event["event_id"],
         replay_id=replay["id"],
+        suggestion_id=str(await suggestion(service, project.id)),
         key_id=keys[WRITE]["id"],
         entity_id=agent,
         email=email,
@@ -315,6 +319,25 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         delivery_id=delivery["id"],
     )
     return Tenant(holding, {access: made["key"] for access, made in keys.items()})
+
+
+async def suggestion(service: Service, project_id: ProjectId) -> UUID:
+    """The id of a suggestion of the project."""
+    suggestion_id = uuid4()
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            insert(suggestions).values(
+                id=suggestion_id,
+                project_id=project_id,
+                lane_id=uuid4(),
+                kind="DELETE",
+                origin="event",
+                targets=[],
+                reason="Nobody may read this.",
+                content_hash=b"",
+            )
+        )
+    return suggestion_id
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,8 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 # Effect of an erasure on each table. A new table must be added to one of these sets.
 ERASED = {
     "memories", "memory_accesses", "memory_history", "messages", "receipts", "idempotency_keys",
-    "relations", "entities", "shadows", "owners", "feedback", "webhook_deliveries", "rebuilt",
+    "relations", "entities", "shadows", "owners", "feedback", "suggestions", "webhook_deliveries",
+    "rebuilt",
     "turn_vectors", "cleared_lanes", "usage_daily",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}

@@ -28,7 +28,7 @@ from tests.support.engine import Engine
 
 @dataclass
 class Script(RulesModel):
-    """Model that obeys: `Tea.` or `+ Tea.` adds, `Tea. > Rum.` updates, `- Tea.` deletes."""
+    """`Tea.` or `+ Tea.` adds, `Tea. > Rum.` updates, `no longer Tea.` removes."""
 
     async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
         return Answer(
@@ -46,8 +46,10 @@ def _told(place: int, text: str, by_text: dict[str, UUID]) -> Decision:
     old, changes, new = text.partition(" > ")
     if changes:
         return Decision(place, Outcome.UPDATE, "Told.", text=new, memory_id=by_text[old])
-    if text.startswith("- "):
-        return Decision(place, Outcome.DELETE, "Told.", memory_id=by_text[text[2:]])
+    if text.startswith("no longer "):
+        return Decision(
+            place, Outcome.DELETE, "Told.", memory_id=by_text[text.removeprefix("no longer ")]
+        )
     return Decision(place, Outcome.ADD, "Told.", text=text.removeprefix("+ "))
 
 
@@ -119,7 +121,11 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
         scripted.project.id, await memory_of(scripted, first)
     )
     event_id = await does(
-        scripted, "Tea. > Jam.", "- Rum.", metadata={"m": 2}, expiration_date=date(2032, 2, 2)
+        scripted,
+        "Tea. > Jam.",
+        "no longer Rum.",
+        metadata={"m": 2},
+        expiration_date=date(2032, 2, 2),
     )
     undone = await take_back(scripted, event_id)
     assert (undone.gone, len(undone.back)) == ([], 2)
@@ -143,7 +149,7 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
 
 async def test_undone_memories_are_as_findable_as_before(service: Service) -> None:
     await does(service.engine, "Tea.", "Rum.")
-    event_id = await does(service.engine, "Tea. > Jam.", "- Rum.", "Pie.")
+    event_id = await does(service.engine, "Tea. > Jam.", "no longer Rum.", "Pie.")
     answer = await service.client.post(f"/v1/event/{event_id}/undo/")
     assert answer.status_code == 200, answer.text
     await assert_vectors_fit(service)

@@ -260,10 +260,13 @@ class Passing(RulesModel):
 
 async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) -> None:
     jazz, chess = [await stored(engine, text) for text in ("I like jazz.", "I like chess.")]
-    for changed, other, text in ((jazz, chess, "User loves opera"), (chess, jazz, "User sings")):
+    for changed, other, text, news in (
+        (jazz, chess, "User loves opera", "I like jazz piano. I like chess openings."),
+        (chess, jazz, "User sings", "I like jazz records. I like opera singers."),
+    ):
         first, second = await current(engine, changed), await current(engine, other)
         engine.with_model(Passing(first, second, text))
-        event_id = await engine.add("I like tea. I live in Oslo.")
+        event_id = await engine.add(news)
         await engine.drain()
         assert (await engine.event(event_id)).status == "SUCCEEDED"
         assert (await current(engine, second)).text == first.text

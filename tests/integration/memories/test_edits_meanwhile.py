@@ -17,7 +17,7 @@ from pipeline.memories import service as use_cases
 from pipeline.memories.editing import MemoryEdit
 from tests.support.engine import Engine
 
-CORRECTED = "Maya's legal residence is Hamburg (corrected by support)"
+CORRECTED = "User lives in Hamburg by law (corrected by support)"
 
 
 class Deciding(RulesModel):
@@ -56,14 +56,21 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UPDATE, Outcome.DELETE, Outcome.NOOP])
+@pytest.mark.parametrize(
+    ("outcome", "news"),
+    [
+        (Outcome.UPDATE, "I moved to Munich."),
+        (Outcome.DELETE, "I no longer live in Berlin."),
+        (Outcome.NOOP, "I moved to Munich."),
+    ],
+)
 async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
-    engine: Engine, outcome: Outcome
+    engine: Engine, outcome: Outcome, news: str
 ) -> None:
     memory_id = await stored(engine, "I live in Berlin.")
     model = Deciding(outcome)
     engine.with_model(model)
-    event_id = await engine.add("I moved to Munich.")
+    event_id = await engine.add(news)
     await engine.run_until(StageName.APPLY)
     await edit(engine, memory_id, CORRECTED)
     await engine.step()
@@ -91,14 +98,14 @@ async def test_a_fact_is_added_beside_a_memory_that_somebody_goes_on_editing(
     while engine.hints.waiting:
         if engine.hints.waiting[0].stage is StageName.APPLY:
             text += "!x"
-            await edit(engine, memory_id, f"Edited{text}")
+            await edit(engine, memory_id, f"User lives in Bonn{text}")
         await engine.step()
     event = await engine.event(event_id)
     assert event.status is Status.SUCCEEDED
     [line] = event.receipt
     assert line.outcome == "ADD"
     assert line.reason.endswith("(A person has changed its memory.)")
-    assert sorted(await engine.texts()) == sorted([f"Edited{text}", line.text])
+    assert sorted(await engine.texts()) == sorted([f"User lives in Bonn{text}", line.text])
 
 
 async def test_an_exact_repeat_of_a_text_that_was_edited_away_is_stored(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role, Source
-from pipeline.domain.reconcile import ScopeMemories, Write, apply_writes
+from pipeline.domain.reconcile import RetireLimit, ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
@@ -25,6 +25,7 @@ SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
 THEN, NOW = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
 OLD, OTHER = UUID(int=11), UUID(int=12)
+GONE = "Maya no longer lives in Bern."
 
 
 def memory(text: str = "Maya lives in Bern.", number: int = 11, **values: object) -> Memory:
@@ -142,7 +143,7 @@ def test_update_sets_a_new_expiration() -> None:
 
 def test_delete_retires_the_memory_and_keeps_its_text_for_the_history() -> None:
     memories = scope_memories(memory())
-    [change] = apply_writes([write(Outcome.DELETE, target=OLD)], memories)
+    [change] = apply_writes([write(Outcome.DELETE, GONE, target=OLD)], memories)
     assert change.after is not None
     assert (change.outcome, change.memory_id) == (Outcome.DELETE, OLD)
     assert (change.after.state, change.after.version) == ("RETIRED", 2)
@@ -153,7 +154,8 @@ def test_delete_retires_the_memory_and_keeps_its_text_for_the_history() -> None:
 
 def test_noop_changes_nothing_and_names_its_memory() -> None:
     memories = scope_memories(memory())
-    [change] = apply_writes([write(Outcome.NOOP, "She is in Bern.", target=OLD)], memories)
+    noop = write(Outcome.NOOP, "She is in Bern.", target=OLD, said_at=THEN)
+    [change] = apply_writes([noop], memories)
     assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
     assert (change.before, change.after) == (memory(), None)
     assert (change.text, change.reason) == ("She is in Bern.", "She said so.")
@@ -254,7 +256,7 @@ def test_two_updates_of_one_memory_apply_in_order() -> None:
 
 def test_an_update_after_a_delete_is_an_add() -> None:
     writes = [
-        write(Outcome.DELETE, target=OLD, number=0),
+        write(Outcome.DELETE, GONE, target=OLD, number=0),
         write(Outcome.UPDATE, target=OLD, number=1),
     ]
     changes = apply_writes(writes, scope_memories(memory()))
@@ -348,11 +350,134 @@ def test_the_changes_alone_reproduce_the_final_states(
     for change in apply_writes(writes, memories):
         if change.after is None:
             assert change.outcome is Outcome.NOOP
+            if change.restated is not None:
+                assert change.restated.version == states[change.restated.id].version
+                states[change.restated.id] = change.restated
             continue
         assert change.before == states.get(change.after.id)
         assert change.after.version == (change.before.version if change.before else 0) + 1
         states[change.after.id] = change.after
     assert memories.by_id == states
+
+
+# ── time: newer is what was said later ───────────────────────────────────────────────────────────
+
+LATER = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "text"),
+    [(Outcome.UPDATE, "Maya lives in Porto."), (Outcome.DELETE, "Maya does not live in Bern.")],
+)
+def test_an_older_statement_becomes_history_of_the_memory(outcome: Outcome, text: str) -> None:
+    memories = scope_memories(memory(said_at=LATER))
+    planned = write(outcome, text, target=OLD)
+    [change] = apply_writes([planned], memories)
+    assert (change.outcome, change.memory_id) == (Outcome.NOOP, OLD)
+    assert change.reason == "She said so. (The memory was said later.)"
+    assert memories.active(OLD) == memory(said_at=LATER)
+    assert change.after is not None
+    assert (change.after.state, change.after.superseded_by) == ("RETIRED", OLD)
+    assert (change.after.text, change.after.said_at) == (text, NOW)
+
+
+def test_an_older_statement_may_complete_a_memory_and_leaves_its_time() -> None:
+    memories = scope_memories(memory(said_at=LATER, valid_from=LATER))
+    text = "Maya lives in Bern with Tom."
+    [change] = apply_writes([write(Outcome.UPDATE, text, target=OLD)], memories)
+    assert change.after is not None
+    assert (change.after.text, change.after.said_at, change.after.valid_from) == (
+        text,
+        LATER,
+        LATER,
+    )
+
+
+def test_an_older_statement_of_another_matter_is_added() -> None:
+    memories = scope_memories(memory(said_at=LATER))
+    chess = write(Outcome.UPDATE, "Maya plays chess.", target=OLD)
+    [change] = apply_writes([chess], memories)
+    assert (change.outcome, change.text) == (Outcome.ADD, "Maya plays chess.")
+    assert memories.active(OLD) == memory(said_at=LATER)
+
+
+def test_a_repeat_moves_the_time_of_its_memory_so_that_older_statements_yield() -> None:
+    memories = scope_memories(memory())
+    repeat = write(Outcome.NOOP, "She is in Bern.", target=OLD, said_at=LATER)
+    older = write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, number=1)
+    first, second = apply_writes([repeat, older], memories)
+    assert first.restated == memory(said_at=LATER)
+    assert (second.outcome, second.memory_id) == (Outcome.NOOP, OLD)
+    assert memories.by_id[OLD].text == "Maya lives in Bern."
+
+
+# ── conservation: what would lose something is withheld ──────────────────────────────────────────
+
+
+def test_an_update_that_drops_a_value_is_withheld_and_its_fact_added() -> None:
+    stored = memory("Maya lives in Bern with Tom.", version=4)
+    memories = scope_memories(stored)
+    [change] = apply_writes([write(Outcome.UPDATE, target=OLD)], memories)
+    assert (change.outcome, change.text) == (Outcome.ADD, "Maya lives in Porto.")
+    assert change.reason == "She said so. (UPDATE withheld: It would lose Tom.)"
+    assert memories.active(OLD) == stored
+    assert change.suggestion is not None
+    assert (change.suggestion.kind, change.suggestion.targets) == ("UPDATE", ((OLD, 4),))
+    assert change.suggestion.proposed_text == "Maya lives in Porto."
+
+
+def test_the_same_withheld_change_is_one_suggestion() -> None:
+    stored = memory("Maya lives in Bern with Tom.")
+    first, again = (
+        apply_writes([write(Outcome.UPDATE, target=OLD, event=event)], scope_memories(stored))[0]
+        for event in (EVENT, replace(EVENT, id=UUID(int=3)))
+    )
+    other = apply_writes(
+        [write(Outcome.UPDATE, target=OLD)], scope_memories(replace(stored, version=2))
+    )[0]
+    assert first.suggestion is not None
+    assert again.suggestion is not None
+    assert other.suggestion is not None
+    assert first.suggestion.id == again.suggestion.id != other.suggestion.id
+
+
+def test_several_targets_of_one_fact_have_a_line_each() -> None:
+    stored = [memory(), memory("Maya's flat in Bern is cheap.", 12)]
+    memories = scope_memories(*stored)
+    fact = "Maya moved out of Bern and lives in Porto."
+    writes = [
+        write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD, fact_text=fact),
+        write(Outcome.DELETE, target=OTHER, fact_text=f"{fact} She gave up the flat."),
+    ]
+    update, delete = apply_writes(writes, memories)
+    assert (update.outcome, delete.outcome) == (Outcome.UPDATE, Outcome.DELETE)
+
+
+def test_a_fact_that_another_decision_stores_is_not_added_beside() -> None:
+    stored = [memory("Maya met Kim in Bern.", 12), memory()]
+    memories = scope_memories(*stored)
+    writes = [
+        write(Outcome.DELETE, "Maya lives in Porto.", target=OTHER),
+        write(Outcome.UPDATE, "Maya lives in Porto.", target=OLD),
+    ]
+    update, withheld = apply_writes(writes, memories)
+    assert (update.outcome, update.memory_id) == (Outcome.UPDATE, OLD)
+    assert (withheld.outcome, withheld.memory_id) == (Outcome.NOOP, OTHER)
+    assert withheld.suggestion is not None
+    assert memories.active(OTHER) == stored[0]
+
+
+def test_one_event_retires_no_more_than_its_share() -> None:
+    stored = [memory(f"Maya owns boat {n}.", 11 + n) for n in range(6)]
+    memories = scope_memories(*stored)
+    writes = [
+        write(Outcome.DELETE, "Maya sold all boats.", target=m.id, number=n)
+        for n, m in enumerate(stored)
+    ]
+    changes = apply_writes(writes, memories, RetireLimit(share=0.2, size=20))
+    assert [c.outcome for c in changes].count(Outcome.DELETE) == 4
+    assert changes[4].suggestion is not None
+    assert "at most 4" in changes[4].suggestion.reason
 
 
 @given(_stored(), _writes())

@@ -221,7 +221,8 @@ def test_each_outcome_reads_back():
         decision(3, "DELETE", target=3),
         decision(5, "NOOP"),
     )
-    facts = [fact(f"fact {n}") for n in range(1, 6)]
+    texts = ["Ann lives in Rome.", "fact 2", "Ann no longer lives in Paris.", "fact 4", "fact 5"]
+    facts = [fact(text) for text in texts]
     read = parse_decisions(answer, facts, [neighbour(n) for n in (11, 12, 13)])
     assert [(d.fact, d.outcome, d.text, d.memory_id and d.memory_id.int) for d in read] == [
         (0, Outcome.UPDATE, "Ann lives in Rome.", 12),
@@ -233,19 +234,21 @@ def test_each_outcome_reads_back():
 
 
 BAD_DECISIONS = [
-    ([decision(1, "ADD")], "exactly one decision; decided were: 1"),
-    ([decision(1, "ADD"), decision(1, "ADD")], "decided were: 1, 1"),
+    ([decision(1, "ADD")], "needs a decision; decided were: 1"),
+    ([decision(1, "ADD"), decision(1, "ADD")], "decided were: 1"),
     ([decision(1, "ADD"), decision(2, "ADD"), decision(3, "ADD")], "decided were: 1, 2, 3"),
     ([decision(1, "ADD"), decision(2, "MERGE")], "decisions.1.action: Input should be 'ADD'"),
     ([decision(1, "ADD"), decision(2, "ADD", reason=" ")], "decisions.1.reason"),
     ([decision(1, "ADD"), decision(2, "ADD", text="")], "decisions.1.text"),
-    ([decision(1, "ADD"), decision(2, "UPDATE", target=1)], "fact 2 is UPDATE without a text"),
 ]
 BAD_TARGETS = [
     ([decision(1, "ADD"), decision(2, "UPDATE", target=3, text="x")], "target is 3"),
     ([decision(1, "ADD"), decision(2, "UPDATE", text="x")], "UPDATE without a target"),
     ([decision(1, "ADD"), decision(2, "DELETE")], "DELETE without a target"),
     ([decision(1, "ADD"), decision(2, "NOOP", target=0)], "numbered from 1 to 2"),
+    ([decision(1, "ADD"), decision(2, "UPDATE", target=1)], "fact 2 is UPDATE without a text"),
+    ([decision(1, "ADD"), decision(2, "ADD"), decision(2, "NOOP", target=1)], "exclude each other"),
+    ([decision(1, "NOOP", target=1)] * 2 + [decision(2, "ADD")], "exclude each other"),
     (
         [decision(1, "DELETE", target=1), decision(2, "UPDATE", target=1, text="x")],
         "2 decisions change memory 1",
@@ -274,7 +277,7 @@ async def test_a_target_hallucinated_twice_loses_its_target_not_the_answer():
     llm = ScriptedLLM(wrong, wrong)
     answer = await PromptedModel(llm).decide(FACTS, OFFERED, NONE_WANTED)
     first, second = answer.value
-    assert (first.outcome, first.text) == (Outcome.ADD, "Ann lives in Rome, Italy.")
+    assert (first.outcome, first.text) == (Outcome.ADD, "Ann lives in Rome.")
     assert (second.outcome, second.memory_id) == (Outcome.NOOP, None)
     assert "the UPDATE named no offered memory" in first.reason
     assert "the DELETE named no offered memory" in second.reason

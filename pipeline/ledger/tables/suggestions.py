@@ -1,0 +1,46 @@
+"""Suggestions: changes of memories that wait for a person's decision."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from pipeline.ledger.tables.columns import metadata, now, time
+
+suggestions = Table(
+    "suggestions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default="OPEN"),
+    # The process that suggested it: `event` for a change that an add withheld.
+    Column("origin", Text, nullable=False),
+    Column("event_id", Uuid),
+    Column("fact_text", Text),
+    # [{memory_id, version}]: the memories that it would change.
+    Column("targets", JSONB, nullable=False),
+    Column("proposed_text", Text),
+    Column("reason", Text, nullable=False),
+    Column("content_hash", LargeBinary, nullable=False),
+    now("created_at"),
+    time("decided_at"),
+    Column("decided_by", Text),
+    CheckConstraint("kind IN ('UPDATE', 'DELETE', 'COMBINE', 'RESOLVE')", name="kind"),
+    CheckConstraint(
+        "state IN ('OPEN', 'ACCEPTED', 'REJECTED', 'DISMISSED', 'INVALID')", name="state"
+    ),
+    UniqueConstraint("lane_id", "content_hash"),
+    Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
+)

@@ -1,0 +1,1 @@
+"""Suggestions: changes of memories that wait for a person's decision."""

@@ -1,0 +1,144 @@
+"""Decisions: what a model may not lose, what was said later, and the suggestions that are left."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.usage import Answer
+from pipeline.erasure.store import OwnerKey
+from pipeline.events.service import undo
+from pipeline.ingest.accept import accept
+from pipeline.ports import ExtractionRequest
+from tests.integration.api.test_api import Service, serving
+from tests.support.engine import Engine
+
+THEN, LATER = datetime(2024, 5, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@dataclass
+class Careless(RulesModel):
+    """Model that takes each message as a fact, and gives all memories the last fact's text."""
+
+    outcome: Outcome = Outcome.UPDATE
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        return Answer(tuple(Fact(m.message.content, m.source) for m in request.messages))
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        text = facts[-1].text if self.outcome is Outcome.UPDATE else None
+        rows = [
+            Decision(len(facts) - 1, self.outcome, "So it is.", text, neighbour.memory_id)
+            for neighbour in sorted(neighbours, key=lambda n: n.text)
+        ]
+        return Answer(tuple(rows) or (Decision(0, Outcome.ADD, "New.", facts[0].text),))
+
+
+@pytest.fixture
+async def service(engine: Engine) -> AsyncIterator[Service]:
+    async with serving(engine.ledger) as service:
+        service.engine.with_model(Careless())
+        yield service
+
+
+async def add(engine: Engine, text: str, said_at: datetime) -> UUID:
+    event_id = await accept(
+        engine.scope("maya"),
+        [Message(Role.USER, text)],
+        AddOptions(),
+        said_at=said_at,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    await engine.drain()
+    return event_id
+
+
+async def test_a_model_that_overwrites_everything_loses_nothing(service: Service) -> None:
+    for text in ("Maya lives in Bern with Tom", "Maya has lived in Bern since 2019"):
+        await service.add(text)
+    before = await service.engine.texts()
+    event = await service.event(await service.add("Maya lives in Porto"))
+    assert await service.engine.texts() == [*before, "Maya lives in Porto"]
+    outcomes = [line["event"] for line in event["results"]]
+    assert outcomes[0] == "ADD"
+    assert set(outcomes[1:]) <= {"NOOP"}
+    listed = (await service.client.get("/v1/suggestions/", params={"state": "OPEN"})).json()
+    withheld = {line["suggestion_id"] for line in event["results"]}
+    rows = [row for row in listed["results"] if row["event_id"] == event["id"]]
+    assert {row["id"] for row in rows} == withheld
+    for row in rows:
+        read = (await service.client.get(f"/v1/suggestions/{row['id']}/")).json()
+        assert read == row
+        assert (row["kind"], row["state"]) == ("UPDATE", "OPEN")
+        assert row["proposed_text"] == row["fact"] == "Maya lives in Porto"
+        assert "lose" in row["reason"]
+
+
+async def test_a_suggestion_is_invalid_once_its_memory_has_changed(service: Service) -> None:
+    await service.add("Maya lives in Bern with Tom")
+    await service.add("Maya lives in Porto")
+    [row] = (await service.client.get("/v1/suggestions/")).json()["results"]
+    [target] = row["targets"]
+    await service.client.delete(f"/v1/memories/{target['memory_id']}/")
+    read = (await service.client.get(f"/v1/suggestions/{row['id']}/")).json()
+    assert read["state"] == "INVALID"
+    assert (await service.client.get("/v1/suggestions/", params={"state": "OPEN"})).json()[
+        "results"
+    ] == []
+
+
+async def test_an_erased_owner_leaves_no_suggestion(service: Service) -> None:
+    await service.add("Maya lives in Bern with Tom")
+    await service.add("Maya lives in Porto")
+    project = service.engine.project
+    await service.engine.ledger.erasures.erase(project.id, OwnerKey("user", "maya"))
+    assert (await service.client.get("/v1/suggestions/")).json()["count"] == 0
+
+
+async def test_a_delete_that_the_fact_does_not_state_is_withheld(service: Service) -> None:
+    await service.add("Maya likes jazz")
+    service.engine.with_model(Careless(outcome=Outcome.DELETE))
+    await service.add("Maya likes jazz clubs")
+    assert await service.engine.texts() == ["Maya likes jazz", "Maya likes jazz clubs"]
+    service.engine.with_model(Careless(outcome=Outcome.DELETE))
+    await service.add("Maya no longer likes jazz clubs")
+    assert await service.engine.texts() == []
+
+
+async def test_what_was_said_later_stands_in_any_order_of_arrival(engine: Engine) -> None:
+    engine.with_model(Careless())
+    await add(engine, "Maya lives in Porto", LATER)
+    event_id = await add(engine, "Maya lives in Bern", THEN)
+    assert await engine.texts() == ["Maya lives in Porto"]
+    [line] = (await engine.event(event_id)).receipt
+    assert line.outcome is Outcome.NOOP
+    assert "said later" in line.reason
+
+
+async def test_a_superseded_statement_is_history_and_can_be_undone(engine: Engine) -> None:
+    engine.with_model(Careless())
+    await add(engine, "Maya lives in Porto", LATER)
+    event_id = await add(engine, "Maya lives in Bern", THEN)
+    rows = await engine.history_rows()
+    assert [row[0] for row in rows] == ["ADD", "NOOP"]
+    services = engine.services
+    await undo(
+        engine.project.id,
+        event_id,
+        force=False,
+        ledger=engine.ledger,
+        embedder=services.embedder,
+        index=services.index,
+    )
+    assert await engine.texts() == ["Maya lives in Porto"]
