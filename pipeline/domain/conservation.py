@@ -138,7 +138,14 @@ def _objection_to_delete(change: Replacement) -> Objection | None:
 def _same_single_slot(change: Replacement) -> bool:
     """Tell if fact and memory are about the same attribute, and it is no list of values."""
     same = change.old_slot is not None and change.old_slot == change.fact_slot
-    return same and not slots.many_valued(change.old_slot)
+    return same and not slots.many_valued(change.old_slot) and not _names_another(change)
+
+
+def _names_another(change: Replacement) -> bool:
+    """Tell if the fact takes back only values that the memory does not have."""
+    old = stated(change.old)
+    values = [value for value in stated(change.fact).values if not value.leads]
+    return bool(values) and bool(old.values) and not any(old.keeps(value) for value in values)
 
 
 def _covers(fact: str, old: str) -> bool:
@@ -188,12 +195,16 @@ def _is_misspelt(value: Value, cause: Stated) -> bool:
 
 
 def one_letter_apart(first: str, other: str) -> bool:
-    """Tell if one letter is replaced, added or left out between two different words."""
+    """Tell if one letter is replaced, added or left out between two different words.
+
+    A digit is no letter: `Pier 3` and `Pier 4` are two places and not one misspelt.
+    """
     if abs(len(first) - len(other)) > 1 or first == other or min(len(first), len(other)) < MIN_NAME:
         return False
     start = _shared_letters(first, other)
     end = _shared_letters(first[start:][::-1], other[start:][::-1])
-    return max(len(first), len(other)) - start - end == 1
+    differing = first[start : len(first) - end] + other[start : len(other) - end]
+    return max(len(first), len(other)) - start - end == 1 and differing.isalpha()
 
 
 def _shared_letters(first: str, other: str) -> int:

@@ -8,6 +8,7 @@ the model read it, these rules apply:
     any, of a memory that a user has edited           decide again; after some attempts, ADD
     ADD or UPDATE with the text of another memory     NOOP that names that memory
     NOOP without a memory, of a repeated fact         NOOP that names the memory of the first one
+    NOOP of a memory that the batch has reworded      ADD, unless the new text has the fact
 
 These rules apply to every decision:
 
@@ -107,13 +108,15 @@ class ScopeMemories:
     """Working copy of the memories that the writes name or repeat; each write updates it.
 
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
-    of this batch, by the hash of the fact's text. `retired`: number of DELETEs of each event.
+    of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
+    batch. `retired`: number of DELETEs of each event.
     """
 
     scope: Scope
     by_id: dict[UUID, Memory] = field(default_factory=dict)
     by_text: dict[bytes, UUID] = field(default_factory=dict)
     by_fact: dict[bytes, Change] = field(default_factory=dict)
+    reworded: set[UUID] = field(default_factory=set)
     retired: Counter[UUID] = field(default_factory=Counter)
 
     @classmethod
@@ -198,6 +201,11 @@ def _apply(write: Write, memories: ScopeMemories) -> Change:
     if target is None:
         return _add(_with_fact_text(write, "Its memory is gone."), memories)
     if write.outcome is Outcome.NOOP:
+        gone = target.id in memories.reworded and not conservation.keeps_all(
+            write.fact.text, target.text
+        )
+        if gone:
+            return _add(_with_fact_text(write, "Its memory has another text now."), memories)
         return _repeated(target, write, memories)
     return _change_target(target, write, memories)
 
@@ -393,4 +401,6 @@ def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: 
         said_at=max(write.said_at, before.said_at),
     )
     memories.put(after)
+    if after.text != before.text:
+        memories.reworded.add(after.id)
     return Change(write, write.outcome, after.id, after.text, write.reason, before, after)

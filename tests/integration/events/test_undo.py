@@ -28,7 +28,7 @@ from tests.support.engine import Engine
 
 @dataclass
 class Script(RulesModel):
-    """`Tea.` or `+ Tea.` adds, `Tea. > Rum.` updates, `no longer Tea.` removes."""
+    """`tea.` adds, `tea. > rum.` updates, `no longer tea.` removes."""
 
     async def extract(self, request: Any) -> Answer[tuple[Fact, ...]]:
         return Answer(
@@ -50,7 +50,7 @@ def _told(place: int, text: str, by_text: dict[str, UUID]) -> Decision:
         return Decision(
             place, Outcome.DELETE, "Told.", memory_id=by_text[text.removeprefix("no longer ")]
         )
-    return Decision(place, Outcome.ADD, "Told.", text=text.removeprefix("+ "))
+    return Decision(place, Outcome.ADD, "Told.", text=text)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ async def relations(engine: Engine) -> set[tuple[str, str, str]]:
 
 
 async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) -> None:
-    event_id = await does(scripted, "Tea.", "Rum.")
+    event_id = await does(scripted, "tea.", "rum.")
     undone = await take_back(scripted, event_id)
     assert (len(undone.gone), undone.back, undone.skipped) == (2, [], {})
     assert await stored(scripted) == []
@@ -115,21 +115,21 @@ async def test_what_an_event_added_goes_and_its_history_stays(scripted: Engine) 
 
 async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -> None:
     first = await does(
-        scripted, "Tea.", "Rum.", metadata={"n": 1}, expiration_date=date(2031, 1, 1)
+        scripted, "tea.", "rum.", metadata={"n": 1}, expiration_date=date(2031, 1, 1)
     )
     before = await scripted.ledger.memories.get(
         scripted.project.id, await memory_of(scripted, first)
     )
     event_id = await does(
         scripted,
-        "Tea. > Jam.",
-        "no longer Rum.",
+        "tea. > jam.",
+        "no longer rum.",
         metadata={"m": 2},
         expiration_date=date(2032, 2, 2),
     )
     undone = await take_back(scripted, event_id)
     assert (undone.gone, len(undone.back)) == ([], 2)
-    assert await stored(scripted) == ["Rum.", "Tea."]
+    assert await stored(scripted) == ["rum.", "tea."]
     after = await scripted.ledger.memories.get(scripted.project.id, before.id)
     assert (
         after.text,
@@ -148,37 +148,37 @@ async def test_what_it_changed_and_deleted_returns_as_it_was(scripted: Engine) -
 
 
 async def test_undone_memories_are_as_findable_as_before(service: Service) -> None:
-    await does(service.engine, "Tea.", "Rum.")
-    event_id = await does(service.engine, "Tea. > Jam.", "no longer Rum.", "Pie.")
+    await does(service.engine, "tea.", "rum.")
+    event_id = await does(service.engine, "tea. > jam.", "no longer rum.", "pie.")
     answer = await service.client.post(f"/v1/event/{event_id}/undo/")
     assert answer.status_code == 200, answer.text
     await assert_vectors_fit(service)
-    assert sorted(row["memory"] for row in await service.listed()) == ["Rum.", "Tea."]
+    assert sorted(row["memory"] for row in await service.listed()) == ["rum.", "tea."]
     index, embedder = service.engine.services.index, service.engine.services.embedder
-    [vector] = await embedder.embed(["Rum."])
+    [vector] = await embedder.embed(["rum."])
     near = await index.nearest_in_lane(service.engine.scope(), [vector], limit=10)
     assert {str(memory_id) for memory_id in near} == {row["id"] for row in await service.listed()}
 
 
 async def test_a_text_that_moved_to_another_memory_moves_back(scripted: Engine) -> None:
-    await does(scripted, "Tea.")
-    event_id = await does(scripted, "Tea. > Rum.", "+ Tea.")
-    assert await stored(scripted) == ["Rum.", "Tea."]
+    await does(scripted, "tea.")
+    event_id = await does(scripted, "tea. > rum.", "tea.")
+    assert await stored(scripted) == ["rum.", "tea."]
     await take_back(scripted, event_id)
-    assert await stored(scripted) == ["Tea."]
+    assert await stored(scripted) == ["tea."]
 
 
 async def test_events_are_undone_one_after_the_other_backwards(scripted: Engine) -> None:
-    ids = [await does(scripted, text) for text in ("Tea.", "Tea. > Rum.", "Rum. > Jam.")]
+    ids = [await does(scripted, text) for text in ("tea.", "tea. > rum.", "rum. > jam.")]
     seen = []
     for event_id in reversed(ids):
         await take_back(scripted, event_id)
         seen.append(await stored(scripted))
-    assert seen == [["Rum."], ["Tea."], []]
+    assert seen == [["rum."], ["tea."], []]
 
 
 async def test_a_second_undo_is_refused_even_at_the_same_moment(scripted: Engine) -> None:
-    event_id = await does(scripted, "Tea.")
+    event_id = await does(scripted, "tea.")
     answers = await asyncio.gather(
         *(take_back(scripted, event_id) for _ in range(4)), return_exceptions=True
     )
@@ -189,24 +189,24 @@ async def test_a_second_undo_is_refused_even_at_the_same_moment(scripted: Engine
 
 
 async def test_a_memory_changed_since_is_named_and_nothing_is_undone(scripted: Engine) -> None:
-    event_id = await does(scripted, "Tea.", "Rum.")
-    later = await does(scripted, "Tea. > Jam.")
+    event_id = await does(scripted, "tea.", "rum.")
+    later = await does(scripted, "tea. > jam.")
     changed = await memory_of(scripted, later)
     with pytest.raises(Conflict, match=f"Memory {changed} was changed since by event {later}"):
         await take_back(scripted, event_id)
-    assert await stored(scripted) == ["Jam.", "Rum."]
+    assert await stored(scripted) == ["jam.", "rum."]
     assert (await scripted.event(event_id)).undone_at is None
 
 
 @pytest.mark.parametrize("change", ["edit", "delete"])
 async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, change: str) -> None:
-    event_id = await does(scripted, "Tea.")
+    event_id = await does(scripted, "tea.")
     memory_id = await memory_of(scripted, event_id)
     if change == "edit":
         services = scripted.services
         await edit(
             scripted.project.id,
-            [MemoryEdit(memory_id, {"text": "Green tea."})],
+            [MemoryEdit(memory_id, {"text": "green tea."})],
             ledger=scripted.ledger,
             embedder=services.embedder,
             index=services.index,
@@ -215,43 +215,43 @@ async def test_what_a_person_did_since_is_in_the_way_too(scripted: Engine, chang
         await scripted.ledger.editing.retire(scripted.project.id, [memory_id])
     with pytest.raises(Conflict, match=f"Memory {memory_id} was changed since by a person"):
         await take_back(scripted, event_id)
-    assert await stored(scripted) == (["Green tea."] if change == "edit" else [])
+    assert await stored(scripted) == (["green tea."] if change == "edit" else [])
 
 
 async def test_force_skips_what_was_changed_since_and_lists_it(scripted: Engine) -> None:
-    event_id = await does(scripted, "Tea.", "Rum.")
-    changed = await memory_of(scripted, await does(scripted, "Tea. > Jam."))
+    event_id = await does(scripted, "tea.", "rum.")
+    changed = await memory_of(scripted, await does(scripted, "tea. > jam."))
     undone = await take_back(scripted, event_id, force=True)
     assert list(undone.skipped) == [changed]
-    assert await stored(scripted) == ["Jam."]
+    assert await stored(scripted) == ["jam."]
 
 
 async def test_a_former_text_that_another_memory_holds_now_is_in_the_way(
     scripted: Engine,
 ) -> None:
-    await does(scripted, "Tea.")
-    event_id = await does(scripted, "Tea. > Rum.", "Pie.")
-    holder = await memory_of(scripted, await does(scripted, "Tea."))
+    await does(scripted, "tea.")
+    event_id = await does(scripted, "tea. > rum.", "pie.")
+    holder = await memory_of(scripted, await does(scripted, "tea."))
     with pytest.raises(Conflict, match=f"former text is held by memory {holder}"):
         await take_back(scripted, event_id)
     undone = await take_back(scripted, event_id, force=True)
     assert (len(undone.gone), len(undone.skipped)) == (1, 1)
-    assert await stored(scripted) == ["Rum.", "Tea."]
+    assert await stored(scripted) == ["rum.", "tea."]
 
 
 async def test_one_event_of_a_batch_is_undone_alone(scripted: Engine) -> None:
-    first, second = await scripted.add("Tea."), await scripted.add("Rum.")
+    first, second = await scripted.add("tea."), await scripted.add("rum.")
     await scripted.drain()
     assert (await scripted.event(first)).batch_events == 2
     await take_back(scripted, first)
-    assert await stored(scripted) == ["Rum."]
+    assert await stored(scripted) == ["rum."]
     assert (await scripted.event(second)).undone_at is None
 
 
 async def test_an_undo_and_a_later_update_at_once_leave_one_clear_order(scripted: Engine) -> None:
     """Either the update blocks the undo, or the memory is gone and the update becomes an add."""
     for turn in range(10):
-        tea, rum = f"Tea {turn}.", f"Rum {turn}."
+        tea, rum = f"tea {turn}.", f"rum {turn}."
         event_id = await does(scripted, tea)
         later = await scripted.add(f"{tea} > {rum}")
         await scripted.run_until(StageName.APPLY)
@@ -305,9 +305,9 @@ async def test_the_same_may_be_said_again_after_an_undo(engine: Engine) -> None:
 async def test_an_undo_takes_as_many_statements_for_many_memories_as_for_one(
     scripted: Engine,
 ) -> None:
-    few = await does(scripted, "Tea.")
-    many = await does(scripted, *(f"Dish {n}." for n in range(30)))
-    await does(scripted, *(f"Dish {n}. > Meal {n}." for n in range(30)))
+    few = await does(scripted, "tea.")
+    many = await does(scripted, *(f"dish {n}." for n in range(30)))
+    await does(scripted, *(f"dish {n}. > meal {n}." for n in range(30)))
     engine = scripted.ledger.engine.sync_engine
     counts = []
     for event_id in (few, many):
@@ -329,7 +329,7 @@ async def test_an_undo_of_many_memories_leaves_most_of_the_index_to_the_sweeper(
     scripted: Engine,
 ) -> None:
     many = A_PIECE + 3
-    event_id = await does(scripted, *(f"Dish {n}." for n in range(many)))
+    event_id = await does(scripted, *(f"dish {n}." for n in range(many)))
     await scripted.services.index.catch_up()
     assert len((await take_back(scripted, event_id)).gone) == many
     assert await scripted.services.index.catch_up() == 3
@@ -338,7 +338,7 @@ async def test_an_undo_of_many_memories_leaves_most_of_the_index_to_the_sweeper(
 async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
     scripted: Engine,
 ) -> None:
-    event_id = await does(scripted, "Tea.", "Rum.")
+    event_id = await does(scripted, "tea.", "rum.")
     changed = await memory_of(scripted, event_id)
     ledger = scripted.ledger
     plan = await ledger.undo._plan(scripted.project.id, event_id)
@@ -357,19 +357,19 @@ async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
 
 
 async def test_only_the_project_of_an_event_can_undo_it(scripted: Engine) -> None:
-    event_id = await does(scripted, "Tea.")
+    event_id = await does(scripted, "tea.")
     other = await Engine.create(scripted.ledger)
     with pytest.raises(NotFound):
         await take_back(other, event_id)
-    assert await stored(scripted) == ["Tea."]
+    assert await stored(scripted) == ["tea."]
 
 
 async def test_the_route_tells_what_was_undone_and_what_stands_in_the_way(
     service: Service,
 ) -> None:
-    event_id = await does(service.engine, "Tea.", "Rum.")
+    event_id = await does(service.engine, "tea.", "rum.")
     path = f"/v1/event/{event_id}/undo/"
-    changed = str(await memory_of(service.engine, await does(service.engine, "Tea. > Jam.")))
+    changed = str(await memory_of(service.engine, await does(service.engine, "tea. > jam.")))
     refused = await service.client.post(path, json={})
     assert refused.status_code == 409
     assert changed in said(refused)

@@ -60,7 +60,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
     ("outcome", "news"),
     [
         (Outcome.UPDATE, "I moved to Munich."),
-        (Outcome.DELETE, "I no longer live in Berlin."),
+        (Outcome.DELETE, "I no longer live in Hamburg."),
         (Outcome.NOOP, "I moved to Munich."),
     ],
 )

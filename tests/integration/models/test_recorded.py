@@ -35,7 +35,7 @@ SIZES = (1, 3, 8, 2, 5, 1, 4, 8, 6)  # 38 events
 class Whim(RulesModel):
     """Model that never gives the same answer twice.
 
-    `tea > rum` updates, `- tea` deletes, `= tea` is already known, any other text is added; each
+    `tea > rum` updates, `no tea` deletes, `= tea` is already known, any other text is added; each
     text carries the number of its answer.
     """
 
@@ -60,7 +60,7 @@ class Whim(RulesModel):
 
     def _decision(self, place: int, text: str, neighbours: Sequence[Neighbour]) -> Decision:
         sign, _, rest = text.partition(" ")
-        drink = rest.split(" ")[0] if sign in ("-", "=") else sign
+        drink = rest.split(" ")[0] if sign in ("no", "=") else sign
         matching = sorted(
             neighbour.memory_id for neighbour in neighbours if neighbour.text.startswith(drink)
         )
@@ -68,7 +68,7 @@ class Whim(RulesModel):
         reason = f"Whim {self.takes}."
         if target is None:
             return Decision(place, Outcome.ADD, reason, text=text)
-        if sign == "-":
+        if sign == "no":
             return Decision(place, Outcome.DELETE, reason, memory_id=target)
         if " > " in text:
             new = text.partition(" > ")[2]
@@ -112,7 +112,7 @@ def sayings() -> Iterator[str]:
         drink, other = chance.sample(DRINKS, 2)
         change = f"{drink} > {other}"
         yield chance.choice(
-            (drink, f"{drink}; {other}", change, change, change, f"- {drink}", f"= {drink}")
+            (drink, f"{drink}; {other}", change, change, change, f"no {drink}", f"= {drink}")
         )
 
 

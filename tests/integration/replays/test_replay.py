@@ -72,16 +72,16 @@ async def test_a_failed_event_is_tried_again_and_says_so(engine: Engine) -> None
     assert await engine.lane_state() == "IDLE"
 
 
-async def test_it_takes_its_place_behind_what_was_said_meanwhile(engine: Engine) -> None:
+async def test_a_replayed_event_does_not_overwrite_a_later_statement(engine: Engine) -> None:
     event_id = await failed(engine, "I live in Berlin.")
     await engine.add("I live in Oslo.", options=ALONE)
     await again(engine, event_id)
     assert len(engine.hints.waiting) == 1  # the lane is awake: no second hint
     await engine.drain()
     [text] = await engine.texts()
-    assert "Berlin" in text  # the replayed event comes last, so its fact stays
+    assert "Oslo" in text  # processed first, but said later
     [(outcome, _)] = await engine.outcomes(event_id)
-    assert outcome == "UPDATE"
+    assert outcome == "NOOP"
 
 
 async def test_a_replay_may_bring_other_messages_and_instructions(engine: Engine) -> None:

@@ -514,6 +514,7 @@ async def test_a_replay_discarded_under_its_worker_stops_it(
 ) -> None:
     engine = service.engine
     await service.add("I live in Berlin.", "I like tea.")
+    await service.add("I moved to Oslo.")  # so that there is something to decide
     before = await rows(engine)
     replay = await begun(service)
     hint = await engine.run_until(stage)

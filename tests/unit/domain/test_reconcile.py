@@ -162,6 +162,20 @@ def test_noop_changes_nothing_and_names_its_memory() -> None:
     assert memories.by_id == {OLD: memory()}
 
 
+def test_a_noop_of_a_memory_that_the_batch_reworded_adds_its_fact() -> None:
+    stored = scope_memories(memory("Maya drinks tea."))
+    changes = apply_writes(
+        [
+            write(Outcome.UPDATE, "Maya drinks rum.", OLD, number=0),
+            write(Outcome.NOOP, "Maya drinks tea.", OLD, number=1),
+            write(Outcome.NOOP, "Maya drinks rum.", OLD, number=2),
+        ],
+        stored,
+    )
+    assert [change.outcome for change in changes] == [Outcome.UPDATE, Outcome.ADD, Outcome.NOOP]
+    assert changes[1].text == "Maya drinks tea."
+
+
 def test_noop_without_a_memory_stays_a_noop() -> None:
     [change] = apply_writes([write(Outcome.NOOP, target=None)], scope_memories(memory()))
     assert (change.outcome, change.memory_id, change.after) == (Outcome.NOOP, None, None)
