@@ -60,7 +60,7 @@ async def perform(stage: StageName, batch: Batch, services: Services) -> Finishe
         case Step.EXTRACT:
             asks = batch.options.infer or batch.options.procedural
             mode = await choose_mode(batch, services.ledger) if asks else None
-            return await extract(batch, model=model, mode=mode)
+            return await extract(batch, model=model, memories=memories, mode=mode)
         case Step.RETRIEVE:
             limit = services.neighbours
             return await retrieve(

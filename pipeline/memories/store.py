@@ -38,6 +38,19 @@ class SameTexts:
     known: Mapping[bytes, UUID]
 
 
+@dataclass(frozen=True, slots=True)
+class StatedLine:
+    """A line of the receipt of an earlier event with the same messages as `event_id`.
+
+    `stands`: its memory is active and has the line's text.
+    """
+
+    event_id: UUID
+    text: str
+    message_ordinal: int
+    stands: bool
+
+
 class Memories:
     """Store of the current memories."""
 
@@ -55,6 +68,21 @@ class Memories:
             empty=rows[0].empty,
             known={row.text_hash: row.id for row in rows if row.id is not None},
         )
+
+    async def stated_before(
+        self, scope: Scope, event_ids: Sequence[UUID], *, before: int, reach: int
+    ) -> list[StatedLine]:
+        """The receipt lines of earlier events with the same messages and options, in order.
+
+        Reads the last `reach` events of the scope with a number below `before`.
+        """
+        values = {"lane_id": scope.lane_id, "event_ids": list(event_ids)}
+        values |= {"before": before, "reach": reach}
+        rows = await self._direct.rows(statement("stated_before"), values)
+        return [
+            StatedLine(row.event_id, row.text, row.message_ordinal, row.memory is not None)
+            for row in rows
+        ]
 
     async def comparable(
         self, scope: Scope, *, embedder: str, limit: int

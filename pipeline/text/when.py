@@ -102,6 +102,16 @@ def dated(
     return text, None if span is None else datetime.combine(span.first, time(), UTC)
 
 
+def names_relative_time(text: str, said_at: datetime) -> bool:
+    """True for a text with a time that depends on when it is said: "yesterday", "in May"."""
+    today = said_at.astimezone(UTC).date()
+    return any(
+        named_time.relative
+        for ahead in (False, True)
+        for named_time in _named_times(text, today, ahead=ahead, only=False)
+    )
+
+
 def iso(span: Span) -> str:
     """A day, a month or a year in ISO form, else the first and the last day."""
     first, last = span.first, span.last

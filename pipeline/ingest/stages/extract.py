@@ -1,6 +1,7 @@
 """extract: messages -> facts. The first model call, or verbatim if `infer` is false.
 
-Memories that a message recalls are cut out first: they are no statements of the message.
+Memories that a message recalls are cut out first: they are no statements of the message. A turn
+that repeats an earlier one has the facts of that one, without a call.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pipeline.domain.modes import ChosenMode, Mode
 from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.domain.usage import Usage
 from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.repeated import repeated_facts
+from pipeline.memories.store import Memories
 from pipeline.ports import ExtractionRequest, MemoryModel
 from pipeline.text.recalled import without_recalled
 
@@ -26,7 +29,9 @@ NOTHING_FOUND = (
 )
 
 
-async def extract(batch: Batch, *, model: MemoryModel, mode: ChosenMode | None) -> Finished:
+async def extract(
+    batch: Batch, *, model: MemoryModel, memories: Memories, mode: ChosenMode | None
+) -> Finished:
     """Extract facts from the batch's messages. Without a mode, each message is a fact."""
     if mode is None:
         return _finished(verbatim(batch), NOTHING_SAID, None)
@@ -34,14 +39,24 @@ async def extract(batch: Batch, *, model: MemoryModel, mode: ChosenMode | None) 
         return _finished((), KEPT_AS_TURNS, mode)
     if batch.options.procedural:
         return await _procedures(batch, model, mode)
+    # A recorded answer is that of the whole batch.
+    repeats = {} if batch.override.recorded else await repeated_facts(batch, memories)
+    known = [fact for facts in repeats.values() for fact in facts]
+    if len(repeats) == len(batch.events):
+        return _finished(tuple(known), NOTHING_FOUND, mode)
     answer = await model.extract(
         ExtractionRequest(
-            [replace(sourced, message=_own(sourced.message)) for sourced in batch.messages],
+            [
+                replace(sourced, message=_own(sourced.message))
+                for sourced in batch.messages
+                if sourced.source.event not in repeats
+            ],
             [_own(message) for message in batch.context],
             batch.options.instructions,
         )
     )
-    finished = _finished(answer.value, answer.note or NOTHING_FOUND, mode)
+    facts = sorted([*known, *answer.value], key=lambda fact: fact.source.event)
+    finished = _finished(tuple(facts), answer.note or NOTHING_FOUND, mode)
     return replace(finished, usage=answer.usage)
 
 
