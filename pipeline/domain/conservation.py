@@ -123,9 +123,8 @@ def _missing(change: Replacement, new: str) -> tuple[str, ...]:
 
 
 def _objection_to_delete(change: Replacement) -> Objection | None:
-    if polarity.takes_back(change.fact) and (
-        _same_single_slot(change) or _covers(change.fact, change.old)
-    ):
+    stated_back = polarity.takes_back(change.fact) and not _names_another(change)
+    if stated_back and (_same_single_slot(change) or _covers(change.fact, change.old)):
         return None
     merged = [text for text in change.successors if _share(change.old, text) >= KEPT_WORDS]
     losses = [lost(change.old, text, "") for text in merged]
@@ -138,14 +137,15 @@ def _objection_to_delete(change: Replacement) -> Objection | None:
 def _same_single_slot(change: Replacement) -> bool:
     """Tell if fact and memory are about the same attribute, and it is no list of values."""
     same = change.old_slot is not None and change.old_slot == change.fact_slot
-    return same and not slots.many_valued(change.old_slot) and not _names_another(change)
+    return same and not slots.many_valued(change.old_slot)
 
 
 def _names_another(change: Replacement) -> bool:
-    """Tell if the fact takes back only values that the memory does not have."""
+    """Tell if the fact names other values than the memory, of the same class, and none of it."""
     old = stated(change.old)
     values = [value for value in stated(change.fact).values if not value.leads]
-    return bool(values) and bool(old.values) and not any(old.keeps(value) for value in values)
+    classes = {value.kind for value in old.values if not value.leads}
+    return any(value.kind in classes for value in values) and not any(map(old.keeps, values))
 
 
 def _covers(fact: str, old: str) -> bool:

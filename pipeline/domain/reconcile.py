@@ -201,24 +201,20 @@ def _apply(write: Write, memories: ScopeMemories) -> Change:
     if target is None:
         return _add(_with_fact_text(write, "Its memory is gone."), memories)
     if write.outcome is Outcome.NOOP:
-        gone = target.id in memories.reworded and not conservation.keeps_all(
-            write.fact.text, target.text
-        )
-        if gone:
-            return _add(_with_fact_text(write, "Its memory has another text now."), memories)
         return _repeated(target, write, memories)
     return _change_target(target, write, memories)
 
 
 def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     """A NOOP on a memory. A later statement of it moves its time, so that older ones yield."""
+    fact = write.fact.text
+    if target.id in memories.reworded and not conservation.keeps_all(fact, target.text):
+        return _add(_with_fact_text(write, "Its memory has another text now."), memories)
     after = None
     if write.said_at > target.said_at and not target.immutable:
         after = replace(target, said_at=write.said_at)
         memories.put(after)
-    return Change(
-        write, Outcome.NOOP, target.id, write.fact.text, write.reason, target, restated=after
-    )
+    return Change(write, Outcome.NOOP, target.id, fact, write.reason, target, restated=after)
 
 
 def _change_target(target: Memory, write: Write, memories: ScopeMemories) -> Change:

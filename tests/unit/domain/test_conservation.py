@@ -179,7 +179,11 @@ def test_only_the_same_statement_is_merged_without_a_model(
 def test_a_take_back_of_another_value_of_the_slot_deletes_nothing() -> None:
     slot = "maya · residence"
     stated = Replacement(
-        "Maya lives in Berlin", None, "Maya no longer lives in Hamburg", old_slot=slot, fact_slot=slot
+        "Maya lives in Berlin",
+        None,
+        "Maya no longer lives in Hamburg",
+        old_slot=slot,
+        fact_slot=slot,
     )
     assert (refused := objection(stated)) is not None
     assert refused.loss is Loss.UNSTATED
