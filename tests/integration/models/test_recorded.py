@@ -36,7 +36,7 @@ class Whim(RulesModel):
     """Model that never gives the same answer twice.
 
     `tea > rum` updates, `no tea` deletes, `= tea` is already known, any other text is added; each
-    text carries the number of its answer.
+    text but a take-back carries the number of its answer.
     """
 
     takes: int = 0
@@ -46,7 +46,8 @@ class Whim(RulesModel):
         if any("poison" in sourced.message.content for sourced in request.messages):
             raise MalformedAnswer("no JSON")
         facts = [
-            Fact(f"{part} (take {self.takes})", sourced.source)
+            # A take-back names nothing that its memory does not have.
+            Fact(part if part.startswith("no ") else f"{part} #{self.takes}", sourced.source)
             for sourced in request.messages
             for part in sourced.message.content.split("; ")
         ]
@@ -112,7 +113,7 @@ def sayings() -> Iterator[str]:
         drink, other = chance.sample(DRINKS, 2)
         change = f"{drink} > {other}"
         yield chance.choice(
-            (drink, f"{drink}; {other}", change, change, change, f"no {drink}", f"= {drink}")
+            (drink, f"{drink}; {other}", change, change, f"no {drink}", f"no {drink}", f"= {drink}")
         )
 
 
