@@ -148,8 +148,25 @@ COMPONENTS: Mapping[str, Schema] = {
         id=ID, kind=one_of("UPDATE", "DELETE", "COMBINE", "RESOLVE"),
         state=one_of("OPEN", "ACCEPTED", "REJECTED", "DISMISSED", "INVALID"), origin=TEXT,
         event_id=maybe(ID), fact=maybe(TEXT), targets=many(fields(memory_id=ID, version=WHOLE)),
+        changes=many(fields(
+            memory_id=ID, before=maybe(TEXT), after=maybe(TEXT), merged_into=maybe(ID),
+            lost=many(TEXT),
+        )),
+        sources=many(fields(
+            memory_id=ID, said_at=maybe(TIME), speaker=maybe(TEXT), quote=maybe(TEXT)
+        )),
         proposed_text=maybe(TEXT), reason=TEXT, created_at=TIME, decided_at=maybe(TIME),
-        decided_by=maybe(TEXT),
+        decided_by=maybe(TEXT), decision_event_id=maybe(ID),
+    ),
+    "CuratorRun": fields(
+        id=ID, status=one_of("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"),
+        origin=one_of("request", "schedule"), steps=WHOLE, suggested=WHOLE, dropped=WHOLE,
+        malformed=WHOLE, limits=fields(suggestions=WHOLE, tokens=WHOLE),
+        usage=fields(model=maybe(TEXT), **PAID), code=maybe(TEXT), note=maybe(TEXT),
+        created_at=TIME, completed_at=maybe(TIME),
+    ),
+    "Decided": fields(
+        decided=WHOLE, results=many(fields(id=ID, event_id=maybe(ID), error=maybe(TEXT)))
     ),
     "Omitted": OBJECT,
     "Queued": fields(event_id=ID, status=STATUS),
@@ -222,7 +239,8 @@ COMPONENTS: Mapping[str, Schema] = {
         agent_custom_instructions=maybe(TEXT), custom_categories=many(OBJECT),
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
-        is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT), **DATES,
+        is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT),
+        curator=maybe(OBJECT), **DATES,
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
@@ -302,6 +320,15 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /v1/events/replay/": fields(replayed=WHOLE, event_ids=many(ID)),
     "GET /v1/suggestions/": page("Suggestion"),
     "GET /v1/suggestions/{suggestion_id}/": ref("Suggestion"),
+    **{
+        f"POST /v1/suggestions/{{suggestion_id}}/{action}/": ref("Suggestion")
+        for action in ("accept", "reject", "dismiss")
+    },
+    "POST /v1/suggestions/decide/": ref("Decided"),
+    "GET /v1/curator/runs/": page("CuratorRun"),
+    "POST /v1/curator/runs/": ref("CuratorRun"),
+    "GET /v1/curator/runs/{curator_run_id}/": ref("CuratorRun"),
+    "POST /v1/curator/runs/{curator_run_id}/cancel/": ref("CuratorRun"),
     "GET /v1/replays/": page("Replay"),
     "POST /v1/replays/": ref("Replay"),
     "GET " + REPLAYS: ref("Replay"),

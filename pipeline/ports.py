@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
@@ -36,7 +37,7 @@ class ExtractionRequest:
 
 
 class MemoryModel(Protocol):
-    """A language model that answers four questions, with at most one call for each, and one repair.
+    """A language model that answers five questions, with at most one call for each, and one repair.
 
     Errors: ModelUnavailable (retry later), ModelRejected, MalformedAnswer (after one repair).
     """
@@ -71,6 +72,10 @@ class MemoryModel(Protocol):
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
         """An object of the question's shape, filled from the memories (oldest first)."""
+        ...
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        """Proposals to delete, combine or update memories; each memory in at most one."""
         ...
 
     async def close(self) -> None:

@@ -245,6 +245,12 @@ class Settings(BaseSettings):
     """Share of a scope's memories that one event may retire by a model's decision, but at least 3;
     further deletes become suggestions."""
 
+    # ── Curator ──
+    curator_suggestions: Annotated[int, Field(ge=1, le=1_000)] = 50
+    """Maximum number of suggestions of one run of the curator."""
+    curator_tokens: Annotated[int, Field(ge=1_000)] = 200_000
+    """Maximum number of tokens of one run of the curator. The step that reaches it is the last."""
+
     # ── Retention ──
     idempotency_hours: Annotated[float, Field(gt=0)] = 24.0
     """Lifetime of an idempotency key, in hours."""

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import Books
 from pipeline.accounting.costs import Costs
+from pipeline.curator.store import CuratorRuns
 from pipeline.erasure.store import Erasures
 from pipeline.events.answers import Answers
 from pipeline.events.cancel_and_replay import Recourse
@@ -31,6 +32,7 @@ from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
 from pipeline.search.store import Passages
+from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
 from pipeline.tenants.api_keys import ApiKeys
 from pipeline.tenants.delete_project import Removal
@@ -74,6 +76,8 @@ class Ledger:
     recourse: Recourse
     undo: Undo
     suggestions: Suggestions
+    decisions: Decisions
+    curator: CuratorRuns
     shadows: Shadows
     switch: Switch
     recordings: Recordings
@@ -125,6 +129,8 @@ class Ledger:
             removal=Removal(long),
             recourse=Recourse(long, grace=lanes.grace),
             suggestions=Suggestions(engine),
+            decisions=Decisions(engine),
+            curator=CuratorRuns(engine),
             undo=Undo(long),
             shadows=shadows,
             switch=Switch(long, shadows),

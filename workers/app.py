@@ -72,6 +72,10 @@ def make_app(settings: Settings) -> Celery:
     return app
 
 
+# The Celery task of the curator.
+CURATE = "memlane.curate"
+
+
 def task_name(stage: StageName) -> str:
     """Name of the Celery task of a stage."""
     return f"memlane.{stage}"

@@ -7,15 +7,17 @@ import threading
 from collections.abc import Mapping
 from queue import Full, Queue
 from typing import Any
+from uuid import UUID
 
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
 from pipeline import telemetry
+from pipeline.curator.store import RunHint
 from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
-from workers.app import make_app, task_name
+from workers.app import CURATE, make_app, task_name
 from workers.queues import QUEUES, queue_of
 
 log = structlog.get_logger()
@@ -42,12 +44,18 @@ class CeleryDispatcher:
 
     def publish(self, wake: Wake, queue: str) -> bool:
         """Publish a hint. False if the broker did not accept it; the sweeper finds its lane."""
+        return self._send(task_name(wake.stage), wake.lane_id, wake.fence, queue)
+
+    def publish_run(self, hint: RunHint) -> bool:
+        """Publish a hint for a run of the curator. False as for `publish`."""
+        return self._send(CURATE, hint.run_id, hint.fence, QUEUES[0])
+
+    def _send(self, task: str, identity: UUID, fence: int, queue: str) -> bool:
         try:
-            hint = (str(wake.lane_id), wake.fence)
-            self._app.send_task(task_name(wake.stage), args=hint, queue=queue, **BARE)
+            self._app.send_task(task, args=(str(identity), fence), queue=queue, **BARE)
         except self._away as error:
             telemetry.kicks_failed.inc()
-            log.warning("kick_failed", lane_id=str(wake.lane_id), error=type(error).__name__)
+            log.warning("kick_failed", id=str(identity), error=type(error).__name__)
             return False
         return True
 

@@ -19,6 +19,8 @@ import structlog
 import uvloop
 
 from pipeline import bootstrap
+from pipeline.curator import service as curator
+from pipeline.curator.store import RunHint
 from pipeline.domain.lanes import Activation, Hold, Wake
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
@@ -161,6 +163,8 @@ class Runtime:
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
+        # Those of them that are runs of the curator.
+        self._runs: set[asyncio.Task[None]] = set()
         # Suspects in quarantine: they do not count towards `worker_concurrency`.
         self._aside: set[asyncio.Task[Any]] = set()
         # One less, because `begin` starts a stage before it waits for a free place.
@@ -173,6 +177,24 @@ class Runtime:
         for task in self._background:
             task.add_done_callback(end_with)
 
+    def begin_run(self, hint: RunHint) -> None:
+        """Continue a run of the curator, and return once a stage or another run may start."""
+        self.taken += 1
+        self._loop.call_soon(self._begin_run, hint)
+        self._room.acquire()
+
+    def _begin_run(self, hint: RunHint) -> None:
+        work = curator.run(
+            hint,
+            ledger=self._stores.ledger,
+            model=self._services.model,
+            embedder=self._services.embedder.name,
+        )
+        run = asyncio.create_task(work, name=str(hint.run_id))
+        self._runs.add(run)
+        run.add_done_callback(self._runs.discard)
+        self._watch(run)
+
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         """Start a stage, and return once another one may start.
 
@@ -184,7 +206,9 @@ class Runtime:
         self._room.acquire()
 
     def _begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
-        stage = asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id))
+        self._watch(asyncio.create_task(self._stage(wake, then), name=str(wake.lane_id)))
+
+    def _watch(self, stage: asyncio.Task[None]) -> None:
         self._stages.add(stage)  # the loop keeps only a weak reference
         stage.add_done_callback(self._over)
 
@@ -228,8 +252,16 @@ class Runtime:
         return self._loop.running()
 
     def stop_within(self, seconds: float) -> None:
-        """Let running stages continue for `seconds`, then cancel them and release their lanes."""
+        """Let running stages continue for `seconds`, then cancel them and release their lanes.
+
+        Runs of the curator are cancelled at once: another worker continues them.
+        """
+        self._loop.call_later(0, self._stop_runs)
         self._loop.call_later(seconds, self._leases.let_go)
+
+    def _stop_runs(self) -> None:
+        for run in self._runs:
+            run.cancel()
 
     def warm(self) -> Future[None]:
         """Start to load the models, so that the first event does not wait for them."""

@@ -21,6 +21,7 @@ import structlog
 import uvloop
 
 from pipeline import bootstrap, settings, telemetry
+from pipeline.curator.store import RunLimits
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode
 from pipeline.events.retention import Retention
@@ -37,6 +38,8 @@ log = structlog.get_logger()
 
 # Maximum number of lanes queued in one tick, about a second of publishing.
 LANES_A_TICK = 1_000
+# Maximum number of the curator's runs created or published in one tick.
+RUNS_A_TICK = 20
 # In a queue with at least DEEP hints, a hint counts as lost only after PATIENCE_S.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
@@ -69,11 +72,16 @@ class Sweeper:
         dispatcher: CeleryDispatcher,
         retention: Retention,
         ping_store: Callable[[], Awaitable[None]],
+        run_limits: RunLimits,
     ) -> None:
-        """`ping_store`: raises StoreUnavailable if the vector store does not answer."""
+        """`ping_store`: raises StoreUnavailable if the vector store does not answer.
+
+        `run_limits`: those of the curator's scheduled runs.
+        """
         self._now = ledger.now
         self._lanes = ledger.lanes
         self._circuits = ledger.circuits
+        self._curator, self._run_limits = ledger.curator, run_limits
         self._load = LoadView(ledger.engine)
         self._dispatcher = dispatcher
         self._retention = retention
@@ -87,7 +95,7 @@ class Sweeper:
 
     async def tick(self) -> None:
         """Run each part on its own, so that a failed one does not stop the others."""
-        for part in (self.resume, self.restore, self.requeue, self.let_go):
+        for part in (self.resume, self.restore, self.requeue, self.curate, self.let_go):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
 
@@ -164,6 +172,14 @@ class Sweeper:
                 self._doubt = True
                 return
 
+    async def curate(self) -> None:
+        """Create the curator's scheduled runs, and publish hints of the runs that are due."""
+        if scheduled := await self._curator.schedule(self._run_limits, limit=RUNS_A_TICK):
+            log.info("curator_runs_scheduled", count=scheduled)
+        for hint in await self._curator.sweep(limit=RUNS_A_TICK):
+            if not await asyncio.to_thread(self._dispatcher.publish_run, hint):
+                return
+
     async def let_go(self) -> None:
         """Delete expired idempotency keys and stage outputs."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
@@ -215,6 +231,7 @@ async def run(ready_file: Path | None) -> None:
         CeleryDispatcher(make_app(configured)),
         bootstrap.build_retention(configured, stores.ledger),
         stores.vectors.ping,
+        RunLimits(configured.curator_suggestions, configured.curator_tokens),
     )
     stopped = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):

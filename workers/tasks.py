@@ -1,5 +1,7 @@
 """Celery tasks, one for each stage: read the hint, start its stage, publish the next hint.
 
+One more task continues a run of the curator, which needs no next hint.
+
 Retrieve and apply take a few milliseconds, so they run in the task of the stage before them; each
 is still claimed and committed on its own. The next hint goes into the queue of this hint. That
 queue is chosen when the lane wakes up.
@@ -17,9 +19,10 @@ from uuid import UUID
 import structlog
 from celery import Celery, Task
 
+from pipeline.curator.store import RunHint
 from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Wake
-from workers.app import task_name
+from workers.app import CURATE, task_name
 from workers.dispatch import BackgroundDispatcher
 from workers.runtime import Runtime
 
@@ -31,6 +34,14 @@ def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) ->
     for stage in StageName:
         run = _task(stage, runtime, dispatcher)
         app.task(run, name=task_name(stage), bind=True, shared=False)
+
+    def curate(*arguments: Any, **more: Any) -> None:
+        if (hint := read_run(*arguments, **more)) is None:
+            log.warning("hint_dropped", task=CURATE)
+            return
+        runtime.begin_run(hint)
+
+    app.task(curate, name=CURATE, shared=False)
 
 
 def _task(
@@ -58,3 +69,9 @@ def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Wake | None:
                 return None
         case _:
             return None
+
+
+def read_run(*arguments: Any, **more: Any) -> RunHint | None:
+    """The hint in a message's arguments, `(run id, fence)`; None if they have another form."""
+    wake = read_hint(StageName.EXTRACT, *arguments, **more)
+    return RunHint(wake.lane_id, wake.fence) if wake else None

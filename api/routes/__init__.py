@@ -3,6 +3,7 @@
 from api.routes import (
     adds,
     batch,
+    curator,
     entities,
     erasures,
     events,
@@ -35,6 +36,7 @@ ROUTERS = tuple(
         events,
         replays,
         suggestions,
+        curator,
         organizations,
         keys,
         webhooks,

@@ -99,6 +99,15 @@ class BudgetsRequest(OwnRequest):
     user: BudgetRequest | None = None
 
 
+class CuratorSchedule(OwnRequest):
+    """Schedule of the curator: hours between two runs over a scope, and minutes without a new
+    message before one begins.
+    """
+
+    every_hours: float = Field(default=24.0, ge=0.1, le=8_760)
+    idle_minutes: float = Field(default=60.0, ge=0, le=525_600)
+
+
 class ProjectUpdateRequest(Request):
     """Changes of a project. An empty text or list clears a field; an absent field stays."""
 
@@ -129,6 +138,10 @@ class ProjectUpdateRequest(Request):
             "Replaces all limits; null: none. From 80 % of a limit adds run in mode append, from "
             "100 % in mode turns."
         ),
+    )
+    curator: CuratorSchedule | None = Field(
+        default=None,
+        description="When the curator looks through idle scopes; null: only on request.",
     )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
     decay: bool | DecayOptions | None = Field(

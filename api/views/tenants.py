@@ -69,6 +69,7 @@ def project(
         "usecase": None if use_case is None else str(use_case),
         "mode": row.mode or Mode.CONSOLIDATE,
         "budget": row.budget,
+        "curator": row.curator,
         **NOT_HERE,
         "user_role": role,
         "enable_graph": graph,

@@ -126,7 +126,7 @@ def _objection_to_delete(change: Replacement) -> Objection | None:
     stated_back = polarity.takes_back(change.fact) and not _names_another(change)
     if stated_back and (_same_single_slot(change) or _covers(change.fact, change.old)):
         return None
-    merged = [text for text in change.successors if _share(change.old, text) >= KEPT_WORDS]
+    merged = [text for text in change.successors if share_of_words(change.old, text) >= KEPT_WORDS]
     losses = [lost(change.old, text, "") for text in merged]
     if not losses:
         return Objection(Loss.UNSTATED)
@@ -286,7 +286,7 @@ def same_matter(change: Replacement) -> bool:
     return bool(about) and len(about & matter(change.new or "")) >= SAME_WORDS * len(about)
 
 
-def _share(old: str, new: str) -> float:
+def share_of_words(old: str, new: str) -> float:
     """Share of the memory's terms that a text has."""
     words = set(terms(old))
     return len(words & set(terms(new))) / len(words) if words else 1.0

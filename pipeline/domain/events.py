@@ -112,6 +112,7 @@ class EventType(StrEnum):
     DELETE_USER = "DELETE_USER"
     EXPORT = "EXPORT"
     SUMMARY = "SUMMARY"
+    SUGGESTION = "SUGGESTION"
 
 
 @dataclass(frozen=True, slots=True)

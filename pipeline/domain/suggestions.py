@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID, uuid5
+
+from pipeline.domain import conservation
+from pipeline.domain.decided import DecidedChange, merge, retire
+from pipeline.domain.memories import Memory
+from pipeline.text.values import stated
 
 
 class SuggestionKind(StrEnum):
@@ -37,7 +43,7 @@ class Suggestion:
 
     lane_id: UUID
     kind: SuggestionKind
-    event_id: UUID
+    event_id: UUID | None
     fact_text: str
     targets: tuple[tuple[UUID, int], ...]
     proposed_text: str | None
@@ -53,3 +59,59 @@ class Suggestion:
     def id(self) -> UUID:
         """Id derived from lane and content: the same change has one suggestion, open or decided."""
         return uuid5(self.lane_id, f"suggestion:{self.content_hash.hex()}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChange:
+    """One memory's change, as a person sees it before the decision.
+
+    `after`: its text after the change; None if it is retired. `merged_into`: the memory that has
+    its content then. `lost`: names, numbers and dates that no memory of the suggestion has then.
+    """
+
+    memory_id: UUID
+    before: str | None
+    after: str | None
+    merged_into: UUID | None
+    lost: tuple[str, ...]
+
+
+def shown_changes(
+    kind: SuggestionKind, targets: Sequence[tuple[UUID, str | None]], text: str | None
+) -> list[ShownChange]:
+    """The changes that a suggestion would make to its targets, given as ids with their texts."""
+    if kind is SuggestionKind.DELETE or text is None:
+        return [
+            ShownChange(memory_id, before, None, None, _values(before))
+            for memory_id, before in targets
+        ]
+    [(anchor, first), *merged] = targets
+    changed = ShownChange(anchor, first, text, None, _lost(first, text))
+    return [
+        changed,
+        *(
+            ShownChange(memory_id, before, None, anchor, _lost(before, text))
+            for memory_id, before in merged
+        ),
+    ]
+
+
+def _values(text: str | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value.text for value in stated(text or "").values))
+
+
+def _lost(before: str | None, after: str) -> tuple[str, ...]:
+    return conservation.lost(before or "", after, "")
+
+
+def accepted_changes(
+    kind: SuggestionKind, targets: Sequence[Memory], text: str | None, reason: str
+) -> list[DecidedChange]:
+    """The changes of an accepted suggestion. `text`: None for a DELETE.
+
+    `targets`: its memories, the one that stays first; after an UPDATE that an add withheld, also
+    the memory that was added in its place.
+    """
+    if text is None:
+        return retire(targets, reason)
+    return merge(targets, text, reason, stay_true=kind is SuggestionKind.COMBINE)

@@ -46,6 +46,7 @@ from pipeline.erasure.sql import statement
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
+    curator_runs,
     entities,
     events,
     feedback,
@@ -289,6 +290,8 @@ def _all_of(
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
+    # Before the suggestions, as the curator locks them.
+    yield "curator_runs", delete(curator_runs).where(among(curator_runs.c.lane_id, lane_ids))
     yield "suggestions", delete(suggestions).where(among(suggestions.c.lane_id, lane_ids))
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
     accesses = among(memory_accesses.c.memory_id, memory_ids)

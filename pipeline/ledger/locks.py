@@ -3,6 +3,7 @@
 Lock order, from the first to the last:
 
     organization → project → idempotency keys by key → lanes by id → memories by id → turns by id
+    → suggestions by id
 
 A transaction locks rows of several kinds in this order, and rows of one kind by ascending id. Two
 transactions can then wait for each other but never deadlock. The SQL files that lock rows (accept,

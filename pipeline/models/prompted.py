@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
 from pipeline.domain.usage import Answer
+from pipeline.models.questions.curate import curate_prompt
 from pipeline.models.questions.decide import decide_prompt, settled
 from pipeline.models.questions.distil import distil_prompt
 from pipeline.models.questions.extract import extract_prompt
@@ -60,6 +62,9 @@ class PromptedModel:
     ) -> Answer[Mapping[str, Any]]:
         answer = await ask(self._llm, distil_prompt(question, memories))
         return Answer(answer.value, answer.usage)
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        return await ask(self._llm, curate_prompt(request))
 
     async def close(self) -> None:
         await self._llm.close()

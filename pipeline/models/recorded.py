@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
@@ -84,6 +85,9 @@ class RecordedModel:
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
         raise MalformedAnswer("A replay repeats what was added, and puts no question again.")
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        raise MalformedAnswer("A replay repeats what was added, and curates nothing.")
 
     async def close(self) -> None:
         """No connections."""

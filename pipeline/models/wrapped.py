@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
@@ -49,6 +50,9 @@ class WrappedModel:
         self, question: Question, memories: Sequence[str]
     ) -> Answer[Mapping[str, Any]]:
         return await self._call("distil", lambda model: model.distil(question, memories))
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        return await self._call("curate", lambda model: model.curate(request))
 
     async def close(self) -> None:
         await self._model.close()

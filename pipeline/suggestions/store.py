@@ -1,8 +1,8 @@
-"""Reads of suggestions. They are written with the memories: see pipeline/lanes/effects."""
+"""Reads of suggestions, with the texts and sources of the memories that they would change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Integer,
     Row,
     Select,
     Uuid,
@@ -27,30 +28,51 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.tables import memories, suggestions
+from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.tables import events, memories, memory_history, messages, suggestions
 
 NO_SUCH_SUGGESTION = "Suggestion not found or you don't have permission to access it."
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSuggestion:
-    """A suggestion as stored. `targets`: the id and version of each memory that it would change.
+class Target:
+    """A memory that a suggestion would change, in the version that the suggestion is about.
 
-    An open one whose memories have changed since is shown as INVALID.
+    `text`, `said_at`: those of that version. `quote`: the message that it was extracted from;
+    `speaker`: the name in it.
+    """
+
+    memory_id: UUID
+    version: int
+    text: str | None = None
+    said_at: datetime | None = None
+    quote: str | None = None
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSuggestion:
+    """A suggestion as stored.
+
+    An open one whose memories have changed since is shown as INVALID. `decision_event_id`: the
+    event of its acceptance.
     """
 
     id: UUID
+    lane_id: UUID
     kind: SuggestionKind
     state: SuggestionState
     origin: str
     event_id: UUID | None
     fact_text: str | None
-    targets: Sequence[Mapping[str, Any]]
+    targets: Sequence[Target]
     proposed_text: str | None
     reason: str
     created_at: datetime
     decided_at: datetime | None
     decided_by: str | None
+    decision_event_id: UUID | None
+    run_id: UUID | None
 
 
 class Suggestions:
@@ -62,34 +84,79 @@ class Suggestions:
     async def get(self, project_id: ProjectId, suggestion_id: UUID) -> StoredSuggestion:
         """One suggestion. Errors: NotFound, also for another project's suggestion."""
         mine = and_(suggestions.c.project_id == project_id, suggestions.c.id == suggestion_id)
-        async with self._single.connect() as connection:
-            row = (await connection.execute(_QUERY.where(mine))).one_or_none()
-        if row is None:
+        rows = await self._rows(_QUERY.where(mine))
+        if not rows:
             raise NotFound(NO_SUCH_SUGGESTION)
-        return _stored(row)
+        [stored] = await self._stored(rows)
+        return stored
 
     async def page(
-        self, project_id: ProjectId, *, state: SuggestionState | None, limit: int, offset: int
+        self,
+        project_id: ProjectId,
+        *,
+        state: SuggestionState | None,
+        kind: SuggestionKind | None = None,
+        limit: int,
+        offset: int,
     ) -> tuple[list[StoredSuggestion], int]:
         """A page of the project's suggestions, newest first, and the number of all.
 
-        `state`: only those that are shown with it.
+        `state`, `kind`: only those that are shown with them.
         """
         mine: ColumnElement[bool] = suggestions.c.project_id == project_id
         if state is not None:
             mine = and_(mine, _shown_state == state)
+        if kind is not None:
+            mine = and_(mine, suggestions.c.kind == kind)
         order = (suggestions.c.created_at.desc(), suggestions.c.id)
-        rows = _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
-        count = select(func.count()).select_from(suggestions).where(mine)
+        rows = await self._rows(_QUERY.where(mine).order_by(*order).limit(limit).offset(offset))
+        [(count,)] = await self._rows(select(func.count()).select_from(suggestions).where(mine))
+        return await self._stored(rows), count
+
+    async def open_ids(
+        self, project_id: ProjectId, kind: SuggestionKind, *, limit: int
+    ) -> list[UUID]:
+        """Ids of the oldest open suggestions of a kind."""
+        query = (
+            select(suggestions.c.id)
+            .where(
+                suggestions.c.project_id == project_id,
+                suggestions.c.kind == kind,
+                _shown_state == SuggestionState.OPEN,
+            )
+            .order_by(suggestions.c.created_at, suggestions.c.id)
+            .limit(limit)
+        )
+        return [row.id for row in await self._rows(query)]
+
+    async def _stored(self, rows: Sequence[Row[Any]]) -> list[StoredSuggestion]:
+        """The rows as values, each with its targets."""
+        ids = [row.id for row in rows]
+        targets: dict[UUID, list[Target]] = {suggestion_id: [] for suggestion_id in ids}
+        for row in await self._rows(_TARGETS.where(among(suggestions.c.id, ids))) if ids else ():
+            targets[row.id].append(
+                Target(
+                    UUID(row.memory_id), row.version, row.text, row.said_at, row.quote, row.speaker
+                )
+            )
+        return [_stored(row, targets[row.id]) for row in rows]
+
+    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
         async with self._single.connect() as connection:
-            page = [_stored(row) for row in await connection.execute(rows)]
-            return page, await connection.scalar(count) or 0
+            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+            return rows
 
 
-_TARGET = func.jsonb_array_elements(suggestions.c.targets).table_valued(column("value", JSONB))
+_TARGET = (
+    func.jsonb_array_elements(suggestions.c.targets)
+    .table_valued(column("value", JSONB), with_ordinality="place")
+    .render_derived()
+)
+_MEMORY_ID = _TARGET.c.value["memory_id"].astext
+_VERSION = cast(_TARGET.c.value["version"].astext, Integer)
 _UNCHANGED = exists().where(
-    memories.c.id == cast(_TARGET.c.value["memory_id"].astext, Uuid),
-    memories.c.version == _TARGET.c.value["version"].as_integer(),
+    memories.c.id == cast(_MEMORY_ID, Uuid),
+    memories.c.version == _VERSION,
     memories.c.state == "ACTIVE",
 )
 _OUTDATED = exists(select(1).select_from(_TARGET).where(~_UNCHANGED).correlate(suggestions))
@@ -97,24 +164,59 @@ _shown_state = case(
     (and_(suggestions.c.state == "OPEN", _OUTDATED), "INVALID"), else_=suggestions.c.state
 )
 _QUERY: Select[Any] = select(
-    *(c for c in suggestions.c if c.name not in ("project_id", "lane_id", "state", "content_hash")),
+    *(c for c in suggestions.c if c.name not in ("project_id", "targets", "state", "content_hash")),
     _shown_state.label("state"),
+)
+# The version of each target that the suggestion is about, and the message it was extracted from.
+_TARGETS: Select[Any] = (
+    select(
+        suggestions.c.id,
+        _MEMORY_ID.label("memory_id"),
+        _VERSION.label("version"),
+        memory_history.c.new_text.label("text"),
+        func.coalesce(memory_history.c.said_at, memory_history.c.valid_from).label("said_at"),
+        messages.c.content.label("quote"),
+        messages.c.name.label("speaker"),
+    )
+    .select_from(suggestions)
+    .join(_TARGET, onclause=_TARGET.c.place > 0)
+    .outerjoin(
+        memory_history,
+        and_(
+            memory_history.c.memory_id == cast(_MEMORY_ID, Uuid),
+            memory_history.c.version == _VERSION,
+            memory_history.c.project_id == suggestions.c.project_id,
+        ),
+    )
+    .outerjoin(events, events.c.id == memory_history.c.event_id)
+    .outerjoin(
+        messages,
+        and_(
+            messages.c.lane_id == events.c.lane_id,
+            messages.c.seq == events.c.seq,
+            messages.c.ordinal == memory_history.c.message_ordinal,
+        ),
+    )
+    .order_by(suggestions.c.id, _TARGET.c.place)
 )
 
 
-def _stored(row: Row[Any]) -> StoredSuggestion:
+def _stored(row: Row[Any], targets: Sequence[Target]) -> StoredSuggestion:
     """A row of the query as a value."""
     return StoredSuggestion(
         id=row.id,
+        lane_id=row.lane_id,
         kind=SuggestionKind(row.kind),
         state=SuggestionState(row.state),
         origin=row.origin,
         event_id=row.event_id,
         fact_text=row.fact_text,
-        targets=row.targets,
+        targets=targets,
         proposed_text=row.proposed_text,
         reason=row.reason,
         created_at=row.created_at,
         decided_at=row.decided_at,
         decided_by=row.decided_by,
+        decision_event_id=row.decision_event_id,
+        run_id=row.run_id,
     )

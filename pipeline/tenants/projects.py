@@ -56,6 +56,7 @@ class ProjectView:
     settings: Mapping[str, Any]
     mode: str | None
     budget: Mapping[str, Any] | None
+    curator: Mapping[str, Any] | None
     created_at: datetime
     updated_at: datetime
 

@@ -18,15 +18,16 @@ import pipeline
 from tests.house.test_house import ROOT, name_of, nodes, sources
 
 # Types that carry the tenant: an id, or a value that was made with one. An Activation is a claim of
-# one lane, a Grant an authenticated key.
+# one lane, a RunHint one of a run, a Grant an authenticated key.
 TENANT = re.compile(
-    r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant)\b"
+    r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant|RunHint)\b"
 )
 # Where a plain UUID becomes a tenant: the key that authenticates a request, a new project, a
-# project looked up in the caller's organization, the row of a claimed lane, and a shadow's id.
+# project looked up in the caller's organization, the row of a claimed lane or run, a shadow's id.
 EDGES = {
     "pipeline/tenants/api_keys.py",
     "pipeline/tenants/projects.py",
+    "pipeline/curator/store.py",
     "pipeline/lanes/batches.py",
     "pipeline/lanes/store.py",
     "pipeline/search/store.py",
@@ -43,6 +44,8 @@ ALL_TENANTS = {
     "Books.fold": "housekeeping",
     "Collections.*": "names of the vector store's collections, no tenant's data",
     "Circuits.*": "circuit breakers of providers, shared by all projects",
+    "CuratorRuns.schedule": "the sweeper",
+    "CuratorRuns.sweep": "the sweeper",
     "Direct.*": "executes statements of the stores",
     "EndNotifications.*": "one connection for all requests, which checked their events' projects",
     "Erasures.claim": "the eraser takes the next erasure of any project",

@@ -14,6 +14,7 @@ from sqlalchemy import select, text, update
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.vectors_memory import InMemoryVectors
+from pipeline.curator.store import RunLimits
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
@@ -37,6 +38,7 @@ from pipeline.vector_index.projector import Projector
 LEASE_S, GRACE_S = 5.0, 30.0
 # A worker that is alive for the ledger: it has open sessions.
 WORKER = uuid4()
+RUN_LIMITS = RunLimits(suggestions=50, tokens=200_000)
 LIMITS = ReplayLimits(log=1_000, open=10, waiting=1_000)
 NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 

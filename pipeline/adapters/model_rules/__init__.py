@@ -3,6 +3,7 @@
     extract   clauses -> statements (the table in claims) -> canonical sentences
     decide    slots: one value for each slot, polarity flips, retractions, repeats
     relate    slots -> edges, and the current edges that they end
+    curate    repeats in the same words, newer values of a slot, statements without content
     distil    properties of an object -> the memories that share words with them
 
 It recognizes only what its tables contain, and ignores everything else. It is made for trials and
@@ -16,11 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from pipeline.adapters.model_rules.curate import curate
 from pipeline.adapters.model_rules.decide import decide_facts
 from pipeline.adapters.model_rules.extract import extract_facts
 from pipeline.adapters.model_rules.fill import fill
 from pipeline.adapters.model_rules.procedure import procedure_log
 from pipeline.adapters.model_rules.relate import relate_facts
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
@@ -85,6 +88,10 @@ class RulesModel:
     ) -> Answer[Mapping[str, Any]]:
         """The object, filled by matching words. The question's instructions are ignored."""
         return Answer(await self._run(False, lambda: fill(question, memories)), USAGE)
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        """Proposals for repeats, newer values of a slot, and statements without content."""
+        return Answer(await self._run(False, lambda: curate(request)), USAGE)
 
     async def close(self) -> None:
         """Nothing to release."""

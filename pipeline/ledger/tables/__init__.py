@@ -14,6 +14,7 @@
                   │         ├─── feedback          users' opinions
                   │         └─── memory_accesses   searches that returned it
                   ├──< suggestions                 changes that wait for a person
+                  ├──< curator_runs ─< curator_steps   runs that look for suggestions
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -28,6 +29,7 @@ from pipeline.ledger.tables.balance import book_entries, books
 from pipeline.ledger.tables.circuits import cooldowns
 from pipeline.ledger.tables.columns import metadata
 from pipeline.ledger.tables.costs import event_costs, usage_daily
+from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
 from pipeline.ledger.tables.graph import entities, relations
 from pipeline.ledger.tables.idempotency import idempotency_keys
@@ -46,6 +48,8 @@ __all__ = [
     "books",
     "cleared_lanes",
     "cooldowns",
+    "curator_runs",
+    "curator_steps",
     "entities",
     "event_costs",
     "events",

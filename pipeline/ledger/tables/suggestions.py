@@ -25,7 +25,7 @@ suggestions = Table(
     Column("lane_id", Uuid, nullable=False),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False, server_default="OPEN"),
-    # The process that suggested it: `event` for a change that an add withheld.
+    # `event` for a change that an add withheld, `curator` for one that a run proposed.
     Column("origin", Text, nullable=False),
     Column("event_id", Uuid),
     Column("fact_text", Text),
@@ -36,11 +36,17 @@ suggestions = Table(
     Column("content_hash", LargeBinary, nullable=False),
     now("created_at"),
     time("decided_at"),
+    # Id of the API key that decided it.
     Column("decided_by", Text),
+    # The event of its acceptance.
+    Column("decision_event_id", Uuid),
+    # The run of the curator that proposed it.
+    Column("run_id", Uuid),
     CheckConstraint("kind IN ('UPDATE', 'DELETE', 'COMBINE', 'RESOLVE')", name="kind"),
     CheckConstraint(
         "state IN ('OPEN', 'ACCEPTED', 'REJECTED', 'DISMISSED', 'INVALID')", name="state"
     ),
     UniqueConstraint("lane_id", "content_hash"),
+    Index("ix_suggestions_run", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
 )

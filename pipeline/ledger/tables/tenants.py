@@ -47,6 +47,8 @@ projects = Table(
     Column("mode", Text),
     # {"project": {"tokens", "usd", "per"}, "user": {…}}; NULL: no limits.
     Column("budget", JSONB(none_as_null=True)),
+    # {"every_hours", "idle_minutes"}: the schedule of the curator; NULL: only on request.
+    Column("curator", JSONB(none_as_null=True)),
     now("created_at"),
     now("updated_at"),
 )

@@ -108,6 +108,11 @@ def log(messages: Iterable[Message]) -> str:
     return _lines(_turn(message, message.content) for message in messages)
 
 
+def groups(positions: Iterable[Sequence[int]]) -> str:
+    """One line for each group: the numbers of its members, from 1."""
+    return _lines(", ".join(str(place + 1) for place in group) for group in positions)
+
+
 def form(shape: Mapping[str, Any]) -> str:
     """A JSON schema in one line."""
     return json.dumps(shape, ensure_ascii=False)

@@ -48,6 +48,7 @@ class Holding:
     event_id: str
     replay_id: str
     suggestion_id: str
+    curator_run_id: str
     key_id: str
     entity_id: str
     email: str
@@ -173,6 +174,18 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("POST", WEBHOOK + "deliveries/{delivery_id}/redeliver/"): [Case(WRITE)],
     ("GET", "/v1/suggestions/"): [Case(READ), Case(READ, query=lambda _: {"state": "OPEN"})],
     ("GET", "/v1/suggestions/{suggestion_id}/"): [Case(READ)],
+    **{
+        ("POST", f"/v1/suggestions/{{suggestion_id}}/{action}/"): [Case(WRITE)]
+        for action in ("accept", "reject", "dismiss")
+    },
+    ("POST", "/v1/suggestions/decide/"): [
+        Case(WRITE, lambda it: {"action": "accept", "ids": [it.suggestion_id]}),
+        Case(WRITE, lambda it: {"action": "reject", "ids": [it.suggestion_id]}),
+    ],
+    ("POST", "/v1/curator/runs/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
+    ("GET", "/v1/curator/runs/"): [Case(READ)],
+    ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
+    ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
     ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
     ("GET", "/v1/replays/"): [Case(READ)],
     ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
@@ -301,6 +314,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
     webhook = (await client.post(webhooks, json=RECEIVER, headers=headers)).json()
     event = await post(ADD, messages=turn, user_id="maya", agent_id=agent)
     replay = await post("/v1/replays/", user_id="maya", agent_id=agent)
+    curator_run = await post("/v1/curator/runs/", user_id="maya", agent_id=agent)
     listed = await client.post(LIST, json={"filters": MAYA}, headers=headers)
     [memory] = listed.json()["results"]
     log = WEBHOOK.format(**webhook) + "deliveries/"
@@ -312,6 +326,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         event_id=event["event_id"],
         replay_id=replay["id"],
         suggestion_id=str(await suggestion(service, project.id)),
+        curator_run_id=curator_run["id"],
         key_id=keys[WRITE]["id"],
         entity_id=agent,
         email=email,

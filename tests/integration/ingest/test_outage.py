@@ -24,7 +24,7 @@ from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
 from pipeline.ports import ExtractionRequest
 from tests.integration.lanes.test_lanes import Troubled
-from tests.support.engine import Engine, Hints
+from tests.support.engine import RUN_LIMITS, Engine, Hints
 from workers.dispatch import CeleryDispatcher
 from workers.queues import QUEUES
 from workers.sweeper import Sweeper
@@ -73,7 +73,7 @@ class HandedOut:
 def sweeper(engine: Engine, ping_store: Callable[[], Awaitable[None]] | None = None) -> Sweeper:
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
     ping = ping_store or engine.vectors.ping
-    return Sweeper(engine.ledger, dispatcher, engine.retention, ping)
+    return Sweeper(engine.ledger, dispatcher, engine.retention, ping, RUN_LIMITS)
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(

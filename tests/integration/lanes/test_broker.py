@@ -17,7 +17,7 @@ from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.lanes.store import Add
 from pipeline.settings import Settings
-from tests.support.engine import GRACE_S, Engine
+from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import MOST_LANES, QUEUES
@@ -74,7 +74,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Also those beyond the limit of one tick, although the broker is not empty by then."""
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping, RUN_LIMITS)
     await sweeper.tick()
     lanes = LANES_A_TICK + DEEP
     await queue_up(engine, lanes)
@@ -91,7 +91,7 @@ async def test_a_wiped_broker_is_told_every_hint_again_at_once(
 async def test_the_sweeper_puts_a_hint_with_those_of_projects_as_busy(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping, RUN_LIMITS)
     await queue_up(engine, MOST_LANES[0] + 1)
     await sweeper.tick()  # the broker is empty
     assert await depths(broker) == {QUEUES[1]: MOST_LANES[0] + 1}
@@ -101,7 +101,7 @@ async def test_a_broker_without_memory_is_away_and_stops_nothing_else(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Redis at maxmemory answers, but refuses every write."""
-    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping)
+    sweeper = Sweeper(engine.ledger, dispatcher, engine.retention, engine.vectors.ping, RUN_LIMITS)
     await sweeper.tick()
     await queue_up(engine, 1)
     await engine.pass_time(GRACE_S + 1)

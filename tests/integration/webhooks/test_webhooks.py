@@ -124,7 +124,7 @@ class Mute:
     async def extract(self, *_: object, **__: object) -> Answer[Any]:
         raise MalformedAnswer("not JSON")
 
-    decide = relate = distil = extract
+    decide = relate = distil = curate = extract
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

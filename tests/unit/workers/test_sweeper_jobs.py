@@ -14,6 +14,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
+from tests.support.engine import RUN_LIMITS
 from tests.support.stack import wait_until
 from workers import sweeper_jobs
 from workers.dispatch import CeleryDispatcher
@@ -73,7 +74,7 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
     running.cancel()
 
 
-@pytest.mark.parametrize("broken", ["resume", "restore", "requeue", "let_go"])
+@pytest.mark.parametrize("broken", ["resume", "restore", "requeue", "curate", "let_go"])
 async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -87,13 +88,13 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
         return run
 
-    parts = ["resume", "restore", "requeue", "let_go"]
+    parts = ["resume", "restore", "requeue", "curate", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
-    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None)
+    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None, curator=None)
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
-    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing)
+    sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing, RUN_LIMITS)
     await sweeper.tick()
     assert done == parts
     assert sweeper.ticks == 1

@@ -1,0 +1,273 @@
+"""Runs of the curator: for each memory a group of near ones, and a model's proposals about them.
+
+A run is a sequence of steps; each asks one question about a few memories:
+
+    choose   memories that no step was about, oldest first, and the nearest ones of each
+    ask      the model; its answer is saved
+    act      the proposals that pass the checks are stored as open suggestions
+
+A worker that dies loses at most the current call: the next one continues after the last saved
+answer. Nothing changes a memory until a person decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from pipeline.accounting.costs import Costs
+from pipeline.curator.store import CuratorRun, CuratorRuns, CuratorStep, RunHint
+from pipeline.domain.candidates import Comparable, Compared, ranked
+from pipeline.domain.curation import (
+    DELETE_SHARE,
+    LEAST_DELETES,
+    CuratedMemory,
+    CuratedSuggestion,
+    CurationRequest,
+    Proposal,
+    reviewed,
+)
+from pipeline.domain.errors import MalformedAnswer, PermanentError, TransientError
+from pipeline.domain.events import FailureCode
+from pipeline.domain.memories import Memory
+from pipeline.domain.modes import CostLimit, Spent, uses
+from pipeline.domain.suggestions import SuggestionKind
+from pipeline.domain.usage import Usage
+from pipeline.domain.vectors import from_bytes
+from pipeline.memories.store import Memories
+from pipeline.ports import MemoryModel
+from pipeline.vector_index.index import compared
+
+log = structlog.get_logger()
+
+# Memories that one question is about, and near ones shown with each.
+CENTRES, NEAR = 10, 5
+# Maximum number of memories of one run: the oldest that no open suggestion names.
+MOST_MEMORIES = 2_000
+# Malformed answers, waits for a model and crashed attempts after which a run fails.
+MOST_MALFORMED, MOST_WAITS, MOST_ATTEMPTS = 3, 10, 5
+WAIT_S = 60.0
+
+
+class CuratorStores(Protocol):
+    """The part of the ledger that the curator uses."""
+
+    @property
+    def curator(self) -> CuratorRuns:
+        """Its runs."""
+
+    @property
+    def memories(self) -> Memories:
+        """Reads of memories."""
+
+    @property
+    def costs(self) -> Costs:
+        """Costs, for budgets."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """The end of a run: its last state, the code of a failure, and a reason."""
+
+    state: str
+    code: FailureCode | None = None
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class ScopeView:
+    """The memories of a run's scope. `free`: those that no suggestion names, by id."""
+
+    size: int
+    free: dict[UUID, Memory]
+    comparable: dict[UUID, Comparable]
+    vectors: dict[UUID, bytes] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[Memory, Comparable, bytes | None]]) -> ScopeView:
+        """The view of these rows."""
+        return cls(
+            len(rows),
+            {memory.id: memory for memory, _, _ in rows},
+            {memory.id: comparable for memory, comparable, _ in rows},
+            {memory.id: vector for memory, _, vector in rows if vector is not None},
+        )
+
+
+async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:
+    """Claim a run and carry out its steps until it ends or another worker has it.
+
+    `embedder`: only vectors of this embedder are compared.
+    """
+    claimed = await ledger.curator.claim(hint)
+    if claimed is None:
+        return
+    try:
+        await _steps(claimed, ledger, model, embedder)
+    except asyncio.CancelledError:
+        await asyncio.shield(ledger.curator.park(claimed, delay_s=0, waits=False))
+        raise
+    except TransientError as error:
+        await _wait(claimed, error, ledger)
+    except PermanentError as error:
+        await _end(claimed, ledger, RunEnding("FAILED", error.code, str(error)))
+
+
+async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:
+    """Carry out steps until the run has an end or is lost."""
+    view: ScopeView | None = None
+    while (current := await ledger.curator.read(hint)) is not None:
+        if (ending := await _ending(current, ledger)) is not None:
+            return await _end(hint, ledger, ending)
+        step = await ledger.curator.open_step(hint)
+        if step is None:
+            view = view or await _view(current, ledger, embedder)
+            centres = [i for i in view.free if i not in current.seen][:CENTRES]
+            if not centres:
+                return await _end(hint, ledger, RunEnding("SUCCEEDED"))
+            step = await _ask(hint, centres, view, ledger, model)
+        if step is None or not await _act(current, step, view, ledger):
+            return None
+    return None
+
+
+async def _ending(current: CuratorRun, ledger: CuratorStores) -> RunEnding | None:
+    """The reason to end a run before its next step, or None."""
+    if current.interrupted:
+        return RunEnding("CANCELLED", note="A new message arrived.")
+    failures = (
+        (current.attempts > MOST_ATTEMPTS, FailureCode.POISON_CRASH, "It crashed its worker."),
+        (current.waits > MOST_WAITS, FailureCode.LLM_UNAVAILABLE, "The model did not answer."),
+        (
+            current.malformed >= MOST_MALFORMED,
+            FailureCode.LLM_BAD_OUTPUT,
+            f"{current.malformed} answers could not be parsed.",
+        ),
+    )
+    for failed, code, note in failures:
+        if failed:
+            return RunEnding("FAILED", code, note)
+    limits = (
+        (current.suggested, current.limits.suggestions, "suggestions"),
+        (current.tokens, current.limits.tokens, "tokens"),
+    )
+    for used, most, unit in limits:
+        if used >= most:
+            return RunEnding("SUCCEEDED", note=f"The limit of {most} {unit} is reached.")
+    return await _budget(current, ledger)
+
+
+async def _budget(current: CuratorRun, ledger: CuratorStores) -> RunEnding | None:
+    """The end of a run whose project or user has used up a budget, or None."""
+    spent: dict[str, tuple[CostLimit, Spent]] = {}
+    project_id, user_id = current.scope.project_id, current.scope.user_id
+    if (budget := current.budgets.project) is not None:
+        spent["project"] = budget, await ledger.costs.spent(project_id, None, budget.per)
+    if user_id and (budget := current.budgets.user) is not None:
+        spent["user"] = budget, await ledger.costs.spent(project_id, user_id, budget.per)
+    limits = uses(spent)
+    exceeded = bool(limits) and limits[0].share >= 1
+    return RunEnding("SUCCEEDED", note=limits[0].reason) if exceeded else None
+
+
+async def _view(current: CuratorRun, ledger: CuratorStores, embedder: str) -> ScopeView:
+    """Read the memories of a run's scope."""
+    rows = await ledger.curator.memories(current.scope, embedder=embedder, limit=MOST_MEMORIES)
+    return ScopeView.of(rows)
+
+
+async def _ask(
+    hint: RunHint,
+    centres: Sequence[UUID],
+    view: ScopeView,
+    ledger: CuratorStores,
+    model: MemoryModel,
+) -> CuratorStep | None:
+    """Ask the model about these memories and save its answer. None if the run is lost."""
+    groups = near_groups(centres, view)
+    ids = list(dict.fromkeys(memory_id for group in groups for memory_id in group))
+    place = {memory_id: at for at, memory_id in enumerate(ids)}
+    shown = [view.free[memory_id] for memory_id in ids]
+    request = CurationRequest(
+        [CuratedMemory(m.text, m.said_at, m.speaker, m.slot) for m in shown],
+        [[place[memory_id] for memory_id in group] for group in groups],
+    )
+    proposals: Sequence[Proposal] | None
+    try:
+        answer = await model.curate(request)
+        proposals, usage = answer.value, answer.usage
+    except MalformedAnswer as error:
+        proposals, usage = None, error.usage
+        log.warning("curator_answer_malformed", run_id=str(hint.run_id))
+    saved = await ledger.curator.save(
+        hint, centres=centres, shown=shown, proposals=proposals, usage=with_failed(usage)
+    )
+    return CuratorStep([(m.id, m.version) for m in shown], proposals) if saved else None
+
+
+def near_groups(centres: Sequence[UUID], view: ScopeView) -> list[list[UUID]]:
+    """Each centre with its NEAR nearest memories, by rank of meaning, words and slot."""
+    ids = list(view.free)
+    packed = [(i, view.vectors[i]) for i in ids if i in view.vectors]
+    embedded = [i for i in centres if i in view.vectors]
+    vectors = [from_bytes(view.vectors[i]) for i in embedded]
+    cosines = dict(zip(embedded, compared(packed, vectors), strict=True))
+    facts = [Compared(view.free[i].text, view.free[i].slot, cosines.get(i, {})) for i in centres]
+    rankings = ranked(facts, [view.comparable[i] for i in ids])
+    return [
+        [centre, *[i for i in ranking if i != centre][:NEAR]]
+        for centre, ranking in zip(centres, rankings, strict=True)
+    ]
+
+
+async def _act(
+    current: CuratorRun, step: CuratorStep, view: ScopeView | None, ledger: CuratorStores
+) -> bool:
+    """Store the suggestions of a step. False if the run is lost.
+
+    A proposal about a memory that has changed since it was shown is dropped.
+    """
+    shown = dict(step.shown)
+    rows = await ledger.memories.active(current.scope.project_id, list(shown))
+    unchanged = {m.id: m for m in rows if m.version == shown[m.id]}
+    size = view.size if view else await ledger.memories.size(current.scope)
+    left = max(LEAST_DELETES, int(DELETE_SHARE * size)) - current.deletes
+    ids = [memory_id for memory_id, _ in step.shown]
+    suggestions: list[CuratedSuggestion] = []
+    for proposal in step.proposals or ():
+        targets = [unchanged[ids[at]] for at in proposal.targets if ids[at] in unchanged]
+        made = len(targets) == len(proposal.targets) and reviewed(
+            proposal.kind, targets, proposal.text, proposal.reason
+        )
+        if made and (made.kind is not SuggestionKind.DELETE or left > 0):
+            left -= made.kind is SuggestionKind.DELETE
+            suggestions.append(made)
+    suggestions = suggestions[: max(0, current.limits.suggestions - current.suggested)]
+    if view is not None:
+        for memory in (m for s in suggestions for m in s.targets):
+            view.free.pop(memory.id, None)
+    dropped = len(step.proposals or ()) - len(suggestions)
+    return await ledger.curator.act(current.hint, suggestions, dropped=dropped)
+
+
+def with_failed(usage: Usage) -> Usage:
+    """The usage including that of the models that were called before without success."""
+    paid = sum((failed.usage for failed in usage.failed), Usage())
+    return replace(paid + usage, model=usage.model, failed=())
+
+
+async def _wait(hint: RunHint, error: TransientError, ledger: CuratorStores) -> None:
+    """Queue the run for a later attempt; after too many it fails."""
+    delay_s = error.retry_after_s or WAIT_S
+    waits = await ledger.curator.park(hint, delay_s=delay_s, waits=True)
+    log.info("curator_run_waits", run_id=str(hint.run_id), code=error.code, waits=waits)
+
+
+async def _end(hint: RunHint, ledger: CuratorStores, ending: RunEnding) -> None:
+    await ledger.curator.end(hint, ending.state, code=ending.code, note=ending.note)
+    log.info("curator_run_ended", run_id=str(hint.run_id), state=ending.state, code=ending.code)

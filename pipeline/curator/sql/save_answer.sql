@@ -1,0 +1,40 @@
+-- Save a model's answer, before anything acts on it, with its cost. No row: another worker has the
+-- run.
+WITH run AS (
+    UPDATE curator_runs SET
+        due_at = now() + CAST(:lease AS interval),
+        steps = steps + 1,
+        malformed = malformed + CAST(:malformed AS integer),
+        model = CASE WHEN CAST(:model AS text) = '' THEN model ELSE CAST(:model AS text) END,
+        calls = calls + CAST(:calls AS integer),
+        prompt_tokens = prompt_tokens + CAST(:prompt_tokens AS integer),
+        completion_tokens = completion_tokens + CAST(:completion_tokens AS integer),
+        cost_usd = CASE WHEN CAST(:cost_usd AS float8) IS NULL THEN cost_usd
+                        ELSE coalesce(cost_usd, 0) + CAST(:cost_usd AS float8) END
+    WHERE {held.sql}
+    RETURNING id, project_id, lane_id, steps
+), step AS (
+    INSERT INTO curator_steps (run_id, ordinal, lane_id, centres, shown, answer)
+    SELECT id, steps, lane_id, CAST(:centres AS uuid[]), CAST(:shown AS jsonb),
+           CAST(:answer AS jsonb)
+    FROM run
+), paid AS (
+    INSERT INTO usage_daily AS kept (
+        project_id, user_id, day, model, part, calls, prompt_tokens, completion_tokens,
+        cost_nano_usd
+    )
+    SELECT run.project_id, line.user_id, (now() AT TIME ZONE 'UTC')::date, CAST(:model AS text),
+           0, CAST(:calls AS bigint), CAST(:prompt_tokens AS bigint),
+           CAST(:completion_tokens AS bigint), round(CAST(:cost_usd AS float8) * 1e9)::bigint
+    FROM run
+    JOIN lanes ON lanes.id = run.lane_id
+    CROSS JOIN LATERAL (VALUES (''), (lanes.user_id)) AS line (user_id)
+    WHERE line.user_id IS NOT NULL AND CAST(:calls AS integer) > 0
+    ON CONFLICT (project_id, user_id, day, model, part) DO UPDATE SET
+        calls = kept.calls + excluded.calls,
+        prompt_tokens = kept.prompt_tokens + excluded.prompt_tokens,
+        completion_tokens = kept.completion_tokens + excluded.completion_tokens,
+        cost_nano_usd = CASE WHEN kept.cost_nano_usd IS NULL THEN excluded.cost_nano_usd
+                             ELSE kept.cost_nano_usd + coalesce(excluded.cost_nano_usd, 0) END
+)
+SELECT steps FROM run

@@ -1,0 +1,341 @@
+"""Store of the curator's runs.
+
+    QUEUED ──claim──► RUNNING ──(read, save_answer, act)*──► SUCCEEDED, FAILED or CANCELLED
+       ▲                 │
+       └── park, sweep ──┘
+
+Like a lane, a run has a lease and a fence: each write of a worker checks the fence, so a worker
+whose lease has ended writes nothing. An answer of the model is saved before anything acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import ColumnElement, Row, and_, func, select, update
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.curator.sql import statement
+from pipeline.domain.candidates import Comparable
+from pipeline.domain.curation import CuratedSuggestion, Proposal, proposal_rows, proposals_from
+from pipeline.domain.errors import Conflict, NotFound
+from pipeline.domain.memories import Memory
+from pipeline.domain.modes import Budgets, budgets_of
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.usage import Usage
+from pipeline.ledger.statements import Direct
+from pipeline.ledger.tables import curator_runs, curator_steps
+from pipeline.memories.rows import as_memory
+
+NO_SUCH_RUN = "Curator run not found or you don't have permission to access it."
+NO_SUCH_SCOPE = "There are no memories of exactly these ids."
+# Time after which another worker may take a run: longer than any step, with its retries.
+LEASE = timedelta(minutes=10)
+# Time after which the sweeper repeats a hint.
+GRACE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHint:
+    """A run to continue; stale once its fence has changed."""
+
+    run_id: UUID
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Budget of one run: number of suggestions, and tokens of prompts and answers."""
+
+    suggestions: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorRun:
+    """A claimed run before its next step. See claim_run and read_run for the fields."""
+
+    hint: RunHint
+    scope: Scope
+    attempts: int
+    waits: int
+    malformed: int
+    suggested: int
+    deletes: int
+    tokens: int
+    limits: RunLimits
+    budgets: Budgets
+    interrupted: bool
+    seen: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorStep:
+    """A saved answer. `shown`: id and version of the memories that the model was shown.
+
+    `proposals`: None for an answer that could not be parsed.
+    """
+
+    shown: Sequence[tuple[UUID, int]]
+    proposals: Sequence[Proposal] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorRunView:
+    """A run as clients see it."""
+
+    id: UUID
+    state: str
+    origin: str
+    steps: int
+    suggested: int
+    dropped: int
+    malformed: int
+    limits: RunLimits
+    usage: Usage
+    code: str | None
+    note: str | None
+    created_at: datetime
+    completed_at: datetime | None
+
+
+class CuratorRuns:
+    """Store of the runs."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._direct = Direct(engine)
+
+    # For clients
+
+    async def start(self, scope: Scope, limits: RunLimits) -> UUID:
+        """Start a run of a scope. Returns its id, or that of the run that is open already.
+
+        Errors: NotFound if the scope does not exist.
+        """
+        row = await self._direct.row(
+            statement("start_run"),
+            {
+                "run_id": uuid4(),
+                "project_id": scope.project_id,
+                "lane_id": scope.lane_id,
+                "max_suggestions": limits.suggestions,
+                "max_tokens": limits.tokens,
+            },
+        )
+        if row is None:
+            raise NotFound(NO_SUCH_SCOPE)
+        if row.id is None:  # the open run ended at this moment
+            raise Conflict("Another run of this scope has just ended: ask again.")
+        return UUID(str(row.id))
+
+    async def get(self, project_id: ProjectId, run_id: UUID) -> CuratorRunView:
+        """One run. Errors: NotFound."""
+        rows = await self._rows(select(curator_runs).where(_mine(project_id, run_id)))
+        if not rows:
+            raise NotFound(NO_SUCH_RUN)
+        return _view(rows[0])
+
+    async def page(
+        self, project_id: ProjectId, *, limit: int, offset: int
+    ) -> tuple[list[CuratorRunView], int]:
+        """A page of the project's runs, newest first, and the number of all."""
+        mine = curator_runs.c.project_id == project_id
+        order = (curator_runs.c.created_at.desc(), curator_runs.c.id)
+        query = select(curator_runs).where(mine).order_by(*order).limit(limit).offset(offset)
+        [(count,)] = await self._rows(select(func.count()).select_from(curator_runs).where(mine))
+        return [_view(row) for row in await self._rows(query)], count
+
+    async def cancel(self, project_id: ProjectId, run_id: UUID) -> None:
+        """End an open run; its suggestions stay. A run that has ended is left as it is.
+
+        Errors: NotFound.
+        """
+        ended = (
+            update(curator_runs)
+            .where(_mine(project_id, run_id), curator_runs.c.completed_at.is_(None))
+            .values(
+                state="CANCELLED",
+                note="Cancelled by request.",
+                fence=curator_runs.c.fence + 1,
+                due_at=None,
+                completed_at=func.now(),
+            )
+        )
+        async with self._single.connect() as connection:
+            if (await connection.execute(ended)).rowcount:
+                steps = curator_steps.delete().where(curator_steps.c.run_id == run_id)
+                await connection.execute(steps)
+                return
+        await self.get(project_id, run_id)
+
+    # For the sweeper
+
+    async def schedule(self, limits: RunLimits, *, limit: int) -> int:
+        """Create the scheduled runs that are due. Returns their number."""
+        values = {"max_suggestions": limits.suggestions, "max_tokens": limits.tokens}
+        async with self._single.connect() as connection:
+            rows = await connection.execute(statement("schedule_runs"), values | {"limit": limit})
+            return rows.rowcount
+
+    async def sweep(self, *, limit: int) -> list[RunHint]:
+        """Queue the runs that are due. Safe to run in several processes at once."""
+        values = {"grace": GRACE, "limit": limit}
+        rows = await self._direct.rows(statement("sweep_runs"), values)
+        return [RunHint(row.id, row.fence) for row in rows]
+
+    # For the worker
+
+    async def claim(self, hint: RunHint) -> RunHint | None:
+        """Claim a run. Returns it with its new fence; None for a stale hint."""
+        row = await self._direct.row(statement("claim_run"), _held(hint) | {"lease": LEASE})
+        return RunHint(hint.run_id, row.fence) if row else None
+
+    async def read(self, hint: RunHint) -> CuratorRun | None:
+        """A claimed run before its next step; None if another worker has it."""
+        row = await self._direct.row(statement("read_run"), _held(hint))
+        return _run(hint, row) if row else None
+
+    async def open_step(self, hint: RunHint) -> CuratorStep | None:
+        """The step whose answer is saved and not acted on yet."""
+        row = await self._direct.row(statement("open_step"), {"run_id": hint.run_id})
+        if row is None:
+            return None
+        shown = [(UUID(m["id"]), m["version"]) for m in row.shown]
+        answer = None if row.answer is None else proposals_from(row.answer)
+        return CuratorStep(shown, answer)
+
+    async def memories(
+        self, scope: Scope, *, embedder: str, limit: int
+    ) -> list[tuple[Memory, Comparable, bytes | None]]:
+        """The scope's memories that no open suggestion names, oldest first.
+
+        Each with its packed vector if this embedder computed it.
+        """
+        values = {"lane_id": scope.lane_id, "limit": limit, "embedder": embedder}
+        async with self._single.connect() as connection:
+            rows = (await connection.execute(statement("curated"), values)).all()
+        return [(as_memory(r), Comparable(r.id, r.words, r.slot), r.vector) for r in rows]
+
+    async def save(
+        self,
+        hint: RunHint,
+        *,
+        centres: Sequence[UUID],
+        shown: Sequence[Memory],
+        proposals: Sequence[Proposal] | None,
+        usage: Usage,
+    ) -> bool:
+        """Save a model's answer with its cost. False if another worker has the run."""
+        answer = None if proposals is None else orjson.dumps(proposal_rows(proposals)).decode()
+        values = {
+            "lease": LEASE,
+            "centres": list(centres),
+            "shown": _json([{"id": m.id, "version": m.version} for m in shown]),
+            "answer": answer,
+            "malformed": int(proposals is None),
+            "model": usage.model,
+            "calls": usage.calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost_usd": usage.cost_usd,
+        }
+        row = await self._direct.row(statement("save_answer"), _held(hint) | values)
+        return row is not None
+
+    async def act(
+        self, hint: RunHint, suggestions: Sequence[CuratedSuggestion], *, dropped: int
+    ) -> bool:
+        """Store the suggestions of the saved step. False if another worker has the run."""
+        rows = [
+            {
+                "id": s.id,
+                "kind": s.kind,
+                "targets": [{"memory_id": m.id, "version": m.version} for m in s.targets],
+                "proposed_text": s.text,
+                "reason": s.reason,
+                "content_hash": s.content_hash.hex(),
+            }
+            for s in suggestions
+        ]
+        values = {"suggestions": _json(rows), "dropped": dropped, "lease": LEASE}
+        row = await self._direct.row(statement("act"), _held(hint) | values)
+        return row is not None
+
+    async def end(
+        self, hint: RunHint, state: str, *, code: str | None = None, note: str | None = None
+    ) -> None:
+        """End a run, unless another worker has it."""
+        values = {"state": state, "code": code, "note": note}
+        await self._direct.row(statement("end_run"), _held(hint) | values)
+
+    async def park(self, hint: RunHint, *, delay_s: float, waits: bool) -> int | None:
+        """Queue a run again after a delay. Returns its number of waits; None if it is lost.
+
+        `waits`: count this as a wait for a model.
+        """
+        values = {"delay": timedelta(seconds=delay_s), "waits": int(waits)}
+        row = await self._direct.row(statement("park_run"), _held(hint) | values)
+        return row.waits if row else None
+
+    async def _rows(self, query: Any) -> Sequence[Row[Any]]:
+        async with self._single.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
+            return rows
+
+
+def _held(hint: RunHint) -> dict[str, Any]:
+    return {"run_id": hint.run_id, "fence": hint.fence}
+
+
+def _mine(project_id: ProjectId, run_id: UUID) -> ColumnElement[bool]:
+    return and_(curator_runs.c.project_id == project_id, curator_runs.c.id == run_id)
+
+
+def _json(rows: Sequence[Mapping[str, Any]]) -> str:
+    return orjson.dumps(rows, default=str).decode()
+
+
+def _run(hint: RunHint, row: Any) -> CuratorRun:
+    """A row of read_run as a value."""
+    return CuratorRun(
+        hint=hint,
+        scope=Scope(
+            ProjectId(row.project_id), row.user_id, row.agent_id, row.app_id, row.scope_run_id
+        ),
+        attempts=row.attempts,
+        waits=row.waits,
+        malformed=row.malformed,
+        suggested=row.suggested,
+        deletes=row.deletes,
+        tokens=row.prompt_tokens + row.completion_tokens,
+        limits=RunLimits(row.max_suggestions, row.max_tokens),
+        budgets=budgets_of(row.budget),
+        interrupted=row.interrupted,
+        seen=frozenset(row.seen),
+    )
+
+
+def _view(row: Row[Any]) -> CuratorRunView:
+    """A row of curator_runs as clients see it."""
+    return CuratorRunView(
+        id=row.id,
+        state=row.state,
+        origin=row.origin,
+        steps=row.steps,
+        suggested=row.suggested,
+        dropped=row.dropped,
+        malformed=row.malformed,
+        limits=RunLimits(row.max_suggestions, row.max_tokens),
+        usage=Usage(row.model, row.calls, row.prompt_tokens, row.completion_tokens, row.cost_usd),
+        code=row.code,
+        note=row.note,
+        created_at=row.created_at,
+        completed_at=row.completed_at,
+    )

@@ -1,0 +1,199 @@
+"""Curation: proposals of a model about stored memories, and the checks before one is suggested.
+
+    DELETE    junk: a memory without names, numbers, dates or an attribute, of kind `other`
+    COMBINE   2 to 5 repeats of one statement; the oldest memory stays, with a text that has all of
+              their values and none of its own
+    UPDATE    an older and a newer statement about one matter; the text keeps all of the newer one,
+              and all of the older one, too, unless both are about one single-valued attribute
+
+A proposal that fails a check is dropped. One that passes changes nothing: a person decides on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from typing import Any
+from uuid import UUID, uuid5
+
+from pipeline.domain import conservation
+from pipeline.domain.facts import FactKind
+from pipeline.domain.memories import Memory
+from pipeline.domain.suggestions import SuggestionKind
+from pipeline.text import polarity, slots
+from pipeline.text.equality import same_text
+from pipeline.text.values import stated
+
+MOST_COMBINED = 5
+# Maximum share of a scope's memories that one run proposes to delete, and the least maximum.
+DELETE_SHARE, LEAST_DELETES = 0.1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class CuratedMemory:
+    """A memory as the model sees it."""
+
+    text: str
+    said_at: datetime
+    speaker: str | None = None
+    slot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CurationRequest:
+    """Memories to look through. `groups`: positions of memories that may belong together."""
+
+    memories: Sequence[CuratedMemory]
+    groups: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that a model proposes. `targets`: positions of memories in the request."""
+
+    kind: SuggestionKind
+    targets: tuple[int, ...]
+    text: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CuratedSuggestion:
+    """A proposal that passed the checks. `targets`: the memory that stays first."""
+
+    kind: SuggestionKind
+    targets: tuple[Memory, ...]
+    text: str | None
+    reason: str
+
+    @property
+    def content_hash(self) -> bytes:
+        """Hash of kind and memories with their texts, so a decision on them is remembered.
+
+        The proposed text is left out: a model words it differently each time.
+        """
+        parts = sorted(f"{memory.id}:{same_text(memory.text)}" for memory in self.targets)
+        digest = hashlib.blake2b("\0".join((self.kind, *parts)).encode(), digest_size=16)
+        return digest.digest()
+
+    @property
+    def id(self) -> UUID:
+        """Id derived from scope and content."""
+        lane_id = self.targets[0].lane_id
+        return uuid5(lane_id, f"curated:{self.content_hash.hex()}")
+
+
+def reviewed(
+    kind: SuggestionKind, memories: Sequence[Memory], text: str | None, reason: str
+) -> CuratedSuggestion | None:
+    """The proposal as a suggestion, or None if it fails a check."""
+    oldest_first = sorted(memories, key=lambda m: (m.created_at or m.said_at, m.id))
+    if not _fits(kind, oldest_first, text):
+        return None
+    stored = None if kind is SuggestionKind.DELETE else text
+    return CuratedSuggestion(kind, tuple(oldest_first), stored, reason)
+
+
+def _fits(kind: SuggestionKind, memories: Sequence[Memory], text: str | None) -> bool:
+    match kind:
+        case SuggestionKind.DELETE:
+            return len(memories) == 1 and _is_plain(memories[0])
+        case SuggestionKind.COMBINE if text:
+            return 2 <= len(memories) <= MOST_COMBINED and _combines(memories, text)
+        case SuggestionKind.UPDATE if text:
+            return len(memories) == 2 and _updates(memories, text)
+        case _:
+            return False
+
+
+def _is_plain(memory: Memory) -> bool:
+    """Tell if a memory has no names, numbers or dates, no attribute and no special kind."""
+    plain = memory.slot is None and memory.kind is FactKind.OTHER
+    return plain and not stated(memory.text).values
+
+
+def _combines(memories: Sequence[Memory], text: str) -> bool:
+    """Tell if the text has all of the memories, which state the same."""
+    same = not any(states_another(a, b) for a, b in combinations(memories, 2))
+    complete = all(
+        not conservation.lost(memory.text, text, "")
+        and conservation.share_of_words(memory.text, text) >= conservation.KEPT_WORDS
+        and polarity.takes_back(memory.text) == polarity.takes_back(text)
+        for memory in memories
+    )
+    return same and complete and _invents_nothing(memories, text)
+
+
+def _updates(memories: Sequence[Memory], text: str) -> bool:
+    """Tell if the text puts the newer statement in the place of the older one."""
+    older, newer = sorted(memories, key=lambda memory: memory.said_at)
+    if older.said_at == newer.said_at or _speakers_differ(older, newer):
+        return False
+    change = conservation.Replacement(
+        old=older.text, new=text, fact=newer.text, old_slot=older.slot, fact_slot=newer.slot
+    )
+    same_slot = older.slot == newer.slot and slots.single_valued(older.slot)
+    tells_both = not conservation.lost(older.text, text, "")
+    return (
+        (same_slot or tells_both)
+        and not _subjects_differ(older, newer)
+        and conservation.objection(change) is None
+        and not conservation.lost(newer.text, text, "")
+        and _invents_nothing(memories, text)
+    )
+
+
+def _invents_nothing(memories: Sequence[Memory], text: str) -> bool:
+    """Tell if each name, number and date of the text is in one of the memories."""
+    known = [stated(memory.text) for memory in memories]
+    return all(any(k.keeps(value) for k in known) for value in stated(text).values)
+
+
+def states_another(first: Memory, other: Memory) -> bool:
+    """Tell if two memories are two statements: other subject, attribute, value or polarity."""
+    if polarity.takes_back(first.text) != polarity.takes_back(other.text):
+        return True
+    slots_differ = bool(first.slot and other.slot and first.slot != other.slot)
+    values_differ = any(_replaced(first.text, other.text))
+    return slots_differ or values_differ or _subjects_differ(first, other)
+
+
+def _replaced(first: str, other: str) -> Iterator[bool]:
+    """True for each value of `first` in whose place `other` has another one of its class."""
+    before, after = stated(first), stated(other)
+    for value in before.values:
+        if not after.keeps(value):
+            yield any(v.kind is value.kind and not before.keeps(v) for v in after.values)
+
+
+def _subjects_differ(first: Memory, other: Memory) -> bool:
+    leading = [v for v in stated(first.text).values if v.leads]
+    others = [v for v in stated(other.text).values if v.leads]
+    if not leading or not others:
+        return False
+    return not (
+        stated(other.text).keeps(leading[0]) or stated(first.text).keeps(others[0])
+    ) or conservation.one_letter_apart(leading[0].key, others[0].key)
+
+
+def _speakers_differ(first: Memory, other: Memory) -> bool:
+    return bool(first.speaker and other.speaker and first.speaker != other.speaker)
+
+
+def proposals_from(rows: Sequence[dict[str, Any]]) -> list[Proposal]:
+    """Proposals from their stored form."""
+    return [
+        Proposal(SuggestionKind(r["kind"]), tuple(r["targets"]), r["text"], r["reason"])
+        for r in rows
+    ]
+
+
+def proposal_rows(proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """Proposals in the form in which they are stored."""
+    return [
+        {"kind": p.kind, "targets": list(p.targets), "text": p.text, "reason": p.reason}
+        for p in proposals
+    ]

@@ -1,0 +1,197 @@
+"""Changes that a person has decided, written as an event with its receipt.
+
+The event is appended to its lane as SUCCEEDED, so it can be read and undone like an add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import and_, case, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from pipeline.domain.decided import DecidedChange
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory, structure
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector, to_bytes
+from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.locks import locked
+from pipeline.ledger.tables import events, lanes, memories, receipts, relations
+from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
+from pipeline.text.equality import text_hash
+from pipeline.text.slots import slot
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedEvent:
+    """The event that records a decision. `options` name what was decided."""
+
+    id: UUID
+    kind: EventType
+    options: Mapping[str, Any]
+    note: str
+    suggestion_id: UUID | None = None
+
+
+async def lock_active(
+    connection: AsyncConnection, project_id: ProjectId, memory_ids: Sequence[UUID]
+) -> dict[UUID, Memory]:
+    """Lock and read those of the project's memories that are active, by id. Lock the lane first."""
+    current = and_(
+        memories.c.project_id == project_id,
+        among(memories.c.id, memory_ids),
+        memories.c.state == "ACTIVE",
+    )
+    rows = await connection.execute(locked(memories, current, *memories.c))
+    return {row.id: as_memory(row) for row in rows}
+
+
+async def write_decided(
+    connection: AsyncConnection,
+    project_id: ProjectId,
+    lane_id: UUID,
+    event: DecidedEvent,
+    changes: Sequence[DecidedChange],
+    *,
+    vector: Vector | None,
+    embedder: str,
+) -> None:
+    """Write the changes, their history, the event and its receipt. The caller holds the locks.
+
+    `vector`: embedding of the one new text. Errors: Conflict if another memory of the scope has the
+    text already, or if the memory is immutable.
+    """
+    for change in changes:
+        if change.outcome is not Outcome.NOOP:
+            await _write(connection, event, change, changes, vector, embedder)
+    ended = [c.before.event_id for c in changes if c.before.event_id and not c.stays_true]
+    await _end_relations(connection, lane_id, ended, ended_by=event.id)
+    await _record(connection, project_id, lane_id, event)
+    lines = [_line(event, place, change) for place, change in enumerate(changes)]
+    if lines:
+        await connection.execute(insert(receipts), lines)
+
+
+async def _write(
+    connection: AsyncConnection,
+    event: DecidedEvent,
+    change: DecidedChange,
+    changes: Sequence[DecidedChange],
+    vector: Vector | None,
+    embedder: str,
+) -> None:
+    """Write one new state and its history."""
+    before, after = change.before, change.after
+    values: dict[str, Any] = {"state": after.state, "superseded_by": after.superseded_by}
+    if change.outcome is Outcome.UPDATE:
+        if before.immutable:
+            raise Conflict(f"Memory {before.id} is immutable: it can be deleted, not changed.")
+        values |= _columns(after)
+    if after.text != before.text:
+        await _refuse_taken_text(connection, after, {c.before.id for c in changes})
+        assert vector is not None
+        values |= text_columns(after.text)
+        values |= {"embedding": to_bytes(vector), "embedder": embedder}
+    row = await next_version(connection, before, values)
+    written = as_memory(row)
+    await write_history(
+        connection, before, written, change.outcome, change.reason, event_id=event.id
+    )
+
+
+def _columns(after: Memory) -> dict[str, Any]:
+    """The columns of a changed memory, besides its text."""
+    values = structure(after)
+    return {
+        **values,
+        "slot": slot(values["subject"], values["attribute"]),
+        "metadata": after.metadata,
+        "categories": list(after.categories),
+        "expiration_date": after.expiration_date,
+        "said_at": after.said_at,
+        "valid_from": after.valid_from,
+        "event_id": after.event_id,
+        "message_ordinal": after.message_ordinal,
+        "attributed_to": after.attributed_to,
+    }
+
+
+async def _refuse_taken_text(
+    connection: AsyncConnection, after: Memory, changing: set[UUID]
+) -> None:
+    """Refuse a text that an unchanged memory of the scope has. Errors: Conflict."""
+    holder = await holder_of(connection, after, text_hash(after.text))
+    if holder is not None and holder not in changing:
+        raise Conflict(f"Memory {holder} has this text already.")
+
+
+async def _end_relations(
+    connection: AsyncConnection, lane_id: UUID, event_ids: Sequence[UUID], *, ended_by: UUID
+) -> None:
+    """Expire the relations of these events that no active memory of the lane comes from."""
+    active = select(memories.c.event_id).where(
+        memories.c.lane_id == lane_id,
+        memories.c.state == "ACTIVE",
+        among(memories.c.event_id, event_ids),
+    )
+    await connection.execute(
+        update(relations)
+        .where(
+            relations.c.lane_id == lane_id,
+            relations.c.expired_at.is_(None),
+            among(relations.c.event_id, event_ids),
+            relations.c.event_id.not_in(active),
+        )
+        .values(expired_at=func.now(), ended_by=ended_by)
+    )
+
+
+async def _record(
+    connection: AsyncConnection, project_id: ProjectId, lane_id: UUID, event: DecidedEvent
+) -> None:
+    """Append the finished event to its lane, which is locked."""
+    tail = lanes.c.accepted_seq + 1
+    seq = await connection.scalar(
+        update(lanes)
+        .where(lanes.c.id == lane_id)
+        .values(
+            accepted_seq=tail,
+            settled_seq=case((lanes.c.state == "IDLE", tail), else_=lanes.c.settled_seq),
+        )
+        .returning(lanes.c.accepted_seq)
+    )
+    await connection.execute(
+        insert(events).values(
+            id=event.id,
+            project_id=project_id,
+            lane_id=lane_id,
+            seq=seq,
+            event_type=event.kind,
+            status=Status.SUCCEEDED,
+            options=event.options,
+            tokens=0,
+            note=event.note,
+            started_at=func.now(),
+            completed_at=func.now(),
+        )
+    )
+
+
+def _line(event: DecidedEvent, place: int, change: DecidedChange) -> dict[str, Any]:
+    return {
+        "event_id": event.id,
+        "ordinal": place,
+        "outcome": change.outcome,
+        "memory_id": change.before.id,
+        "text": change.after.text,
+        "previous_text": change.before.text,
+        "reason": change.reason,
+        "message_ordinal": 0,
+        "suggestion_id": event.suggestion_id,
+    }
