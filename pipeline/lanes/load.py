@@ -16,6 +16,8 @@ from pipeline.ledger.tables import events, lanes, shadows
 # Long enough to average over batches, short enough to follow a change.
 MEASURED_OVER_S = 10
 
+# Not IDLE, in the words of the partial index.
+BUSY = lanes.c.due_at.is_not(None)
 # The lanes of a replay count as its project's.
 OWNED = lanes.outerjoin(shadows, shadows.c.id == lanes.c.project_id)
 OWNER = func.coalesce(shadows.c.project_id, lanes.c.project_id)
@@ -36,7 +38,7 @@ class LoadView:
         query = (
             select(lanes.c.project_id, busy)
             .select_from(OWNED)
-            .where(lanes.c.state != "IDLE")
+            .where(BUSY)
             .group_by(lanes.c.project_id, OWNER)
         )
         async with self._engine.connect() as connection:
@@ -47,18 +49,13 @@ class LoadView:
         depth = lanes.c.accepted_seq - lanes.c.settled_seq
         # The events of replays have a limit of their own: they refuse no add.
         in_shadow = exists().where(shadows.c.id == lanes.c.project_id)
-        busy = and_(lanes.c.state != "IDLE", ~in_shadow)
+        busy = and_(BUSY, ~in_shadow)
         waiting = func.sum(depth)
         ready = func.coalesce(waiting.filter(lanes.c.state != "WAITING"), 0)
         by_project = (
             select(lanes.c.project_id, waiting, ready).where(busy).group_by(lanes.c.project_id)
         )
-        working = (
-            select(OWNER, func.count())
-            .select_from(OWNED)
-            .where(lanes.c.state != "IDLE")
-            .group_by(OWNER)
-        )
+        working = select(OWNER, func.count()).select_from(OWNED).where(BUSY).group_by(OWNER)
         deep = select(lanes.c.id, depth).where(busy, depth >= scope_events)
         since = func.now() - timedelta(seconds=MEASURED_OVER_S)
         ended = select(func.count()).where(

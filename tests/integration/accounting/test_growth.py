@@ -11,8 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import Books
 from pipeline.domain.errors import NotFound
+from pipeline.domain.events import StageName
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.scope import Scope
+from pipeline.domain.usage import Usage
 from pipeline.lanes.load import LoadView
 from pipeline.ledger import counting
 from pipeline.ledger.engine import connect
@@ -225,6 +227,34 @@ async def test_plans_of_an_empty_ledger_serve_a_full_one(database_url: str) -> N
     await jobs()
     # A join that reads one table for each row of the other reads FEW * FEW rows.
     assert FEW < await rows_read_so_far(single) - before < 50 * FEW
+    await single.dispose()
+
+
+async def test_a_lane_is_found_by_its_id_among_many_busy_ones(
+    engine: Engine, database_url: str
+) -> None:
+    single = connect(database_url, pool_size=1)
+    idle = "UPDATE lanes SET state = 'IDLE', due_at = NULL"
+    busy = "UPDATE lanes SET state = 'WAITING', due_at = now() + interval '1 hour'"
+    await fill(engine.ledger.engine, uuid4(), FEW)
+    async with single.begin() as connection:
+        await connection.execute(text(idle))
+    async with single.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        await connection.execute(text("VACUUM ANALYZE lanes"))
+
+    async def stage(user_id: str) -> None:
+        await engine.add("I like tea.", user_id=user_id)
+        owned = engine.ledger.lanes.on(single)
+        claimed = await owned.claim(engine.hints.waiting.pop(), uuid4())
+        assert claimed is not None
+        await owned.finish(claimed[0], StageName.RETRIEVE, output={}, usage=Usage(), ms=1.0)
+
+    await stage("maya")
+    async with single.begin() as connection:
+        await connection.execute(text(busy))
+    before = await rows_read_so_far(single)
+    await stage("leo")
+    assert await rows_read_so_far(single) - before < FEW
     await single.dispose()
 
 
