@@ -8,7 +8,7 @@ from typing import Any
 NOISE = frozenset(
     (
         *("session_id", "structured_attributes", "immutable", "version", "lifecycle_state"),
-        *("replaced_by", "synthesized", "score_breakdown", "updated_at", "data"),
+        *("synthesized", "score_breakdown", "updated_at", "data", "prompts"),
         *("said_at", "memory_type", "subject", "attribute", "slot", "confidence", "valid_from"),
         *("payload", "usage", "stages", "stage", "graph_status", "replays", "latency", "owner"),
     )

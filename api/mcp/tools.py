@@ -81,6 +81,7 @@ OPTIONS = {
     },
     "reference_date": _is("string", 'When the question is asked, for "last week"; default: now.'),
     "show_expired": _is("boolean", "Expired memories too."),
+    "show_superseded": _is("boolean", "Also what a newer memory supersedes."),
     "include": {
         "type": "array",
         "items": {"type": "string", "enum": ["facts", "turns"]},

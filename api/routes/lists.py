@@ -88,6 +88,7 @@ async def list_version_1(
     start_date: str | None = None,
     end_date: str | None = None,
     show_expired: bool = False,
+    show_superseded: bool = False,
     latest_only: bool = False,
     limit: int | None = None,
 ) -> Any:
@@ -107,6 +108,7 @@ async def list_version_1(
         start_date=start_date,
         end_date=end_date,
         show_expired=show_expired,
+        show_superseded=show_superseded,
         latest_only=latest_only,
     )
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
@@ -134,8 +136,14 @@ async def list_of(
 async def _rows(
     request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
 ) -> tuple[list[dict[str, Any]], int]:
+    """The memories of a page, with the requested keys, and the number of all matches."""
     memories, count = await api.stores.ledger.memories.page(
-        project.id, tree, expired=request.show_expired, limit=page.limit, offset=page.offset
+        project.id,
+        tree,
+        expired=request.show_expired,
+        older=request.show_superseded,
+        limit=page.limit,
+        offset=page.offset,
     )
     return [
         memory_views.only(memory_views.memory(memory), request.fields) for memory in memories

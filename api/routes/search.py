@@ -52,6 +52,7 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         top_k=request.top_k,
         threshold=request.threshold,
         show_expired=request.show_expired,
+        show_superseded=request.show_superseded,
         facts=request.wants("facts"),
         turns=request.wants("turns"),
         now=request.reference_date,

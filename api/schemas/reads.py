@@ -35,6 +35,12 @@ class ReadRequest(Request):
     start_date: DateText | None = None
     end_date: DateText | None = Field(default=None, description="A bare date includes its day.")
     show_expired: bool = False
+    show_superseded: bool = Field(
+        default=False,
+        description=(
+            "Also memories that a newer statement of the same attribute supersedes (mode append)."
+        ),
+    )
     latest_only: bool = Field(
         default=False,
         description="Changes nothing: a memory keeps its id, and only its newest text.",

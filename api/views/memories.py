@@ -40,9 +40,8 @@ def memory(row: Memory) -> dict[str, Any]:
         "confidence": row.confidence,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        # A change keeps a memory's id, so this is always the newest version.
-        "lifecycle_state": "active",
-        "replaced_by": None,
+        "lifecycle_state": "superseded" if row.superseded_by else "active",
+        "replaced_by": str(row.superseded_by) if row.superseded_by else None,
         "synthesized": False,
     }
 

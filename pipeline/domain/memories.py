@@ -23,7 +23,7 @@ class Memory:
 
     `said_at`: time of the statement. `valid_from`: time in the world since when it holds, or when
     it happens; equal to `said_at` if the statement names no time. `superseded_by`: the memory that
-    replaced this one.
+    replaced this one. `appended`: added without a comparison, with a slot of one value at a time.
     """
 
     id: UUID
@@ -50,6 +50,7 @@ class Memory:
     speaker: str | None = None
     confidence: float | None = None
     superseded_by: UUID | None = None
+    appended: bool = False
 
     @property
     def slot(self) -> str | None:

@@ -39,6 +39,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
+from pipeline.text.slots import single_valued
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Write:
 
     `position` is that of `fact` in its batch. `text` is what the model wants to store, and `vector`
     its embedding; `fact_vector` is the embedding of the fact's own text. `similarity`: cosine of
-    the target and the nearest fact of the batch.
+    the target and the nearest fact of the batch. `appended`: it was not compared with the memories.
     """
 
     position: int
@@ -62,6 +63,7 @@ class Write:
     event: Event
     said_at: datetime
     similarity: float = 0.0
+    appended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +350,7 @@ def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
         said_at=write.said_at,
         valid_from=write.fact.valid_from or write.said_at,
         categories=write.fact.categories,
+        appended=write.appended and single_valued(write.fact.slot),
         **structure(write.fact),
     )
 
@@ -367,6 +370,7 @@ def _update(write: Write, memories: ScopeMemories, target: Memory) -> Change:
         valid_from=write.fact.valid_from or (target.valid_from if older else write.said_at),
         **_restated(write.fact, target),
     )
+    after = replace(after, appended=target.appended and after.slot == target.slot)
     return replace(_next_version(write, memories, target, after), vector=write.vector)
 
 

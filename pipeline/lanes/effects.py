@@ -151,6 +151,7 @@ def _state(memory: Memory, vector: Vector | None) -> dict[str, Any]:
         "valid_from": memory.valid_from,
         "superseded_by": memory.superseded_by,
         "slot": memory.slot,
+        "appended": memory.appended,
         **structure(memory),
         "categories": memory.categories,
         "embedding": None if vector is None else base64.b64encode(to_bytes(vector)).decode(),

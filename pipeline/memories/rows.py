@@ -178,5 +178,6 @@ def as_memory(row: Row[Any]) -> Memory:
         updated_at=row.updated_at,
         categories=tuple(row.categories),
         superseded_by=row.superseded_by,
+        appended=row.appended,
         **structure_from({name: getattr(row, name) for name in STRUCTURE}),
     )

@@ -27,6 +27,7 @@ from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
+from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.text.equality import text_hash
 
 
@@ -163,7 +164,7 @@ class Memories:
 
     async def get(self, project_id: ProjectId, memory_id: UUID) -> Memory:
         """One active memory. Errors: NotFound."""
-        query = select(memories).where(
+        query = select(*readable_columns()).where(
             memories.c.project_id == project_id, memories.c.id == memory_id
         )
         rows = await self._rows(query.where(memories.c.state == "ACTIVE"))
@@ -172,17 +173,26 @@ class Memories:
         return as_memory(rows[0])
 
     async def page(
-        self, project_id: ProjectId, tree: Filter, *, expired: bool, limit: int, offset: int
+        self,
+        project_id: ProjectId,
+        tree: Filter,
+        *,
+        expired: bool,
+        limit: int,
+        offset: int,
+        older: bool = False,
     ) -> tuple[list[Memory], int]:
         """A page of active memories that match, newest first, and the number of all matches.
 
-        `expired`: include memories past their expiration date.
+        `expired`: include memories past their expiration date. `older`: include superseded ones.
         """
         current = and_(memories.c.state == "ACTIVE", matches(project_id, tree))
         if not expired:
             current = and_(current, unexpired())
+        if not older:
+            current = and_(current, ~superseded())
         query = (
-            select(memories)
+            select(*readable_columns())
             .where(current)
             .order_by(memories.c.created_at.desc(), memories.c.id)
             .limit(limit)

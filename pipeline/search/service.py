@@ -93,6 +93,7 @@ class Query:
     top_k: int
     threshold: float
     show_expired: bool = False
+    show_superseded: bool = False
     facts: bool = True
     turns: bool = False
     now: datetime | None = None
@@ -212,7 +213,12 @@ async def _search(
     """Run the steps of a search after embedding; see the module's diagram."""
     ledger = stores.ledger
     where = Where.of(
-        project_id, query.filter, facts=query.facts, turns=query.turns, expired=query.show_expired
+        project_id,
+        query.filter,
+        facts=query.facts,
+        turns=query.turns,
+        expired=query.show_expired,
+        older=query.show_superseded,
     )
     ranked, dense = await _ranked(project_id, query, where, embedded, stores)
     cutoff = Cutoff(

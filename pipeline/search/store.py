@@ -51,6 +51,7 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, events, memories, messages, relations, turn_vectors
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
+from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.search.bm25 import asking, ranking
 from pipeline.search.candidates import Candidate
 from pipeline.turns.store import (
@@ -80,6 +81,7 @@ class Shape:
     facts: bool
     turns: bool
     expired: bool
+    older: bool
 
     def on(self, table: FromClause) -> ColumnElement[bool]:
         """The condition on the rows of this table."""
@@ -93,8 +95,9 @@ class Shape:
 
     @property
     def on_facts(self) -> ColumnElement[bool]:
-        """The condition on current memories."""
-        return and_(memories.c.state == "ACTIVE", self.on(memories))
+        """The condition on current memories; with `older`, also on superseded ones."""
+        active = and_(memories.c.state == "ACTIVE", self.on(memories))
+        return active if self.older else and_(active, ~superseded())
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,20 @@ class Where:
 
     @classmethod
     def of(
-        cls, project_id: ProjectId, tree: Filter, *, facts: bool, turns: bool, expired: bool
+        cls,
+        project_id: ProjectId,
+        tree: Filter,
+        *,
+        facts: bool,
+        turns: bool,
+        expired: bool,
+        older: bool = False,
     ) -> Where:
         """Select the passages of a project that match the filter."""
         shaped, values = shape(tree)
-        return cls(Shape(shaped, facts, turns, expired), {"in_project": project_id, **values})
+        return cls(
+            Shape(shaped, facts, turns, expired, older), {"in_project": project_id, **values}
+        )
 
     @property
     def project_id(self) -> ProjectId:
@@ -232,7 +244,7 @@ class Passages:
 
 
 # All columns of a memory without the vector, which has a kilobyte or more.
-_READ = [column for column in memories.c if column.name not in ("embedding", "terms")]
+_READ = [column for column in readable_columns() if column.name not in ("embedding", "terms")]
 _FACTS = select(*_READ).where(
     memories.c.project_id == IN_PROJECT,
     memories.c.id == any_(uuids("facts")),

@@ -110,13 +110,15 @@ async def _writes(batch: Batch, embedder: Embedder) -> list[Write]:
     decisions = consolidated.decisions if consolidated else tuple(settled(batch).values())
     reworded = await _reworded(facts, decisions, embedder)
     near = {neighbour.memory_id: neighbour.similarity for neighbour in retrieved.neighbours}
+    mode = mode_of(batch)
+    appended = mode is not None and mode.mode is Mode.APPEND
     writes = []
     for decision in decisions:
         embedded = unpack(retrieved.vectors[decision.fact])
         vector = reworded.get(decision.text or "", embedded)
         write = _write(batch, facts[decision.fact], decision, embedded, vector)
         similarity = near.get(decision.memory_id, 0.0) if decision.memory_id else 0.0
-        writes.append(replace(write, similarity=similarity))
+        writes.append(replace(write, similarity=similarity, appended=appended))
     return writes
 
 

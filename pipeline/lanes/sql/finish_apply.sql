@@ -29,7 +29,7 @@ WITH lane AS MATERIALIZED (
         id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
-        kind text, memory_type text, subject text, attribute text, slot text, speaker text,
+        appended boolean, kind text, memory_type text, subject text, attribute text, slot text, speaker text,
         confidence float8, categories text[], embedding text
     )
 ), changed AS (
@@ -42,7 +42,7 @@ WITH lane AS MATERIALIZED (
         attributed_to = s.attributed_to, state = s.state, immutable = s.immutable,
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
         message_ordinal = s.message_ordinal, said_at = s.said_at, valid_from = s.valid_from,
-        superseded_by = s.superseded_by, kind = s.kind, memory_type = s.memory_type,
+        superseded_by = s.superseded_by, appended = s.appended, kind = s.kind, memory_type = s.memory_type,
         subject = s.subject, attribute = s.attribute, slot = s.slot, speaker = s.speaker,
         confidence = s.confidence,
         -- A later statement of the same moves `said_at` alone: no change for a reader.
@@ -57,13 +57,13 @@ WITH lane AS MATERIALIZED (
     INSERT INTO memories (
         id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, speaker,
+        said_at, valid_from, superseded_by, appended, kind, memory_type, subject, attribute, slot, speaker,
         confidence, created_at, categories, embedding, embedder
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
            decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
-           s.valid_from, s.superseded_by, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
+           s.valid_from, s.superseded_by, s.appended, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
            s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)

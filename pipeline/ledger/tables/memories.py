@@ -73,6 +73,9 @@ memories = Table(
     *_structure(),
     # The memory that replaced this one, which is RETIRED.
     Column("superseded_by", Uuid),
+    # True if it was added without a comparison, and its slot has one value at a time: reads take
+    # the newest statement of the slot as current.
+    Column("appended", Boolean, nullable=False, server_default="false"),
     # The shadow whose memories replaced this one.
     Column("replaced_by", Uuid),
     now("created_at"),
@@ -93,7 +96,22 @@ memories = Table(
     Index("ix_memories_feed", "project_id", "created_at"),
     *by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
-    Index("ix_memories_slot", "lane_id", "slot", postgresql_where=text("slot IS NOT NULL")),
+    Index(
+        "ix_memories_slot",
+        "lane_id",
+        "slot",
+        "said_at",
+        "id",
+        postgresql_where=text("slot IS NOT NULL AND state = 'ACTIVE'"),
+    ),
+    Index(
+        "ix_memories_appended",
+        "lane_id",
+        "slot",
+        "said_at",
+        "id",
+        postgresql_where=text("appended AND state = 'ACTIVE'"),
+    ),
     # Queries read them by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
