@@ -240,7 +240,7 @@ COMPONENTS: Mapping[str, Schema] = {
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
         is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT),
-        curator=maybe(OBJECT), **DATES,
+        curator=maybe(OBJECT), gather=maybe(OBJECT), **DATES,
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
@@ -249,6 +249,13 @@ COMPONENTS: Mapping[str, Schema] = {
     "Delivery": fields(
         id=ID, event_type=TEXT, state=TEXT, attempts=WHOLE, next_try_at=maybe(TIME),
         status_code=maybe(WHOLE), error=maybe(TEXT), created_at=TIME, ended_at=maybe(TIME),
+    ),
+    "SummaryVersion": fields(
+        version=WHOLE, summary=TEXT, current=FLAG, messages=WHOLE, model=TEXT, prompt=TEXT,
+        created_at=TIME,
+    ),
+    "SummaryState": fields(
+        messages=WHOLE, tokens=WHOLE, due_at=maybe(TIME), reason=maybe(TEXT)
     ),
     "Stats": fields(
         **dict.fromkeys(COUNTERS, WHOLE), oldest_in_flight_s=NUMBER, identity=FLAG,
@@ -318,6 +325,7 @@ ANSWERS: Mapping[str, Schema] = {
     f"POST {EVENT}replay/": ref("Event"),
     f"POST {EVENT}undo/": ref("Undone"),
     "POST /v1/events/replay/": fields(replayed=WHOLE, event_ids=many(ID)),
+    "GET /v1/summaries/": page("SummaryVersion", pending=ref("SummaryState")),
     "GET /v1/suggestions/": page("Suggestion"),
     "GET /v1/suggestions/{suggestion_id}/": ref("Suggestion"),
     **{

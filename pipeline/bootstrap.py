@@ -20,6 +20,7 @@ from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.adapters.vectors_pgvector import Pgvector
 from pipeline.adapters.vectors_qdrant import Qdrant
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.summaries import SummaryAfter
 from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
 from pipeline.ingest.services import Services
@@ -111,6 +112,7 @@ def services(settings: Settings, built: Stores) -> Services:
         retire_share=settings.retire_share,
         max_attempts=settings.max_attempts,
         outage_budget_s=settings.outage_budget_s,
+        summary_after=build_summary_after(settings),
         workshop=Workshop.of(
             lambda name: build_model(settings.llm.named(name, allowed), built.ledger.circuits),
             lambda name: build_embedder(
@@ -118,6 +120,13 @@ def services(settings: Settings, built: Stores) -> Services:
             ),
         ),
     )
+
+
+def build_summary_after(settings: Settings) -> SummaryAfter | None:
+    """Messages after which a summary is due; None if there are none, as with the rules."""
+    if settings.llm.model == RULES or not settings.summary_messages:
+        return None
+    return SummaryAfter(settings.summary_messages, settings.summary_tokens)
 
 
 def build_courier(settings: Settings, webhooks: Webhooks) -> tuple[Courier, HttpSender]:

@@ -17,6 +17,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, SourcedMessage
+from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer, Usage
 from pipeline.domain.vectors import Vector
@@ -27,13 +28,15 @@ class ExtractionRequest:
     """Messages to extract facts from.
 
     `context`: earlier messages, oldest first; they explain pronouns and are no source of facts.
-    `procedural`: one fact of type PROCEDURAL sums up the messages, which are an agent's work.
+    `summary`: the summary of the conversation before them, likewise. `procedural`: one fact of type
+    PROCEDURAL sums up the messages, which are an agent's work.
     """
 
     messages: Sequence[SourcedMessage]
     context: Sequence[Message] = ()
     instructions: Instructions = field(default_factory=Instructions)
     procedural: bool = False
+    summary: str | None = None
 
 
 class MemoryModel(Protocol):
@@ -76,6 +79,10 @@ class MemoryModel(Protocol):
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         """Proposals to delete, combine or update memories; each memory in at most one."""
+        ...
+
+    async def summarize(self, request: SummaryUpdate) -> Answer[str]:
+        """The summary with the messages merged into it; it keeps their dates."""
         ...
 
     async def close(self) -> None:

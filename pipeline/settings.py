@@ -239,6 +239,12 @@ class Settings(BaseSettings):
     """Maximum number of estimated tokens in a batch."""
     context_messages: Annotated[int, Field(ge=0, le=100)] = 10
     """Number of earlier messages in the extraction prompt."""
+    summary_messages: Annotated[int, Field(ge=0, le=500)] = 20
+    """Number of messages after which the summary of their conversation is renewed, in a task of its
+    own; it is a part of the extraction prompt. `0`: no summaries. `local/rules` makes none.
+    """
+    summary_tokens: Annotated[int, Field(ge=100)] = 2_000
+    """Estimated tokens of messages after which the summary is renewed earlier."""
     neighbours: Annotated[int, Field(ge=1, le=50)] = 12
     """Number of related memories that a fact is compared with; several facts share twice that."""
     retire_share: Annotated[float, Field(ge=0, le=1)] = 0.2

@@ -34,6 +34,7 @@ from pipeline.replays.switch import Switch
 from pipeline.search.store import Passages
 from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
+from pipeline.summaries.store import Summaries
 from pipeline.tenants.api_keys import ApiKeys
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.members import Members
@@ -78,6 +79,7 @@ class Ledger:
     suggestions: Suggestions
     decisions: Decisions
     curator: CuratorRuns
+    summaries: Summaries
     shadows: Shadows
     switch: Switch
     recordings: Recordings
@@ -131,6 +133,7 @@ class Ledger:
             suggestions=Suggestions(engine),
             decisions=Decisions(engine),
             curator=CuratorRuns(engine),
+            summaries=Summaries(engine),
             undo=Undo(long),
             shadows=shadows,
             switch=Switch(long, shadows),

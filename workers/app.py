@@ -74,6 +74,8 @@ def make_app(settings: Settings) -> Celery:
 
 # The Celery task of the curator.
 CURATE = "memlane.curate"
+# Name of the Celery task that makes a summary.
+SUMMARIZE = "memlane.summarize"
 
 
 def task_name(stage: StageName) -> str:

@@ -17,7 +17,7 @@ from pipeline import telemetry
 from pipeline.curator.store import RunHint
 from pipeline.domain.lanes import Wake
 from pipeline.settings import Settings
-from workers.app import CURATE, make_app, task_name
+from workers.app import CURATE, SUMMARIZE, make_app, task_name
 from workers.queues import QUEUES, queue_of
 
 log = structlog.get_logger()
@@ -44,18 +44,22 @@ class CeleryDispatcher:
 
     def publish(self, wake: Wake, queue: str) -> bool:
         """Publish a hint. False if the broker did not accept it; the sweeper finds its lane."""
-        return self._send(task_name(wake.stage), wake.lane_id, wake.fence, queue)
+        return self._send(task_name(wake.stage), (str(wake.lane_id), wake.fence), queue)
 
     def publish_run(self, hint: RunHint) -> bool:
         """Publish a hint for a run of the curator. False as for `publish`."""
-        return self._send(CURATE, hint.run_id, hint.fence, QUEUES[0])
+        return self._send(CURATE, (str(hint.run_id), hint.fence), QUEUES[0])
 
-    def _send(self, task: str, identity: UUID, fence: int, queue: str) -> bool:
+    def publish_summary(self, lane_id: UUID, queue: str) -> bool:
+        """Publish the task of a due summary. False as for `publish`."""
+        return self._send(SUMMARIZE, (str(lane_id),), queue)
+
+    def _send(self, task: str, arguments: tuple[str | int, ...], queue: str) -> bool:
         try:
-            self._app.send_task(task, args=(str(identity), fence), queue=queue, **BARE)
+            self._app.send_task(task, args=arguments, queue=queue, **BARE)
         except self._away as error:
             telemetry.kicks_failed.inc()
-            log.warning("kick_failed", id=str(identity), error=type(error).__name__)
+            log.warning("kick_failed", id=arguments[0], error=type(error).__name__)
             return False
         return True
 

@@ -12,8 +12,9 @@ import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 import uvloop
@@ -27,6 +28,7 @@ from pipeline.ingest.services import Services
 from pipeline.lanes.store import BEATS, Lanes, session_name
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.settings import Settings
+from pipeline.summaries.service import Summarizer
 from workers.quarantine import Quarantine
 from workers.watchdog import end_with
 
@@ -157,13 +159,14 @@ class Runtime:
         self._loop = LoopThread()
         self._stores = bootstrap.stores(settings, name=session_name(self.owner, name))
         self._services: Services = bootstrap.services(settings, self._stores)
+        self._summarizer = Summarizer(self._stores.ledger, self._services.model)
         quarantine = Quarantine(self._stand_aside)
         lanes = self._services.ledger.lanes
         self._leases = Heartbeat(lanes, lease_s=settings.lease_s, quarantine=quarantine)
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
-        # Those of them that are runs of the curator.
+        # Those of them that hold no lane: runs of the curator, and summaries.
         self._runs: set[asyncio.Task[None]] = set()
         # Suspects in quarantine: they do not count towards `worker_concurrency`.
         self._aside: set[asyncio.Task[Any]] = set()
@@ -179,21 +182,32 @@ class Runtime:
 
     def begin_run(self, hint: RunHint) -> None:
         """Continue a run of the curator, and return once a stage or another run may start."""
+        services = self._services
+        run = partial(curator.run, ledger=self._stores.ledger, model=services.model)
+        self._begin_apart(hint.run_id, partial(run, hint, embedder=services.embedder.name))
+
+    def summarize(self, lane_id: UUID) -> None:
+        """Start to make a scope's summary, and return once a stage or another run may start."""
+        self._begin_apart(lane_id, partial(self._summarize, lane_id))
+
+    def _begin_apart(self, key: UUID, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Start work that holds no lane."""
         self.taken += 1
-        self._loop.call_soon(self._begin_run, hint)
+        self._loop.call_soon(self._start_apart, key, work)
         self._room.acquire()
 
-    def _begin_run(self, hint: RunHint) -> None:
-        work = curator.run(
-            hint,
-            ledger=self._stores.ledger,
-            model=self._services.model,
-            embedder=self._services.embedder.name,
-        )
-        run = asyncio.create_task(work, name=str(hint.run_id))
+    def _start_apart(self, key: UUID, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        run = asyncio.create_task(work(), name=str(key))
         self._runs.add(run)
         run.add_done_callback(self._runs.discard)
         self._watch(run)
+
+    async def _summarize(self, lane_id: UUID) -> None:
+        """Make a summary. After a cancellation or an error it is due again."""
+        try:
+            await self._summarizer.summarize(lane_id)
+        except LedgerUnavailable as error:
+            log.warning("summary_failed", lane_id=str(lane_id), code=type(error).__name__)
 
     def begin(self, wake: Wake, then: Callable[[Wake], None]) -> None:
         """Start a stage, and return once another one may start.
@@ -254,7 +268,7 @@ class Runtime:
     def stop_within(self, seconds: float) -> None:
         """Let running stages continue for `seconds`, then cancel them and release their lanes.
 
-        Runs of the curator are cancelled at once: another worker continues them.
+        Runs of the curator and summaries are cancelled at once: another worker continues them.
         """
         self._loop.call_later(0, self._stop_runs)
         self._loop.call_later(seconds, self._leases.let_go)

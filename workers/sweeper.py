@@ -28,6 +28,7 @@ from pipeline.events.retention import Retention
 from pipeline.lanes.load import LoadView
 from pipeline.lanes.store import Swept
 from pipeline.stores import Ledger
+from pipeline.summaries.store import DueSummary
 from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
@@ -40,6 +41,9 @@ log = structlog.get_logger()
 LANES_A_TICK = 1_000
 # Maximum number of the curator's runs created or published in one tick.
 RUNS_A_TICK = 20
+# Maximum number of summaries published in one tick, and the seconds after which an unfinished
+# one is published again: longer than the calls of a model and its fallbacks take.
+SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
 # In a queue with at least DEEP hints, a hint counts as lost only after PATIENCE_S.
 DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
@@ -64,7 +68,7 @@ class Ramp:
 
 
 class Sweeper:
-    """The work of one tick: parked lanes, due lanes and retention."""
+    """The work of one tick: parked lanes, due lanes, due summaries and retention."""
 
     def __init__(
         self,
@@ -80,6 +84,7 @@ class Sweeper:
         """
         self._now = ledger.now
         self._lanes = ledger.lanes
+        self._summaries = ledger.summaries
         self._circuits = ledger.circuits
         self._curator, self._run_limits = ledger.curator, run_limits
         self._load = LoadView(ledger.engine)
@@ -95,7 +100,10 @@ class Sweeper:
 
     async def tick(self) -> None:
         """Run each part on its own, so that a failed one does not stop the others."""
-        for part in (self.resume, self.restore, self.requeue, self.curate, self.let_go):
+        for part in (
+            *(self.resume, self.restore, self.requeue),
+            *(self.curate, self.summarize, self.let_go),
+        ):
             await sweeper_jobs.attempt(part, limit_s=PART_S)
         self.ticks += 1
 
@@ -161,6 +169,19 @@ class Sweeper:
         swept = await self._lanes.sweep(limit=LANES_A_TICK, patient=patient, patience_s=PATIENCE_S)
         if swept:
             await asyncio.to_thread(self._publish, swept, busy)
+
+    async def summarize(self) -> None:
+        """Publish the tasks of due summaries."""
+        due = await self._summaries.claim_due(limit=SUMMARIES_A_TICK, lease_s=SUMMARY_S)
+        if due:
+            busy = await self._load.lanes()
+            await asyncio.to_thread(self._publish_summaries, due, busy)
+
+    def _publish_summaries(self, due: Sequence[DueSummary], busy: Mapping[UUID, int]) -> None:
+        for summary in due:
+            queue = queue_of(busy.get(summary.project_id, 0))
+            if not self._dispatcher.publish_summary(summary.lane_id, queue):
+                return
 
     def _publish(self, swept: Sequence[Swept], busy: Mapping[UUID, int]) -> None:
         """Publish a hint for each lane; stop if the broker does not accept one."""

@@ -1,6 +1,6 @@
 """Celery tasks, one for each stage: read the hint, start its stage, publish the next hint.
 
-One more task continues a run of the curator, which needs no next hint.
+Two more tasks, without a next hint, continue a run of the curator and make a summary.
 
 Retrieve and apply take a few milliseconds, so they run in the task of the stage before them; each
 is still claimed and committed on its own. The next hint goes into the queue of this hint. That
@@ -22,7 +22,7 @@ from celery import Celery, Task
 from pipeline.curator.store import RunHint
 from pipeline.domain.events import StageName
 from pipeline.domain.lanes import Wake
-from workers.app import CURATE, task_name
+from workers.app import CURATE, SUMMARIZE, task_name
 from workers.dispatch import BackgroundDispatcher
 from workers.runtime import Runtime
 
@@ -30,10 +30,11 @@ log = structlog.get_logger()
 
 
 def register(app: Celery, runtime: Runtime, dispatcher: BackgroundDispatcher) -> None:
-    """Register the task of every stage with the Celery app."""
+    """Register all tasks with the Celery app."""
     for stage in StageName:
         run = _task(stage, runtime, dispatcher)
         app.task(run, name=task_name(stage), bind=True, shared=False)
+    app.task(_summarize(runtime), name=SUMMARIZE, bind=True, shared=False)
 
     def curate(*arguments: Any, **more: Any) -> None:
         if (hint := read_run(*arguments, **more)) is None:
@@ -59,14 +60,32 @@ def _task(
     return run
 
 
+def _summarize(runtime: Runtime) -> Callable[..., None]:
+    """The task of a due summary; its only argument is the lane's id."""
+
+    def run(task: Task, *arguments: Any, **more: Any) -> None:
+        match arguments:
+            case (str(lane_id),) if not more and (lane := _uuid(lane_id)) is not None:
+                runtime.summarize(lane)
+            case _:
+                log.warning("hint_dropped", task=SUMMARIZE)
+
+    return run
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
 def read_hint(stage: StageName, *arguments: Any, **more: Any) -> Wake | None:
     """The hint in a message's arguments, `(lane id, fence)`; None if they have another form."""
     match arguments:
         case (str(lane_id), int(fence)) if not more:
-            try:
-                return Wake(UUID(lane_id), fence, stage)
-            except ValueError:
-                return None
+            lane = _uuid(lane_id)
+            return None if lane is None else Wake(lane, fence, stage)
         case _:
             return None
 

@@ -16,6 +16,7 @@ from api.routes import (
     replays,
     search,
     suggestions,
+    summaries,
     system,
     webhooks,
 )
@@ -37,6 +38,7 @@ ROUTERS = tuple(
         replays,
         suggestions,
         curator,
+        summaries,
         organizations,
         keys,
         webhooks,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Row, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -14,7 +15,7 @@ from pipeline.accounting.sql import statement
 from pipeline.domain.lanes import Activation
 from pipeline.domain.modes import Period, Spent
 from pipeline.domain.tenants import ProjectId
-from pipeline.domain.usage import FailedTry
+from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ledger.tables.costs import usage_daily
 
 NANO = 10**9
@@ -93,6 +94,20 @@ class Costs:
         }
         async with self._engine.connect() as connection:
             await connection.execute(statement("add_failed_run"), values)
+
+    async def add_to_usage(self, project_id: ProjectId, lane_id: UUID, usage: Usage) -> None:
+        """Add the cost of calls that belong to no batch to the usage of a scope's project."""
+        values = {
+            "project_id": project_id,
+            "lane_id": lane_id,
+            "model": usage.model,
+            "calls": usage.calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost_usd": usage.cost_usd,
+        }
+        async with self._engine.connect() as connection:
+            await connection.execute(statement("add_to_usage"), values)
 
     async def spent(self, project_id: ProjectId, user_id: str | None, per: Period) -> Spent:
         """Return the costs of a project, or of one of its users, in the current day or month."""

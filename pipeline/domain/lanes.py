@@ -75,6 +75,24 @@ class Override:
     recorded: UUID | None = None
 
 
+# Wait code of a lane whose events wait for further turns; no failure.
+GATHERING = "GATHERING"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Limits of gathering: turns run with this many messages or tokens, or after `seconds`."""
+
+    messages: int = 12
+    tokens: int = 1_000
+    seconds: float = 60.0
+
+
+def gather_of(stored: Mapping[str, Any] | None) -> Gather | None:
+    """The limits from their stored form; None if the project does not gather."""
+    return Gather(**stored) if stored else None
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Events that run through the stages together.
@@ -82,7 +100,8 @@ class Batch:
     `context`: the scope's messages before them. `outputs`: JSON output of the finished stages, by
     stage. `reconsidered`: number of times its decisions were repeated because a user had edited
     the memories they name. `mode`: the mode that its options or its project ask for. `payer`: the
-    project that pays for it; for a replay in a shadow that is not the scope's.
+    project that pays for it; for a replay in a shadow that is not the scope's. `summary`: that of
+    the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
     """
 
     id: UUID
@@ -96,6 +115,8 @@ class Batch:
     mode: Mode = Mode.CONSOLIDATE
     budgets: Budgets = NO_BUDGETS
     payer: ProjectId | None = None
+    summary: str | None = None
+    gather: Gather | None = None
 
     @property
     def options(self) -> AddOptions:

@@ -63,6 +63,8 @@ from pipeline.ledger.tables import (
     relations,
     shadows,
     suggestions,
+    summaries,
+    summary_states,
     turn_vectors,
     usage_daily,
 )
@@ -293,6 +295,9 @@ def _all_of(
     # Before the suggestions, as the curator locks them.
     yield "curator_runs", delete(curator_runs).where(among(curator_runs.c.lane_id, lane_ids))
     yield "suggestions", delete(suggestions).where(among(suggestions.c.lane_id, lane_ids))
+    yield "summaries", delete(summaries).where(among(summaries.c.lane_id, lane_ids))
+    states = among(summary_states.c.lane_id, lane_ids)
+    yield "summary_states", delete(summary_states).where(states)
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
     accesses = among(memory_accesses.c.memory_id, memory_ids)
     yield "memory_accesses", delete(memory_accesses).where(accesses)

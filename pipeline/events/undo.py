@@ -49,10 +49,12 @@ from pipeline.ledger.tables import (
     memories,
     memory_history,
     relations,
+    summary_states,
     turn_vectors,
 )
 from pipeline.memories.rows import as_memory, states_of
 from pipeline.memories.sql import statement as memory_statement
+from pipeline.summaries.sql import statement as summary_statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import slot
@@ -151,6 +153,8 @@ class Undo:
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)
                 await _show_turns(connection, event_id)
+                withdrawn = {"lane_id": event.lane_id, "seq": event.seq}
+                await connection.execute(summary_statement("withdraw"), withdrawn)
                 await connection.commit()
         except IntegrityError:  # another write stored one of the texts
             return None
@@ -318,4 +322,7 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
     values = {"event_id": event_id}
     shown = (await connection.scalars(statement("show_turns"), values)).all()
     if shown:
+        again = {"version": summary_states.c.version + 1, "due_at": func.now()}
+        of_lanes = among(summary_states.c.lane_id, shown)
+        await connection.execute(update(summary_states).where(of_lanes).values(again))
         await mark_turns_stale(connection, among(turn_vectors.c.lane_id, shown))

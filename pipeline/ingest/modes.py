@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from pipeline.accounting.costs import Costs
 from pipeline.domain.errors import BudgetExceeded
 from pipeline.domain.lanes import Batch
-from pipeline.domain.modes import ChosenMode, CostLimit, Mode, Spent, Use, lowered, uses
+from pipeline.domain.modes import (
+    Budgets,
+    ChosenMode,
+    CostLimit,
+    Mode,
+    Spent,
+    Use,
+    lowered,
+    uses,
+)
 from pipeline.domain.stage_outputs import Extracted, read_if_any
+from pipeline.domain.tenants import ProjectId
 from pipeline.ingest.ports import IngestStores
 from pipeline.models.recorded import recorded_batch
 
@@ -60,10 +71,16 @@ async def _uses(batch: Batch, ledger: IngestStores) -> list[Use]:
     """The use of the budgets of the batch's project and user."""
     if batch.payer is None:
         return []
+    return await budget_uses(batch.payer, batch.scope.user_id, batch.budgets, ledger.costs)
+
+
+async def budget_uses(
+    project_id: ProjectId, user_id: str | None, budgets: Budgets, costs: Costs
+) -> list[Use]:
+    """The use of the budgets of a project and of one of its users, the most used first."""
     spent: dict[str, tuple[CostLimit, Spent]] = {}
-    user_id = batch.scope.user_id
-    if (budget := batch.budgets.project) is not None:
-        spent["project"] = budget, await ledger.costs.spent(batch.payer, None, budget.per)
-    if user_id and (budget := batch.budgets.user) is not None:
-        spent["user"] = budget, await ledger.costs.spent(batch.payer, user_id, budget.per)
+    if (budget := budgets.project) is not None:
+        spent["project"] = budget, await costs.spent(project_id, None, budget.per)
+    if user_id and (budget := budgets.user) is not None:
+        spent["user"] = budget, await costs.spent(project_id, user_id, budget.per)
     return uses(spent)

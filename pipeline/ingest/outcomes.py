@@ -19,6 +19,7 @@ from pipeline import telemetry
 from pipeline.domain.errors import DeadlinePassed, StoreUnavailable, TransientError
 from pipeline.domain.events import FailureCode, StageName, Status
 from pipeline.domain.lanes import Activation, Batch, Wake
+from pipeline.domain.modes import Mode
 from pipeline.domain.stage_outputs import Extracted, Related, mode_of, read_if_any
 from pipeline.ingest.retry import wait_s
 from pipeline.ingest.services import Services
@@ -56,6 +57,8 @@ async def settle(
     activation: Activation, batch: Batch, ending: Ending, services: Services
 ) -> Wake | None:
     """End the batch's events. Returns the hint for the next batch of the lane, if there is one."""
+    if ending.status is Status.SUCCEEDED and _is_summarized(batch, ending):
+        ending = replace(ending, summary_after=services.summary_after)
     wake, ages_s = await services.ledger.lanes.settle(activation, batch, ending)
     if services.turn_projector is not None and batch.options.infer:
         services.turn_projector.schedule(batch.scope, [event.id for event in batch.events])
@@ -67,6 +70,12 @@ async def settle(
         telemetry.events_ended.labels(ending.status, ending.failure_code or "").inc()
     log.info("batch_settled", status=ending.status, code=ending.failure_code, events=len(ages_s))
     return wake
+
+
+def _is_summarized(batch: Batch, ending: Ending) -> bool:
+    """Tell if the messages are a part of the scope's conversation: no replay, no agent's log."""
+    chosen = ending.mode is not None and ending.mode.mode in (Mode.CONSOLIDATE, Mode.APPEND)
+    return chosen and not batch.options.procedural and batch.payer == batch.scope.project_id
 
 
 async def wait(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pipeline.domain.lanes import Activation
+from pipeline.domain.summaries import SummaryAfter
 from pipeline.ingest.ports import IngestStores
 from pipeline.models.override import ONLY_CONFIGURED, Workshop
 from pipeline.ports import Embedder, MemoryModel
@@ -43,4 +44,6 @@ class Services:
     retire_share: float
     max_attempts: int
     outage_budget_s: float
+    # None: no summaries are made.
+    summary_after: SummaryAfter | None = None
     workshop: Workshop = ONLY_CONFIGURED

@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from pipeline.domain.events import AddOptions, Event
-from pipeline.domain.lanes import Activation, Batch, Override
+from pipeline.domain.lanes import Activation, Batch, Override, gather_of
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of
 from pipeline.domain.tenants import ProjectId
@@ -44,6 +44,8 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         mode=events[0].options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
         budgets=budgets_of(project.get("budget")),
         payer=ProjectId(UUID(project["id"])) if project else None,
+        summary=row.summary,
+        gather=gather_of(project.get("gather")),
     )
 
 

@@ -2,6 +2,7 @@
 
     IDLE ──accept──► QUEUED ──claim──► RUNNING ──finish──► QUEUED … ──settle──► QUEUED | IDLE
                        ▲                  │ ├──wait──► WAITING ──┐
+                       │                  │ ├──gather─► WAITING ─┤ (or the next add)
                        │                  │ ├──split─────────────┤
                        │                  │ └──hand_back─────────┤
                        └──sweep (due)─────┴──────────────────────┘
@@ -29,10 +30,11 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import LaneLost, MovedOn
 from pipeline.domain.events import AddOptions, FailureCode, StageName, Status
-from pipeline.domain.lanes import Activation, Batch, Hold, Wake
+from pipeline.domain.lanes import GATHERING, Activation, Batch, Hold, Wake
 from pipeline.domain.messages import Message, Omission
 from pipeline.domain.modes import ChosenMode
 from pipeline.domain.scope import Scope
+from pipeline.domain.summaries import SummaryAfter
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.lanes.batches import OPTIONS, batch_of, omission_rows
@@ -103,7 +105,8 @@ class Swept:
 class Ending:
     """Final state of a batch. `note`: the reason, for events that stored nothing.
 
-    `mode`: its mode, if it has one.
+    `mode`: its mode, if it has one. `summary_after`: its messages count towards the next summary,
+    which is due after this many.
     """
 
     status: Status
@@ -112,6 +115,7 @@ class Ending:
     graph_status: str | None = None
     note: str | None = None
     mode: ChosenMode | None = None
+    summary_after: SummaryAfter | None = None
 
 
 class Lanes:
@@ -326,6 +330,8 @@ class Lanes:
             mode=ending.mode.mode if ending.mode else None,
             mode_reason=ending.mode.reason if ending.mode else None,
             notify=not batch.options.infer,
+            summary_messages=ending.summary_after.messages if ending.summary_after else None,
+            summary_tokens=ending.summary_after.tokens if ending.summary_after else None,
         )
         if row is None:
             raise LaneLost
@@ -392,6 +398,37 @@ class Lanes:
         )
         if row is None:
             raise LaneLost
+
+    async def gather(self, activation: Activation, batch: Batch, *, delay_s: float) -> Wake | None:
+        """Return the batch to its queue until the next add, or for `delay_s` seconds at most.
+
+        Returns the hint if an add has arrived since the claim. Errors: LaneLost.
+        """
+        row = await self._one(
+            statement("gather"),
+            **_held(activation),
+            batch_id=batch.id,
+            accepted_seq=activation.accepted_seq,
+            delay=timedelta(seconds=delay_s),
+            grace=self.grace,
+            code=GATHERING,
+        )
+        if row is None:
+            raise LaneLost
+        return _next_hint(activation, row.state)
+
+    async def keep_first(self, activation: Activation, batch: Batch, number: int) -> Batch:
+        """Return all but the first events of a batch to the queue. Errors: LaneLost."""
+        first = batch.events[:number]
+        row = await self._one(
+            statement("keep_first"),
+            **_held(activation),
+            batch_id=batch.id,
+            last_seq=first[-1].seq,
+        )
+        if row is None:
+            raise LaneLost
+        return replace(batch, events=first)
 
     async def reconsider(self, activation: Activation) -> Wake:
         """Return to retrieve, because a memory that the decisions are about has changed."""

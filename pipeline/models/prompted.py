@@ -14,6 +14,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.models.questions.curate import curate_prompt
 from pipeline.models.questions.decide import decide_prompt, settled
@@ -22,6 +23,7 @@ from pipeline.models.questions.extract import extract_prompt
 from pipeline.models.questions.procedure import procedure_prompt
 from pipeline.models.questions.relate import relate_prompt
 from pipeline.models.questions.repair import ask
+from pipeline.models.questions.summarize import summary_prompt
 from pipeline.ports import LLM, ExtractionRequest
 
 
@@ -65,6 +67,9 @@ class PromptedModel:
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         return await ask(self._llm, curate_prompt(request))
+
+    async def summarize(self, request: SummaryUpdate) -> Answer[str]:
+        return await ask(self._llm, summary_prompt(request))
 
     async def close(self) -> None:
         await self._llm.close()

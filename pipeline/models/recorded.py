@@ -18,6 +18,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
+from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer, Usage
 from pipeline.models.ports import ModelStores
 from pipeline.ports import ExtractionRequest
@@ -88,6 +89,9 @@ class RecordedModel:
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         raise MalformedAnswer("A replay repeats what was added, and curates nothing.")
+
+    async def summarize(self, request: SummaryUpdate) -> Answer[str]:
+        raise MalformedAnswer("A replay repeats what was added, and makes no summary.")
 
     async def close(self) -> None:
         """No connections."""

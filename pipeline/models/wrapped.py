@@ -12,6 +12,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, ExtractionRequest, MemoryModel
@@ -53,6 +54,9 @@ class WrappedModel:
 
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         return await self._call("curate", lambda model: model.curate(request))
+
+    async def summarize(self, request: SummaryUpdate) -> Answer[str]:
+        return await self._call("summarize", lambda model: model.summarize(request))
 
     async def close(self) -> None:
         await self._model.close()

@@ -18,9 +18,10 @@ import pipeline
 from tests.house.test_house import ROOT, name_of, nodes, sources
 
 # Types that carry the tenant: an id, or a value that was made with one. An Activation is a claim of
-# one lane, a RunHint one of a run, a Grant an authenticated key.
+# one lane, a RunHint one of a run, a SummaryTask one of a summary, a Grant an authenticated key.
 TENANT = re.compile(
-    r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant|RunHint)\b"
+    r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant"
+    r"|RunHint|SummaryTask)\b"
 )
 # Where a plain UUID becomes a tenant: the key that authenticates a request, a new project, a
 # project looked up in the caller's organization, the row of a claimed lane or run, a shadow's id.
@@ -32,6 +33,7 @@ EDGES = {
     "pipeline/lanes/store.py",
     "pipeline/search/store.py",
     "pipeline/replays/store.py",
+    "pipeline/summaries/store.py",
 }
 # Methods that serve all tenants at once, with the reason.
 ALL_TENANTS = {
@@ -61,6 +63,8 @@ ALL_TENANTS = {
     "Lanes.sweep": "the sweeper",
     "LoadView.*": "backpressure counts the events of all projects",
     "Projected.*": "the projector",
+    "Summaries.claim_due": "the sweeper",
+    "Summaries.task": "a worker's edge: the lane's row names the tenant",
     "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",
     "Retention.*": "housekeeping",
     "VectorSource.*": "the projector",

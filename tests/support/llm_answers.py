@@ -19,9 +19,11 @@ from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
 
-Kind = Literal["extract", "decide", "relate", "distil", "other"]
+Kind = Literal["extract", "decide", "relate", "distil", "summary", "other"]
 Sections = Mapping[str, Sequence[str]]
 
+# Longest summary, within the limit of the question.
+SUMMARY_CHARS = 2_000
 QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SECTION = re.compile(r"^## (.+)\n((?:(?!## ).*\n?)*)", re.MULTILINE)
 _SAID = re.compile(r"said \w+ (\S+ \S+)")
@@ -44,6 +46,7 @@ class PromptAnswers:
             "decide": self._decisions,
             "relate": self._relations,
             "distil": self._object,
+            "summary": self._summary,
         }
         return json.dumps(await answers[kind](part), ensure_ascii=False) if part else "{}"
 
@@ -88,11 +91,19 @@ class PromptAnswers:
         question = Question(EventType.EXPORT, {}, shape)
         return (await self._memory.distil(question, _texts(part["Memories"]))).value
 
+    async def _summary(self, part: Sections) -> dict[str, Any]:
+        """The summary so far and the messages, without their oldest words if it gets long."""
+        spoken = [message.message.content for message in _transcript(part["New messages"])]
+        before = [json.loads(line) for line in part["Summary so far"] if line.startswith('"')]
+        return {"summary": " ".join([*before, *spoken])[-SUMMARY_CHARS:]}
+
 
 def kind_of(prompt: str) -> Kind:
     """Kind of a prompt, recognized by a section that only this kind has."""
     if "\n## Messages\n" in prompt:
         return "extract"
+    if "\n## New messages\n" in prompt:
+        return "summary"
     if "\n## Form\n" in prompt:
         return "distil"
     if "\n## Memories\n" in prompt:

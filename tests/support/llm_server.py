@@ -33,7 +33,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.ports import MemoryModel, Reranker
 from tests.support.llm_answers import PromptAnswers, kind_of
 
-On = Literal["any", "extract", "decide", "relate", "repair", "embed", "rerank", "other"]
+On = Literal["any", "extract", "decide", "relate", "summary", "repair", "embed", "rerank", "other"]
 Do = Literal[
     "delay",
     "401",

@@ -23,6 +23,7 @@ from pipeline.ledger.tables import (
     messages,
     receipts,
     relations,
+    summaries,
 )
 from pipeline.stores import Ledger
 
@@ -61,6 +62,9 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
     for node in nodes:
         names.of("entity", node.id)
     edges = await _rows(ledger, relations, relations.c.lane_id == scope.lane_id)
+    versions = await _rows(
+        ledger, summaries, summaries.c.lane_id == scope.lane_id, summaries.c.version
+    )
     sheet = {
         "events": [
             [names.of("event", e.id), e.status, e.failure_code, e.graph_status, e.note, e.options]
@@ -86,6 +90,7 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
         "history": sorted(_state(names, row) for row in past),
         "entities": [[names.of("entity", n.id), n.name, n.name_key, n.kind] for n in nodes],
         "relations": sorted(_edge(names, row) for row in edges),
+        "summaries": [[s.text, s.after_seq, s.until_seq, s.messages] for s in versions],
     }
     return orjson.dumps(sheet, option=orjson.OPT_INDENT_2)
 

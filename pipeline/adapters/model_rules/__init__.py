@@ -6,6 +6,8 @@
     curate    repeats in the same words, newer values of a slot, statements without content
     distil    properties of an object -> the memories that share words with them
 
+It makes no summaries, and its rules need none.
+
 It recognizes only what its tables contain, and ignores everything else. It is made for trials and
 tests; it does not replace a language model.
 """
@@ -27,6 +29,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
 from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 
@@ -92,6 +95,10 @@ class RulesModel:
     async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
         """Proposals for repeats, newer values of a slot, and statements without content."""
         return Answer(await self._run(False, lambda: curate(request)), USAGE)
+
+    async def summarize(self, request: SummaryUpdate) -> Answer[str]:
+        """The summary so far: it is never asked, because `bootstrap` switches summaries off."""
+        return Answer(request.previous or "", USAGE)
 
     async def close(self) -> None:
         """Nothing to release."""

@@ -53,6 +53,7 @@ async def extract(
             ],
             [_own(message) for message in batch.context],
             batch.options.instructions,
+            summary=batch.summary,
         )
     )
     facts = sorted([*known, *answer.value], key=lambda fact: fact.source.event)

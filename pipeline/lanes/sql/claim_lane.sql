@@ -81,7 +81,7 @@ SELECT
     known.batch_id, b.waits,
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
-    (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget,
+    (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget, 'gather', gather,
         'instructions', jsonb_build_object(
             'custom', custom_instructions, 'agent', agent_custom_instructions,
             'includes', includes, 'excludes', excludes, 'categories', custom_categories)
@@ -121,6 +121,17 @@ SELECT
                 AND (e.status IN ('CANCELLED', 'FAILED') OR e.undone_at IS NOT NULL))
         ORDER BY m.seq DESC, m.ordinal DESC
         LIMIT CAST(:context AS integer)
-     ) c) AS context
+     ) c) AS context,
+    -- The newest summary that ends before the batch. A copy in a shadow has that of its original.
+    (SELECT t.text FROM (
+        SELECT coalesce(o.lane_id, e.lane_id) AS lane_id, coalesce(o.seq, e.seq) AS seq
+        FROM batch e LEFT JOIN events o ON o.id = e.copy_of
+        ORDER BY e.seq LIMIT 1
+     ) first
+     JOIN lanes l ON l.id = first.lane_id
+     JOIN summaries t ON t.lane_id = l.id AND t.after_seq = l.forgotten_seq
+         AND t.until_seq < first.seq
+     WHERE CAST(:context AS integer) > 0
+     ORDER BY t.version DESC LIMIT 1) AS summary
 FROM held h, before b,
      LATERAL (SELECT coalesce(b.batch_id, (SELECT batch_id FROM head)) AS batch_id) known

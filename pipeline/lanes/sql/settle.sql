@@ -2,7 +2,8 @@
 -- accepted_seq is read under the row's lock, so an event accepted at the same time is not missed.
 -- The project's webhooks get a delivery for each event. With `notify`, API processes that wait for
 -- the events are notified: see pipeline/events/notifications.py. Transactions that notify commit
--- one at a time, so it is off for events that no request waits for.
+-- one at a time, so it is off for events that no request waits for. Messages of the batch count
+-- towards the next summary of their scope, unless `summary_messages` is NULL.
 WITH held AS (
     UPDATE lanes SET
         settled_seq = CAST(:last_seq AS bigint),
@@ -27,7 +28,8 @@ WITH held AS (
         completed_at = now()
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
-    RETURNING events.id, events.project_id, events.lane_id, events.event_type,
+    RETURNING events.id, events.project_id, events.lane_id, events.seq, events.tokens,
+              events.event_type,
               extract(epoch FROM now() - coalesce(events.replayed_at, events.created_at))::float8 AS age_s
 ), announced AS (
     INSERT INTO webhook_deliveries (id, webhook_id, project_id, lane_id, event_type, body)
@@ -40,6 +42,26 @@ WITH held AS (
     JOIN lanes l ON l.id = e.lane_id
     JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
     WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
+), said AS (
+    SELECT e.lane_id, e.project_id, e.tokens, (
+        SELECT count(*) FROM messages m
+        WHERE m.lane_id = e.lane_id AND m.seq = e.seq AND m.role IN ('user', 'assistant')
+    ) AS messages
+    FROM ended e
+    WHERE CAST(:summary_messages AS integer) IS NOT NULL
+), summarized AS (
+    INSERT INTO summary_states AS s (lane_id, project_id, messages, tokens, due_at)
+    SELECT lane_id, project_id, sum(messages), sum(tokens),
+           CASE WHEN sum(messages) >= CAST(:summary_messages AS integer)
+                  OR sum(tokens) >= CAST(:summary_tokens AS bigint) THEN now() END
+    FROM said
+    GROUP BY lane_id, project_id
+    ON CONFLICT (lane_id) DO UPDATE SET
+        messages = s.messages + excluded.messages,
+        tokens = s.tokens + excluded.tokens,
+        due_at = CASE WHEN s.messages + excluded.messages >= CAST(:summary_messages AS integer)
+                        OR s.tokens + excluded.tokens >= CAST(:summary_tokens AS bigint)
+                      THEN coalesce(s.due_at, now()) ELSE s.due_at END
 )
 SELECT state,
        (SELECT array_agg(age_s) FROM ended) AS ages_s,

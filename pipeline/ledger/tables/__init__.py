@@ -15,6 +15,7 @@
                   │         └─── memory_accesses   searches that returned it
                   ├──< suggestions                 changes that wait for a person
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
+                  ├──< summaries, summary_states   rolling summaries of the conversation
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -38,6 +39,7 @@ from pipeline.ledger.tables.memories import feedback, memories, memory_accesses,
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
+from pipeline.ledger.tables.summaries import summaries, summary_states
 from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
 from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
@@ -72,6 +74,8 @@ __all__ = [
     "shadows",
     "stage_runs",
     "suggestions",
+    "summaries",
+    "summary_states",
     "turn_vectors",
     "usage_daily",
     "vector_collections",

@@ -49,6 +49,8 @@ projects = Table(
     Column("budget", JSONB(none_as_null=True)),
     # {"every_hours", "idle_minutes"}: the schedule of the curator; NULL: only on request.
     Column("curator", JSONB(none_as_null=True)),
+    # {"messages", "tokens", "seconds"}: turns wait for each other up to these; NULL: they do not.
+    Column("gather", JSONB(none_as_null=True)),
     now("created_at"),
     now("updated_at"),
 )

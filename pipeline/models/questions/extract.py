@@ -40,6 +40,7 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | Non
         "extract",
         wishes=prompts.wishes(request.instructions),
         categories=prompts.categories(request.instructions),
+        summary=prompts.quoted(request.summary) if request.summary else prompts.NOTHING,
         context=prompts.earlier_turns(request.context),
         messages=prompts.transcript(shown),
     )

@@ -19,9 +19,10 @@ from sqlalchemy import text as sql
 
 from api.app import create_app
 from deploy.stack.servers import Postgres
+from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import Access, ProjectId
 from pipeline.ledger.engine import connect
-from pipeline.ledger.tables import metadata, suggestions
+from pipeline.ledger.tables import metadata, suggestions, summaries, summary_states
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.integration.api.test_api import ADD, LIST, Service, said, serving
@@ -186,6 +187,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/curator/runs/"): [Case(READ)],
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
     ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
+    ("GET", "/v1/summaries/"): [Case(READ, query=lambda ids: MAYA | {"agent_id": ids.entity_id})],
     ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
     ("GET", "/v1/replays/"): [Case(READ)],
     ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
@@ -313,6 +315,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
     webhooks = WEBHOOKS.format(project_id=project.id)
     webhook = (await client.post(webhooks, json=RECEIVER, headers=headers)).json()
     event = await post(ADD, messages=turn, user_id="maya", agent_id=agent)
+    await summarize(service, Scope(project.id, user_id="maya", agent_id=agent), turn)
     replay = await post("/v1/replays/", user_id="maya", agent_id=agent)
     curator_run = await post("/v1/curator/runs/", user_id="maya", agent_id=agent)
     listed = await client.post(LIST, json={"filters": MAYA}, headers=headers)
@@ -334,6 +337,17 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         delivery_id=delivery["id"],
     )
     return Tenant(holding, {access: made["key"] for access, made in keys.items()})
+
+
+async def summarize(service: Service, scope: Scope, text: str) -> None:
+    """Store a summary of the scope's conversation."""
+    lane = {"lane_id": scope.lane_id, "project_id": scope.project_id}
+    version = {"version": 1, "text": text, "messages": 1, "model": "", "prompt": ""}
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(insert(summary_states).values(lane))
+        await connection.execute(
+            insert(summaries).values(lane | version | {"after_seq": 0, "until_seq": 1})
+        )
 
 
 async def suggestion(service: Service, project_id: ProjectId) -> UUID:

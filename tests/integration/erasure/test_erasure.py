@@ -45,7 +45,7 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 ERASED = {
     "memories", "memory_accesses", "memory_history", "messages", "receipts", "idempotency_keys",
     "relations", "entities", "shadows", "owners", "feedback", "suggestions", "webhook_deliveries",
-    "rebuilt", "curator_runs", "curator_steps",
+    "rebuilt", "curator_runs", "curator_steps", "summaries", "summary_states",
     "turn_vectors", "cleared_lanes", "usage_daily",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}

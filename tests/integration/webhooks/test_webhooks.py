@@ -124,7 +124,7 @@ class Mute:
     async def extract(self, *_: object, **__: object) -> Answer[Any]:
         raise MalformedAnswer("not JSON")
 
-    decide = relate = distil = curate = extract
+    decide = relate = distil = curate = summarize = extract
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

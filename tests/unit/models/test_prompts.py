@@ -12,16 +12,17 @@ from pipeline.domain.graph import StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models import prompts
 
-NAMES = ("extract", "decide", "relate", "distil")
+NAMES = ("extract", "decide", "relate", "distil", "summary")
 VALUES = {
-    "extract": {"wishes": "", "categories": "", "context": "", "messages": ""},
+    "extract": {"wishes": "", "categories": "", "summary": "", "context": "", "messages": ""},
     "decide": {"wishes": "", "memories": "", "facts": ""},
     "relate": {"relations": "", "facts": ""},
     "distil": {"wishes": "", "form": "", "memories": ""},
+    "summary": {"wishes": "", "summary": "", "messages": ""},
 }
 # Maximum size of an empty prompt, at 4 characters per token; a real tokenizer counts fewer tokens.
 # extract + decide + one message pair and twelve memories stay below 1,500 tokens.
-MOST_CHARS = {"extract": 2_700, "decide": 2_000, "relate": 1_800, "distil": 1_200}
+MOST_CHARS = {"extract": 2_700, "decide": 2_000, "relate": 1_800, "distil": 1_200, "summary": 1_300}
 
 
 def said(
@@ -48,7 +49,7 @@ def test_a_value_that_looks_like_a_place_stays_text():
 
 def test_a_version_names_the_text():
     versions = {prompts.version(name) for name in (*NAMES, "repair")}
-    assert len(versions) == 5
+    assert len(versions) == 6
     assert all(len(version) == 12 for version in versions)
 
 

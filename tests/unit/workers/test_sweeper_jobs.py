@@ -74,7 +74,9 @@ async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
     running.cancel()
 
 
-@pytest.mark.parametrize("broken", ["resume", "restore", "requeue", "curate", "let_go"])
+@pytest.mark.parametrize(
+    "broken", ["resume", "restore", "requeue", "curate", "summarize", "let_go"]
+)
 async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
@@ -88,10 +90,11 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
 
         return run
 
-    parts = ["resume", "restore", "requeue", "curate", "let_go"]
+    parts = ["resume", "restore", "requeue", "curate", "summarize", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
-    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None, curator=None)
+    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None)
+    nothing.curator = nothing.summaries = None
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None
     sweeper = Sweeper(nothing, cast("CeleryDispatcher", None), nothing, nothing, RUN_LIMITS)

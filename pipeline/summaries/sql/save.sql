@@ -1,0 +1,19 @@
+-- Store the next version, unless the one that it was made from is not the newest any more
+-- (optimistic lock): another worker was faster, or an undo or a deletion has changed the messages.
+WITH held AS (
+    UPDATE summary_states SET
+        version = version + 1, tries = 0, reason = NULL,
+        messages = greatest(messages - CAST(:messages AS integer), 0),
+        tokens = greatest(tokens - CAST(:tokens AS bigint), 0),
+        due_at = CASE WHEN CAST(:more AS boolean) THEN now() END
+    WHERE lane_id = CAST(:lane_id AS uuid) AND version = CAST(:version AS integer)
+    RETURNING lane_id, project_id, version
+)
+INSERT INTO summaries (
+    lane_id, version, project_id, text, after_seq, until_seq, messages, model, prompt
+)
+SELECT lane_id, version, project_id, CAST(:text AS text), CAST(:after_seq AS bigint),
+       CAST(:until_seq AS bigint), CAST(:messages AS integer), CAST(:model AS text),
+       CAST(:prompt AS text)
+FROM held
+RETURNING version
