@@ -18,6 +18,7 @@ from api.schemas.adds import categories
 from api.schemas.body import Moment
 from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.lanes import Gather
 from pipeline.domain.modes import Mode, Period
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
@@ -56,6 +57,19 @@ class DecayOptions(Request):
     """The decay of a project's memories."""
 
     half_life_days: float = Field(ge=0.1, le=36_500)
+
+
+GATHER = Gather()
+
+
+class GatherOptions(OwnRequest):
+    """Limits up to which the turns of a scope wait for each other."""
+
+    messages: int = Field(default=GATHER.messages, ge=2, le=500)
+    tokens: int = Field(default=GATHER.tokens, ge=50, le=100_000, description="Estimated.")
+    seconds: float = Field(
+        default=GATHER.seconds, gt=0, le=3_600, description="After the oldest turn."
+    )
 
 
 class OrganizationRequest(Request):
@@ -143,6 +157,13 @@ class ProjectUpdateRequest(Request):
         default=None,
         description="When the curator looks through idle scopes; null: only on request.",
     )
+    gather: bool | GatherOptions | None = Field(
+        default=None,
+        description=(
+            "Turns wait until the topic changes, there are enough of them, or the time is over; "
+            "then they are processed together. True: with the usual limits; false or null: off."
+        ),
+    )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
     decay: bool | DecayOptions | None = Field(
         default=None,
@@ -170,9 +191,12 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, "budget"})
+        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, "budget", "gather"})
         if "budget" in self.model_fields_set:
             given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
+        if "gather" in self.model_fields_set:
+            limits = GatherOptions() if self.gather is True else self.gather or None
+            given["gather"] = limits and limits.model_dump()
         return {name: value or None for name, value in given.items() if name != "name" or value}
 
     def settings(self) -> dict[str, Any]:

@@ -70,6 +70,7 @@ def project(
         "mode": row.mode or Mode.CONSOLIDATE,
         "budget": row.budget,
         "curator": row.curator,
+        "gather": row.gather,
         **NOT_HERE,
         "user_role": role,
         "enable_graph": graph,

@@ -26,6 +26,7 @@ from sqlalchemy import (
     exists,
     func,
     null,
+    or_,
     select,
     union_all,
 )
@@ -36,6 +37,7 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.events import FINAL, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
+from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.sql import statement
@@ -104,7 +106,9 @@ class StageRun:
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """An event with everything that clients see. `stage` and `waiting` are set while it runs."""
+    """An event with everything that clients see. `stage` is set while it runs, and the wait while
+    it runs or gathers.
+    """
 
     id: UUID
     scope: Scope
@@ -168,7 +172,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of an event. `stage` is set while it runs, the last two while it waits."""
+    """Progress of an event. `stage` is set while it runs, the others while it waits."""
 
     status: Status
     stage: str | None = None
@@ -376,7 +380,8 @@ def _view(
 ) -> EventView:
     """Build a view from an event's row and the rows of its receipt, runs and messages."""
     active = row.status == Status.RUNNING and row.batch_id == row.lane_batch_id
-    waiting = active and row.lane_state == "WAITING"
+    gathers = row.status == Status.PENDING and row.wait_code == GATHERING
+    waiting = (active or gathers) and row.lane_state == "WAITING"
     return EventView(
         id=row.id,
         scope=Scope(row.project_id, row.user_id, row.agent_id, row.app_id, row.run_id),
@@ -454,7 +459,8 @@ def _view(
 def _progress() -> Select[Any]:
     """The query of `Events.progress`; `ids` is an array."""
     active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
-    waits = and_(active, lanes.c.state == "WAITING")
+    gathers = and_(events.c.status == Status.PENDING, lanes.c.wait_code == GATHERING)
+    waits = and_(or_(active, gathers), lanes.c.state == "WAITING")
     return (
         select(
             events.c.id,

@@ -30,6 +30,7 @@ from pipeline.domain.errors import (
     TransientError,
 )
 from pipeline.domain.events import FailureCode, StageName
+from pipeline.domain.gathering import can_gather, runs_now
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.usage import FailedTry, Usage
 from pipeline.ingest import outcomes
@@ -107,10 +108,15 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
     """Run the claimed stage; a suspect's alone. A claim without a batch only moves the lane on."""
     lanes, activation, batch = services.ledger.lanes, work.activation, work.batch
     if batch is None:
-        if activation.batch_id is None:  # all queued events were cancelled
-            return await lanes.rest(activation)
-        # Its batch was returned to the queue: the queued events must not be skipped.
-        return await lanes.restart(activation)
+        # Without a batch_id, all queued events were cancelled. With one, the batch was returned to
+        # the queue: the queued events must not be skipped.
+        cancelled = activation.batch_id is None
+        return await (lanes.rest(activation) if cancelled else lanes.restart(activation))
+    if activation.counted and can_gather(batch):
+        gathered = await _gathered(activation, batch, services)
+        if isinstance(gathered, Over):
+            return gathered.wake
+        batch = gathered
     event_ids = [str(event.id) for event in batch.events]
     with structlog.contextvars.bound_contextvars(
         lane_id=str(activation.lane_id), event_ids=event_ids
@@ -132,6 +138,19 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
         async with leases.alone(crashes):
             work.activation = await lanes.charge(activation)
             return await _stages(work, batch, services)
+
+
+async def _gathered(activation: Activation, batch: Batch, services: Services) -> Over | Batch:
+    """The part of the batch that runs now, or the end of the activation while all of it waits."""
+    assert batch.gather is not None  # see can_gather
+    lanes, events = services.ledger.lanes, batch.events
+    more_behind = activation.accepted_seq > events[-1].seq
+    number = runs_now(batch, batch.gather, more_behind=more_behind)
+    if number == 0:
+        delay_s = batch.gather.seconds - batch.age_s
+        log.info("events_gather", lane_id=str(activation.lane_id), events=len(events))
+        return Over(await lanes.gather(activation, batch, delay_s=delay_s))
+    return batch if number == len(events) else await lanes.keep_first(activation, batch, number)
 
 
 async def _stages(work: Work, batch: Batch, services: Services) -> Wake | None:

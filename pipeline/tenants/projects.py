@@ -57,6 +57,7 @@ class ProjectView:
     mode: str | None
     budget: Mapping[str, Any] | None
     curator: Mapping[str, Any] | None
+    gather: Mapping[str, Any] | None
     created_at: datetime
     updated_at: datetime
 

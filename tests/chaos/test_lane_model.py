@@ -2,8 +2,8 @@
 
 The model is the state machine of pipeline/lanes/store.py in a few lines of Python. Hypothesis
 accepts adds, delivers hints (fresh, stale, duplicated), lets workers die, wake late, finish, wait,
-split and hand back, lets time pass and sweeps; after each step the ledger's rows must equal the
-model.
+split, gather and hand back, lets time pass and sweeps; after each step the ledger's rows must equal
+the model.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ class ModelLane:
     width: int = WIDTH
     batch: int | None = None
     due_s: float | None = None
+    # The wait code is GATHERING.
+    gathers: bool = False
 
     def holds(self, hold: Held) -> bool:
         return self.state == "RUNNING" and self.fence == hold.activation.fence
@@ -80,6 +82,11 @@ class ModelLane:
 
     def fresh(self) -> None:
         self.attempts = self.waits = 0
+        self.gathers = False
+
+    def put_back(self, events: list[ModelEvent]) -> None:
+        for event in events:
+            event.status, event.batch = Status.PENDING, None
 
     def of_batch(self) -> list[ModelEvent]:
         return [event for event in self.events if event.batch == self.batch]
@@ -143,9 +150,10 @@ class LaneMachine(RuleBasedStateMachine):
         [accepted] = self.run(self.real.accept([add]))
         wake = accepted.wake
         model.events.append(event)
-        if model.state == "IDLE":
+        if model.state == "IDLE" or (model.state == "WAITING" and model.gathers):
             model.queue(StageName.EXTRACT)
-        assert (wake is not None) == (len(model.events) == model.settled + 1)
+        first = len(model.events) == model.settled + 1
+        assert (wake is not None) == (first or (model.state == "QUEUED" and model.gathers))
         return multiple() if wake is None else multiple((lane, wake))
 
     # The broker
@@ -228,7 +236,8 @@ class LaneMachine(RuleBasedStateMachine):
         activation = self._written(hold, work)
         if activation is None:
             return multiple()
-        model.stage, model.due_s, model.attempts, model.waits = stage, LEASE_S, 1, 0
+        model.fresh()
+        model.stage, model.due_s, model.attempts = stage, LEASE_S, 1
         assert (activation.stage, activation.attempts, activation.counted) == (stage, 1, True)
         return replace(hold, activation=activation)
 
@@ -264,12 +273,45 @@ class LaneMachine(RuleBasedStateMachine):
             return multiple()
         batch = model.of_batch()
         model.width = max(1, len(batch) // 2)
-        for event in batch:
-            event.status, event.batch = Status.PENDING, None
+        model.put_back(batch)
         model.batch = None
         model.queue(StageName.EXTRACT)
         model.fresh()
         return hold.lane, wake
+
+    @rule(target=hints, hold=consumes(holds))
+    def gather(self, hold: Held) -> Any:
+        """Return the batch before its first stage; an add since the claim is considered at once."""
+        if hold.activation.stage is not StageName.EXTRACT:
+            return multiple()
+        model = self.lanes[hold.lane]
+        work = self.real.gather(hold.activation, hold.batch, delay_s=WAIT_S)
+        result = self._written(hold, _in_a_tuple(work))
+        if result is None:
+            return multiple()
+        model.put_back(model.of_batch())
+        model.batch = None
+        model.fresh()
+        model.gathers = True
+        if len(model.events) > hold.activation.accepted_seq:
+            model.queue(StageName.EXTRACT)
+        else:
+            model.state, model.due_s = "WAITING", WAIT_S
+        [wake] = result
+        assert (wake is not None) == (model.state == "QUEUED")
+        return multiple() if wake is None else (hold.lane, wake)
+
+    @rule(target=holds, hold=consumes(holds))
+    def keep_first(self, hold: Held) -> Any:
+        """Go on with the first event of the batch; the others return to the queue."""
+        if hold.activation.stage is not StageName.EXTRACT:
+            return hold
+        model = self.lanes[hold.lane]
+        batch = self._written(hold, self.real.keep_first(hold.activation, hold.batch, 1))
+        if batch is None:
+            return hold
+        model.put_back(model.of_batch()[1:])
+        return replace(hold, batch=batch)
 
     @rule(hold=consumes(holds))
     def wait(self, hold: Held) -> None:
@@ -279,6 +321,7 @@ class LaneMachine(RuleBasedStateMachine):
             return
         model.attempts = hold.activation.earlier_attempts
         model.waits += 1
+        model.gathers = False
         model.state, model.due_s = "WAITING", WAIT_S
 
     @rule(
@@ -438,6 +481,10 @@ class LaneMachine(RuleBasedStateMachine):
 async def _then_true(work: Coroutine[Any, Any, None]) -> bool:
     await work
     return True
+
+
+async def _in_a_tuple(work: Coroutine[Any, Any, T]) -> tuple[T]:
+    return (await work,)
 
 
 def _each(result: Any) -> list[Any]:

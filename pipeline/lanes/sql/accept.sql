@@ -1,5 +1,6 @@
 -- Accept any number of adds in one statement: events with their sequence numbers and messages, all
--- or nothing. `woken` is true for an add whose lane was idle: it needs a hint.
+-- or nothing. `woken` is true for an add whose lane was idle: it needs a hint. So does the last add
+-- of a lane whose events wait for further turns (GATHERING).
 -- Lock order: pipeline/ledger/locks.py.
 -- Of several adds with one idempotency key, in this group or in any process, only the first is
 -- accepted; the rows of the others return its event. ON CONFLICT DO UPDATE without a change makes a
@@ -44,11 +45,14 @@ WITH project AS MATERIALIZED (
         user_id = excluded.user_id, agent_id = excluded.agent_id,
         app_id = excluded.app_id, run_id = excluded.run_id,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,
-        state = CASE lanes.state WHEN 'IDLE' THEN 'QUEUED' ELSE lanes.state END,
-        due_at = coalesce(lanes.due_at, excluded.due_at)
-    RETURNING id, accepted_seq, settled_seq, fence
+        state = CASE WHEN lanes.state = 'IDLE' OR lanes.state = 'WAITING' AND lanes.wait_code = 'GATHERING'
+                     THEN 'QUEUED' ELSE lanes.state END,
+        due_at = CASE WHEN lanes.state = 'WAITING' AND lanes.wait_code = 'GATHERING'
+                      THEN excluded.due_at ELSE coalesce(lanes.due_at, excluded.due_at) END
+    RETURNING id, accepted_seq, settled_seq, fence,
+              state = 'QUEUED' AND wait_code IS NOT DISTINCT FROM 'GATHERING' AS gathers
 ), numbered AS (
-    SELECT a.*, l.fence, l.settled_seq,
+    SELECT a.*, l.fence, l.settled_seq, l.accepted_seq, l.gathers,
            l.accepted_seq - count(*) OVER (PARTITION BY a.lane_id)
                + row_number() OVER (PARTITION BY a.lane_id ORDER BY a.place) AS seq
     FROM fresh a JOIN lane l ON l.id = a.lane_id
@@ -78,7 +82,7 @@ WITH project AS MATERIALIZED (
 SELECT a.place, coalesce(k.event_id, a.event_id) AS event_id,
        n.event_id IS NOT NULL AS fresh,
        k.digest IS NULL OR k.digest = a.digest AS same,
-       n.fence, n.seq = n.settled_seq + 1 AS woken
+       n.fence, n.seq = n.settled_seq + 1 OR (n.gathers AND n.seq = n.accepted_seq) AS woken
 FROM adds a
 LEFT JOIN numbered n ON n.place = a.place
 LEFT JOIN kept k ON k.project_id = a.project_id AND k.key = a.key
