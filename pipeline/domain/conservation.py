@@ -14,6 +14,7 @@ The checks prove no truth; they refuse what is plainly a loss. What they refuse 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from enum import StrEnum
 from itertools import takewhile
 
 from pipeline.text import polarity, slots
+from pipeline.text.equality import same_text
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import Stated, Value, ValueKind, stated
 
@@ -44,6 +46,21 @@ _GENERAL_WORDS = """
     用户 喜欢 拥有 现在
 """
 _GENERAL = frozenset(terms(_GENERAL_WORDS))
+# Terms with which an assistant introduces what it remembers.
+_RECALLING = frozenset(
+    terms("""
+        remember recall know say tell mention already memory memories right yes ok okay sure
+        erinnere erinnerung weiß gesagt erzählt erwähnt bereits schon genau gemerkt gern gut
+        recuerdo recuerda sé dijiste dijo contaste mencionaste memoria claro sí bien
+        我记得 我知道 你说过 你提到过 我记住了 好的 是的
+    """)
+)
+# The user as the subject of a statement, without a name.
+_THE_USER = re.compile(
+    r"^(?:(?:(?:the )?user|you|(?:der |die )?(?:be)?nutzer(?:in)?|du|(?:el |la )?usuari[oa]|tú)\b"
+    r"|用户|你)",
+    re.IGNORECASE,
+)
 _NAMED = frozenset(terms("named called namens heißt genannt llamado llamada 叫"))
 
 
@@ -243,6 +260,36 @@ def same_statement(first: str, other: str) -> bool:
         and polarity.takes_back(first) == polarity.takes_back(other)
         and _keys(before.values) == _keys(after.values)
     )
+
+
+def is_echo(text: str, stored: str) -> bool:
+    """Tell if a stored statement has all values and all matter of a statement, and its polarity."""
+    text = _THE_USER.sub("", text)
+    about = matter(text)
+    return bool(about) and about <= matter(stored) and _keeps_values(text, stored)
+
+
+def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:
+    """Position of the stored statement that a message quotes and that a statement rewords, or None.
+
+    Only for a message that consists of stored statements and of words such as "I remember": any
+    other word may be the source of the statement.
+    """
+    rest, quoted = same_text(message), []
+    for position, other in enumerate(stored):
+        before, quote, after = rest.partition(same_text(other))
+        if quote:
+            rest = f"{before} . {after}"
+            quoted.append(position)
+    if not quoted or matter(rest) - _RECALLING or stated(rest).values:
+        return None
+    return next((place for place in quoted if _keeps_values(text, stored[place])), None)
+
+
+def _keeps_values(text: str, stored: str) -> bool:
+    """Tell if a stored statement has all values of another one, with the same polarity."""
+    same = polarity.takes_back(text) == polarity.takes_back(stored)
+    return same and all(stated(stored).keeps(value) for value in stated(text).values)
 
 
 def _keys(values: Sequence[Value]) -> set[tuple[ValueKind, str]]:

@@ -18,13 +18,14 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.stage_outputs import Extracted, Retrieved, dump, read
 from pipeline.domain.vectors import Vector, pack
 from pipeline.ingest.stages import Finished
-from pipeline.ingest.stages.settled import settle
+from pipeline.ingest.stages.settled import may_echo, settle
 from pipeline.memories.store import Memories
 from pipeline.ports import Embedder
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
 from pipeline.text.speakers import unsigned
-from pipeline.vector_index.index import VectorIndex, compared
+from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.index import compared as cosines_of
 
 # Largest scope that is compared completely: half a megabyte, and not slower than the index.
 MOST_EXACT = 300
@@ -43,10 +44,16 @@ async def retrieve(
     vectors = await embedder.embed([_said(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
-    compares = batch.options.infer and not batch.options.procedural and not extracted.appends
-    if compares and not around.empty:
+    compared = _compared(batch, extracted)
+    if compared and not around.empty:
         hits = await _candidates(
-            batch.scope, facts, vectors, embedder, index, memories, limit=limit
+            batch.scope,
+            [facts[i] for i in compared],
+            [vectors[i] for i in compared],
+            embedder,
+            index,
+            memories,
+            limit=limit,
         )
         neighbours = await _current(batch, around.known, hits, memories)
     unsettled = Retrieved(
@@ -57,6 +64,18 @@ async def retrieve(
     retrieved = settle(batch, extracted, unsettled)
     all_settled = len(retrieved.settled or ()) == len(facts)
     return Finished(dump(retrieved), StageName.APPLY if all_settled else StageName.CONSOLIDATE)
+
+
+def _compared(batch: Batch, extracted: Extracted) -> list[int]:
+    """Positions of the facts to compare: all, in mode append only an assistant's, or none."""
+    if not batch.options.infer or batch.options.procedural:
+        return []
+    everything = not extracted.appends
+    return [
+        position
+        for position, fact in enumerate(extracted.facts)
+        if everything or may_echo(batch, fact)
+    ]
 
 
 def _said(batch: Batch, fact: Fact) -> str:
@@ -93,7 +112,7 @@ async def _candidates(
             limit=MOST_COMPARED,
         )
     packed = [(memory.id, vector) for memory, vector in rows if vector is not None]
-    cosines = compared(packed, vectors)
+    cosines = cosines_of(packed, vectors)
     new = [Compared(f.text, f.slot, near) for f, near in zip(facts, cosines, strict=True)]
     best = chosen(ranked(new, [memory for memory, _ in rows], rows=number), limit=limit)
     return {key: max(near.get(key, 0.0) for near in cosines) for key in best}

@@ -3,6 +3,7 @@
     verbatim add, mode append                                   ADD
     text that is stored, or occurs earlier in the same batch    NOOP
     the same statement in another spelling                      NOOP
+    an assistant's repetition of a memory, or of the batch      NOOP
     nothing near: no common slot, name or word, low cosine      ADD
 
 Nothing is merged or changed by similarity alone. Retrieve saves these decisions with its output;
@@ -17,9 +18,10 @@ from itertools import combinations
 from uuid import UUID
 
 from pipeline.domain.candidates import nearness
-from pipeline.domain.conservation import matter, same_statement
+from pipeline.domain.conservation import is_echo, is_quoted, matter, same_statement
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.lanes import Batch
+from pipeline.domain.messages import Role
 from pipeline.domain.stage_outputs import Extracted, Retrieved, read
 from pipeline.domain.vectors import unpack
 from pipeline.text.equality import text_hash
@@ -29,6 +31,8 @@ VERBATIM = "Stored as said (infer=false)."
 PROCEDURE = "The summary of a procedure is a memory of its own."
 ALREADY_STORED = "Exactly this is already stored."
 SAME_STATEMENT = "The same statement is already stored."
+ECHO = "The assistant repeats what is already stored."
+ECHO_OF_TURN = "The assistant repeats what was said earlier in the same batch."
 SAID_TWICE = "Exactly this was said earlier in the same batch."
 APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
@@ -40,7 +44,7 @@ FAR = 0.25
 def settle(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> Retrieved:
     """The output of retrieve with the decisions that need no model."""
     facts = extracted.facts
-    decided = _repeats(facts, retrieved)
+    decided = _repeats(batch, extracted, retrieved)
     left = [i for i in range(len(facts)) if i not in decided]
     if batch.options.procedural or not batch.options.infer:
         reason = PROCEDURE if batch.options.procedural else VERBATIM
@@ -65,23 +69,48 @@ def settled(batch: Batch) -> dict[int, Decision]:
     return {decision.fact: decision for decision in retrieved.settled or ()}
 
 
-def _repeats(facts: Sequence[Fact], retrieved: Retrieved) -> dict[int, Decision]:
+def _repeats(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> dict[int, Decision]:
     """NOOPs for facts that are stored or come earlier in this batch, by position.
 
     A NOOP for an earlier fact names no memory: that fact is applied later.
     """
     first: dict[bytes, int] = {}
     decided: dict[int, Decision] = {}
-    for position, fact in enumerate(facts):
+    for position, fact in enumerate(extracted.facts):
         earlier = first.setdefault(text_hash(fact.text), position)
-        stored = retrieved.known[position]
-        same = stored or _same(fact, retrieved.neighbours)
-        if same is not None:
-            reason = ALREADY_STORED if stored else SAME_STATEMENT
-            decided[position] = Decision(position, Outcome.NOOP, reason, memory_id=same)
+        if (stored := retrieved.known[position]) is not None:
+            decided[position] = Decision(position, Outcome.NOOP, ALREADY_STORED, memory_id=stored)
+        elif not extracted.appends and (same := _same(fact, retrieved.neighbours)):
+            decided[position] = Decision(position, Outcome.NOOP, SAME_STATEMENT, memory_id=same)
+        elif may_echo(batch, fact) and (echo := _echo(batch, position, extracted, retrieved)):
+            decided[position] = echo
         elif earlier != position:
             decided[position] = Decision(position, Outcome.NOOP, SAID_TWICE)
     return decided
+
+
+def may_echo(batch: Batch, fact: Fact) -> bool:
+    """Tell if a fact may be an assistant's repetition: extracted from what the assistant said."""
+    extracts = batch.options.infer and not batch.options.procedural
+    return extracts and fact.attributed_to is Role.ASSISTANT
+
+
+def _echo(
+    batch: Batch, position: int, extracted: Extracted, retrieved: Retrieved
+) -> Decision | None:
+    """The NOOP for an assistant's repetition of a memory or of an earlier fact, or None."""
+    fact, neighbours = extracted.facts[position], retrieved.neighbours
+    message = batch.events[fact.source.event].messages[fact.source.message].message.content
+    memories = [neighbour.text for neighbour in neighbours]
+    place = next((n for n, text in enumerate(memories) if is_echo(fact.text, text)), None)
+    if place is None:
+        place = is_quoted(fact.text, message, memories)
+    if place is not None:
+        return Decision(position, Outcome.NOOP, ECHO, memory_id=neighbours[place].memory_id)
+    earlier = (f for f in extracted.facts[:position] if f.attributed_to is not Role.ASSISTANT)
+    if any(is_echo(fact.text, other.text) for other in earlier):
+        return Decision(position, Outcome.NOOP, ECHO_OF_TURN)
+    return None
 
 
 def _same(fact: Fact, neighbours: Sequence[Neighbour]) -> UUID | None:
