@@ -30,6 +30,8 @@ from pipeline.text.values import Stated, Value, ValueKind, stated
 NEAR = 0.6
 # Least share of the words about a memory's matter in a new text that shows the same matter.
 SAME_WORDS = 1 / 3
+# Share of a memory's words, without values, that a new text exceeds if it replaces a value.
+SAME_WORDS_TO_REPLACE = 0.5
 # Least share of a memory's words that a successor has, if the fact does not take the memory back.
 KEPT_WORDS = 0.5
 
@@ -61,6 +63,7 @@ _THE_USER = re.compile(
     r"|用户|你)",
     re.IGNORECASE,
 )
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _NAMED = frozenset(terms("named called namens heißt genannt llamado llamada 叫"))
 
 
@@ -127,7 +130,7 @@ def objection(change: Replacement) -> Objection | None:
 
 def _missing(change: Replacement, new: str) -> tuple[str, ...]:
     """Values of the memory and of the fact that an UPDATE would lose."""
-    cause = "" if change.is_one_of_many else change.fact
+    cause = change.fact if _may_replace(change, new) else ""
     after = stated(new)
     of_fact = [
         value.text
@@ -137,6 +140,21 @@ def _missing(change: Replacement, new: str) -> tuple[str, ...]:
         and not polarity.puts_aside(change.fact, value.text)
     ]
     return tuple(dict.fromkeys([*lost(change.old, new, cause), *of_fact]))
+
+
+def _may_replace(change: Replacement, new: str) -> bool:
+    """Tell if a value of the fact can take the place of one of the memory.
+
+    Not if the attribute has several values. Without slots the new text must have most of the
+    memory's other words, or be near: the name of a coach is not replaced by the name of a club.
+    """
+    if change.is_one_of_many:
+        return False
+    same_slot = change.old_slot is not None and change.old_slot == change.fact_slot
+    if same_slot or change.similarity >= NEAR:
+        return True
+    about = _without_values(change.old)
+    return len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about) or not about
 
 
 def _objection_to_delete(change: Replacement) -> Objection | None:
@@ -170,8 +188,16 @@ def _covers(fact: str, old: str) -> bool:
     values = [value for value in stated(old).values if not value.leads]
     if values and all(stated(fact).keeps(value) for value in values):
         return True
-    about = matter(old) - {term for value in values for term in terms(value.text)} - _NAMED
+    about = _without_values(old) - _NAMED
     return not about or len(about & matter(fact)) > COVERED * len(about)
+
+
+def _without_values(text: str) -> set[str]:
+    """The words that a statement is about, without its names, numbers and dates."""
+    values = [value.text for value in stated(text).values]
+    # Pairs of characters across the border of a value are no words.
+    text = _without(text, [value for value in values if _IDEOGRAPH.search(value)])
+    return matter(text) - {term for value in values for term in terms(value)}
 
 
 def lost(old: str, new: str, fact: str) -> tuple[str, ...]:
@@ -243,9 +269,17 @@ def keeps_all(old: str, new: str) -> bool:
     """Tell if `new` has all values and all words of `old`, with the same polarity."""
     return (
         all(stated(new).keeps(value) for value in stated(old).values)
-        and set(terms(old)) <= set(terms(new))
+        and (set(terms(old)) <= set(terms(new)) or _only_inserts(old, new))
         and polarity.takes_back(old) == polarity.takes_back(new)
     )
+
+
+def _only_inserts(old: str, new: str) -> bool:
+    """Tell if a text without spaces between words is completed: its characters stay, in order."""
+    if not _IDEOGRAPH.search(old):
+        return False
+    rest = iter(fold(new))
+    return all(char in rest for char in fold(old) if char.isalnum())
 
 
 def same_statement(first: str, other: str) -> bool:
@@ -306,7 +340,7 @@ def matter(text: str, subject: str = "") -> set[str]:
 def _without(text: str, names: Sequence[str]) -> str:
     for name in names:
         if name:
-            text = text.replace(fold(name), " ")
+            text = text.replace(name, " ").replace(fold(name), " ")
     return text
 
 

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.domain.conservation import Loss, Replacement, lost, objection, same_statement
+from pipeline.domain.conservation import (
+    Loss,
+    Replacement,
+    keeps_all,
+    lost,
+    objection,
+    same_statement,
+)
 
 HARMLESS = [
     ("Maya lives in Berlin", "Maya lives in Lisbon", "Maya moved to Lisbon"),
@@ -174,6 +181,19 @@ def test_only_the_same_statement_is_merged_without_a_model(
     first: str, other: str, same: bool
 ) -> None:
     assert same_statement(first, other) is same
+
+
+def test_a_name_of_another_matter_replaces_no_name() -> None:
+    old = "Hana's running coach is Bruno"
+    fact = "Because of her knee, Hana no longer runs 21 km with the Red Foxes"
+    assert (refused := objection(Replacement(old, fact, fact))) is not None
+    assert refused.values == ("Bruno",)
+
+
+def test_a_chinese_text_is_completed_by_insertions() -> None:
+    assert keeps_all("孙丽喜欢喝普洱茶。", "孙丽喜欢喝龙井茶和普洱茶。")
+    assert not keeps_all("孙丽喜欢喝普洱茶。", "孙丽喜欢喝龙井茶。")
+    assert not keeps_all("孙丽喜欢喝普洱茶。", "孙丽不喜欢喝普洱茶。")
 
 
 def test_a_take_back_of_another_value_of_the_slot_deletes_nothing() -> None:
