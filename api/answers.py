@@ -200,7 +200,16 @@ COMPONENTS: Mapping[str, Schema] = {
     "History": fields(
         id=ID, memory_id=ID, **IDS, session_id=maybe(TEXT), input=many(ref("Message")),
         old_memory=maybe(TEXT), new_memory=TEXT, event=TEXT, reason=maybe(TEXT),
-        event_id=maybe(ID), metadata=maybe(OBJECT), categories=many(TEXT), **DATES,
+        event_id=maybe(ID), metadata=maybe(OBJECT), categories=many(TEXT), version=WHOLE,
+        who=some(
+            fields(type=one_of("event", "api", "undo", "replay", "suggestion")),
+            event_id=ID, key=maybe(TEXT), suggestion_id=ID, replay_id=ID,
+        ),
+        said_at=TIME, valid_from=TIME, stored_at=TIME, **DATES,
+    ),
+    "ChangeBetween": fields(
+        id=ID, change=one_of("added", "changed", "gone"), before=maybe(ref("Memory")),
+        after=maybe(ref("Memory")), diff=TEXT,
     ),
     "Feedback": fields(id=ID, feedback=maybe(TEXT), feedback_reason=maybe(TEXT)),
     "Entity": fields(**OWNER),
@@ -296,6 +305,10 @@ ANSWERS: Mapping[str, Schema] = {
     "PUT /v1/memories/{memory_id}/": ref("Memory"),
     "DELETE /v1/memories/{memory_id}/": ref("Deleted"),
     "GET /v1/memories/{memory_id}/history/": many(ref("History")),
+    "POST /v1/memories/{memory_id}/restore/": ref("Memory"),
+    "GET /v1/changes/": page(
+        "ChangeBetween", counts=fields(added=WHOLE, changed=WHOLE, gone=WHOLE)
+    ),
     "GET /v1/memories/" + OF_ENTITY: page("MemoryOfOwner"),
     "POST /v1/feedback/": ref("Feedback"),
     "PUT /v1/batch/": ref("Done"),

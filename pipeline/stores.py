@@ -41,6 +41,9 @@ from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
 from pipeline.tenants.projects import Projects
 from pipeline.turns.vectors import TurnVectors
+from pipeline.versions.changes import Changes
+from pipeline.versions.restore import Restore
+from pipeline.versions.store import Versions
 from pipeline.webhooks.store import Webhooks
 
 
@@ -61,6 +64,9 @@ class Ledger:
     memory_vectors: MemoryVectors
     turn_vectors: TurnVectors
     histories: MemoryHistory
+    versions: Versions
+    restores: Restore
+    changes: Changes
     editing: MemoryEditing
     clearing: DeleteByFilter
     feedback: Feedback
@@ -116,6 +122,9 @@ class Ledger:
             memory_vectors=MemoryVectors(engine),
             turn_vectors=TurnVectors(engine),
             histories=MemoryHistory(engine),
+            versions=Versions(engine),
+            restores=Restore(engine),
+            changes=Changes(engine),
             editing=MemoryEditing(engine),
             clearing=DeleteByFilter(long, grace=lanes.grace),
             feedback=Feedback(engine),

@@ -1,6 +1,6 @@
 """Unknown names in a request: refused, or ignored and named in a response header.
 
-dry_run, as_of       refused on every route: ignoring them would write, or read the present
+dry_run, as_of       refused by routes without them: ignored, they would write or read the present
 on our own routes    refused: a misspelt option would be ignored silently
 on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
@@ -13,13 +13,14 @@ from contextvars import ContextVar
 from typing import Any
 
 from fastapi import Request
+from fastapi.dependencies.models import Dependant
 
 from pipeline.domain.errors import InvalidInput
 
 HEADER = "X-Memlane-Ignored"
 NOT_BUILT = {
     "dry_run": "There is no dry run: the request would be carried out. Leave dry_run out.",
-    "as_of": "There are no reads of an earlier time: the answer would be of now. Leave as_of out.",
+    "as_of": "This has no earlier time: it would read or change the present. Leave as_of out.",
 }
 # Names that other code reads, or that clients send with every request.
 EVERYWHERE = frozenset({"org_id", "project_id", "source"})
@@ -31,10 +32,17 @@ _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 
 
 async def refuse_not_built(request: Request) -> None:
-    """Refuse options of the query string that are not supported. Errors: InvalidInput."""
-    for name in NOT_BUILT.keys() & request.query_params.keys():
+    """Refuse options of the query string that the route does not have. Errors: InvalidInput."""
+    names = NOT_BUILT.keys() & request.query_params.keys()
+    for name in names - _declared(request.scope["route"].dependant) if names else ():
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
             raise InvalidInput(NOT_BUILT[name])
+
+
+def _declared(route: Dependant) -> set[str]:
+    """Names in the query string that a route reads, itself or by its dependencies."""
+    names = {parameter.alias for parameter in route.query_params}
+    return names.union(*(_declared(needed) for needed in route.dependencies))
 
 
 def begin() -> list[str]:
@@ -49,10 +57,11 @@ def refuse_or_note(body: Mapping[str, Any], known: Iterable[str], *, strict: boo
 
     Errors: ValueError that names the key.
     """
-    for name in NOT_BUILT.keys() & body.keys():
+    known = set(known)
+    for name in (NOT_BUILT.keys() & body.keys()) - known:
         if body[name] not in (None, False, ""):
             raise ValueError(NOT_BUILT[name])
-    unknown = [str(name) for name in body.keys() - NOT_BUILT.keys() - EVERYWHERE - set(known)]
+    unknown = [str(name) for name in body.keys() - NOT_BUILT.keys() - EVERYWHERE - known]
     if not unknown:
         return
     if strict:

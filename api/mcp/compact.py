@@ -7,8 +7,8 @@ from typing import Any
 # Keys of a memory, turn or event that are useless to an agent.
 NOISE = frozenset(
     (
-        *("session_id", "structured_attributes", "immutable", "version", "lifecycle_state"),
-        *("synthesized", "score_breakdown", "updated_at", "data", "prompts"),
+        *("session_id", "structured_attributes", "immutable", "version", "synthesized"),
+        *("score_breakdown", "updated_at", "data", "prompts"),
         *("said_at", "memory_type", "subject", "attribute", "slot", "confidence", "valid_from"),
         *("payload", "usage", "stages", "stage", "graph_status", "replays", "latency", "owner"),
     )
@@ -40,7 +40,8 @@ def _row(row: Any) -> Any:
 
 
 def _says(key: str, value: object) -> bool:
-    return key not in NOISE and value is not False and value not in EMPTY
+    usual = (key, value) == ("lifecycle_state", "active")
+    return not usual and key not in NOISE and value is not False and value not in EMPTY
 
 
 def _value(value: Any) -> Any:

@@ -66,7 +66,12 @@ PAGES = {
     "page": _is("integer", "From 1."),
     "page_size": _is("integer", "1 to 200."),
 }
-OPTIONS = {
+TIMES = {
+    "as_of": _is("string", "The memories as they were stored at this time, such as 2026-03-01."),
+    "valid_at": _is("string", "The statements that held at this time in the world."),
+    "include_superseded": _is("boolean", "Earlier texts and replaced statements too."),
+}
+OPTIONS = TIMES | {
     "rerank": _is("boolean", "Order the best by a reranker, where one is configured."),
     "keyword_search": _is(
         "boolean", "Also what holds a word of the question, below the threshold."
@@ -131,7 +136,8 @@ def _search(arguments: Arguments) -> ApiRequest:
 
 def _list(arguments: Arguments) -> ApiRequest:
     pages = _given(arguments, "page", "page_size")
-    return ApiRequest("POST", "/v3/memories/", pages, {"filters": _filters(arguments)})
+    body = _given(arguments, *TIMES) | {"filters": _filters(arguments)}
+    return ApiRequest("POST", "/v3/memories/", pages, body)
 
 
 TOOLS = (
@@ -171,7 +177,7 @@ TOOLS = (
     Tool(
         "get_memories",
         "List memories, newest first.",
-        WHOSE | FILTERS | PAGES,
+        WHOSE | FILTERS | PAGES | TIMES,
         (),
         _list,
         reads=True,
@@ -179,9 +185,9 @@ TOOLS = (
     Tool(
         "get_memory",
         "Read one memory.",
-        MEMORY,
+        MEMORY | TIMES,
         ("memory_id",),
-        lambda given: ApiRequest("GET", _memory(given)),
+        lambda given: ApiRequest("GET", _memory(given), _given(given, *TIMES)),
         reads=True,
     ),
     Tool(

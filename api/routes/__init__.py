@@ -18,6 +18,7 @@ from api.routes import (
     suggestions,
     summaries,
     system,
+    versions,
     webhooks,
 )
 
@@ -28,6 +29,7 @@ ROUTERS = tuple(
         adds,
         lists,
         search,
+        versions,
         memories,
         batch,
         profiles,

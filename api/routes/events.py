@@ -9,7 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from api.auth.tenant import Caller
+from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.examples import answers
 from api.http.paging import Paged
@@ -144,7 +144,11 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
 
 @router.post("/v1/event/{event_id}/undo/")
 async def undo(
-    event_id: str, api: Given, project: Caller, request: UndoRequest | None = None
+    event_id: str,
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    request: UndoRequest | None = None,
 ) -> dict[str, Any]:
     """Undo the changes of an event: added memories are removed, changed and deleted ones are
     restored, and so are relations.
@@ -161,6 +165,7 @@ async def undo(
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
+        key_id=grant.key_id,
     )
     return event_views.undone(identity, undone)
 

@@ -36,7 +36,10 @@ async def get(
     waits for it; 202 if it is not ready in time.
     """
     event_id = await api.stores.ledger.answers.export(
-        project.id, event_id=request.memory_export_id, filters=request.asked()
+        project.id,
+        event_id=request.memory_export_id,
+        filters=request.asked(),
+        snapshot=request.snapshot(),
     )
     answer = await _answer(event_id, api, project)
     response.status_code = 200 if answer is not None else 202

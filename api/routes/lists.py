@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -89,6 +90,10 @@ async def list_version_1(
     end_date: str | None = None,
     show_expired: bool = False,
     show_superseded: bool = False,
+    as_of: str | None = None,
+    valid_at: str | None = None,
+    include_superseded: bool = False,
+    include_merged: bool = False,
     latest_only: bool = False,
     limit: int | None = None,
 ) -> Any:
@@ -109,6 +114,10 @@ async def list_version_1(
         end_date=end_date,
         show_expired=show_expired,
         show_superseded=show_superseded,
+        as_of=as_of,
+        valid_at=valid_at,
+        include_superseded=include_superseded,
+        include_merged=include_merged,
         latest_only=latest_only,
     )
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
@@ -136,8 +145,13 @@ async def list_of(
 async def _rows(
     request: ListRequest, tree: Filter, page: Page, api: Api, project: Project
 ) -> tuple[list[dict[str, Any]], int]:
-    """The memories of a page, with the requested keys, and the number of all matches."""
-    memories, count = await api.stores.ledger.memories.page(
+    """A page of memories, current or at the time of the request, and the number of all."""
+    snapshot, ledger = request.snapshot(), api.stores.ledger
+    if snapshot.is_current:
+        read = ledger.memories.page
+    else:
+        read = partial(ledger.versions.page, snapshot=snapshot)
+    memories, count = await read(
         project.id,
         tree,
         expired=request.show_expired,

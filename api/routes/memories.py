@@ -8,13 +8,13 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Request
 
-from api.auth.tenant import Caller
+from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read
 from api.routes.lists import list_of
-from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, UpdateRequest
+from api.schemas import NOTHING_TO_CHANGE, FeedbackRequest, SnapshotQuery, UpdateRequest
 from api.views import memories as memory_views
 from pipeline.domain.errors import InvalidInput, NotFound
 from pipeline.domain.events import EventType
@@ -39,14 +39,21 @@ async def feed(api: Given, project: Caller, http: Request, page: Paged) -> dict[
 
 
 @router.get("/v1/memories/{memory_id}/")
-async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any]:
-    """A memory, also if it has expired."""
-    return memory_views.memory(await api.stores.ledger.memories.get(project.id, uuid(memory_id)))
+async def get(
+    memory_id: str, api: Given, project: Caller, snapshot: SnapshotQuery
+) -> dict[str, Any]:
+    """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
+    deleted since; with `valid_at`, the statement that held in its place at that time.
+    """
+    ledger = api.stores.ledger
+    if snapshot.is_current:
+        return memory_views.memory(await ledger.memories.get(project.id, uuid(memory_id)))
+    return memory_views.memory(await ledger.versions.get(project.id, uuid(memory_id), snapshot))
 
 
 @router.put("/v1/memories/{memory_id}/")
 async def update(
-    memory_id: str, request: UpdateRequest, api: Given, project: Caller
+    memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
 ) -> dict[str, Any]:
     """Change text, metadata, timestamp or expiration date; the old state stays in the history."""
     values = request.values()
@@ -59,19 +66,26 @@ async def update(
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
+        key_id=grant.key_id,
     )
     return memory_views.memory(changed)
 
 
 @router.delete("/v1/memories/{memory_id}/")
 async def delete(
-    memory_id: str, api: Given, project: Caller, delete_linked: bool = False
+    memory_id: str, api: Given, project: Caller, grant: Granted, delete_linked: bool = False
 ) -> dict[str, Any]:
     """Delete one memory; its history stays. A memory keeps its id when it is updated, so
     `delete_linked` has no effect.
     """
     stores = api.stores
-    await memories.retire(project.id, [uuid(memory_id)], ledger=stores.ledger, index=stores.index)
+    await memories.retire(
+        project.id,
+        [uuid(memory_id)],
+        ledger=stores.ledger,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
     body: dict[str, Any] = {"message": "Memory deleted successfully!"}
     return body | ({"cascade_count": 0} if delete_linked else {})
 

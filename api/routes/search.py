@@ -53,6 +53,7 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         threshold=request.threshold,
         show_expired=request.show_expired,
         show_superseded=request.show_superseded,
+        snapshot=request.snapshot(),
         facts=request.wants("facts"),
         turns=request.wants("turns"),
         now=request.reference_date,

@@ -23,6 +23,7 @@ from api.schemas.reads import (
     SearchRequest,
 )
 from api.schemas.recourse import ReplayManyRequest, ReplayRequest, UndoRequest
+from api.schemas.snapshots import SnapshotQuery
 
 __all__ = [
     "LONGEST_ID",
@@ -47,6 +48,7 @@ __all__ = [
     "ReplayRequest",
     "Request",
     "SearchRequest",
+    "SnapshotQuery",
     "SummaryRequest",
     "UndoRequest",
     "UpdateRequest",

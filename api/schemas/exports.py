@@ -13,6 +13,7 @@ from api.schemas.reads import ReadRequest
 from pipeline.domain.events import AddOptions, EventType, Question
 from pipeline.domain.filters import pinned
 from pipeline.domain.scope import Scope
+from pipeline.domain.versions import Snapshot
 from pipeline.models.json_schema import outline
 from pipeline.tenants.projects import Project
 
@@ -29,6 +30,11 @@ class QuestionRequest(ReadRequest):
         """The scope whose lane processes the request, after the adds before it."""
         return Scope(project.id, **pinned(self.tree()))
 
+    def at(self) -> Snapshot | None:
+        """The time of the memories to read; None for the current ones."""
+        snapshot = self.snapshot()
+        return None if snapshot.is_current else snapshot
+
 
 class SummaryRequest(QuestionRequest):
     """A summary of some memories."""
@@ -37,7 +43,8 @@ class SummaryRequest(QuestionRequest):
 
     def options(self) -> AddOptions:
         """The question as options of an add."""
-        return AddOptions(question=Question(EventType.SUMMARY, self.asked(), outline(SUMMARY)))
+        question = Question(EventType.SUMMARY, self.asked(), outline(SUMMARY), snapshot=self.at())
+        return AddOptions(question=question)
 
 
 class ExportRequest(QuestionRequest):
@@ -76,7 +83,11 @@ class ExportRequest(QuestionRequest):
     def options(self) -> AddOptions:
         """The question as options of an add."""
         question = Question(
-            EventType.EXPORT, self.asked(), outline(self.shape), self.export_instructions
+            EventType.EXPORT,
+            self.asked(),
+            outline(self.shape),
+            self.export_instructions,
+            self.at(),
         )
         return AddOptions(question=question)
 

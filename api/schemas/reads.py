@@ -13,6 +13,7 @@ from api.schemas.fields import Fields
 from api.schemas.limits import DateText, Metadata
 from api.schemas.messages import MessageIn, as_list
 from api.schemas.search_options import SearchOptions
+from api.schemas.snapshots import SnapshotOptions
 from pipeline.domain.filters import ENTITY_IDS, Filter, parse, period, require_scope
 from pipeline.search.conversation import MOST_EARLIER, spoken
 
@@ -21,7 +22,7 @@ LONGEST_WAIT_S = 60.0
 LONGEST_QUERY = 8_000
 
 
-class ReadRequest(Request):
+class ReadRequest(Request, SnapshotOptions):
     """Filters of lists and searches. A null means the default."""
 
     filters: dict[str, Any] | None = None
@@ -40,10 +41,6 @@ class ReadRequest(Request):
         description=(
             "Also memories that a newer statement of the same attribute supersedes (mode append)."
         ),
-    )
-    latest_only: bool = Field(
-        default=False,
-        description="Changes nothing: a memory keeps its id, and only its newest text.",
     )
     after_event: UUID | None = Field(
         default=None, description="Answer once this event of yours has ended, or `wait` is over."

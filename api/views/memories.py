@@ -9,7 +9,9 @@ from uuid import uuid5
 from api.views.usage import DAYS
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
-from pipeline.memories.history import HistoryEntry
+from pipeline.memories.history import Author, AuthorKind, HistoryEntry
+from pipeline.text.word_diff import word_diff
+from pipeline.versions.changes import MemoryChange
 
 
 def memory(row: Memory) -> dict[str, Any]:
@@ -40,10 +42,17 @@ def memory(row: Memory) -> dict[str, Any]:
         "confidence": row.confidence,
         "created_at": row.created_at,
         "updated_at": row.updated_at,
-        "lifecycle_state": "superseded" if row.superseded_by else "active",
+        "lifecycle_state": lifecycle(row),
         "replaced_by": str(row.superseded_by) if row.superseded_by else None,
         "synthesized": False,
     }
+
+
+def lifecycle(row: Memory) -> str:
+    """State of a memory as the Mem0 Platform names it: active, superseded or merged."""
+    if row.state == "ACTIVE" and row.superseded_by is not None:
+        return "superseded"
+    return row.state.lower()
 
 
 def attributes(at: datetime) -> dict[str, Any]:
@@ -91,8 +100,37 @@ def history(entry: HistoryEntry) -> dict[str, Any]:
         "event_id": str(entry.event_id) if entry.event_id else None,
         "metadata": entry.metadata or None,
         "categories": list(entry.categories),
+        "version": entry.version,
+        "who": author(entry.author),
+        "said_at": entry.said_at,
+        "valid_from": entry.valid_from,
+        "stored_at": entry.created_at,
         "created_at": entry.created_at,
         "updated_at": entry.created_at,
+    }
+
+
+def author(row: Author) -> dict[str, Any]:
+    """Author of a change: its kind, and the ids that it has."""
+    ids = {
+        "event_id": row.event_id,
+        "suggestion_id": row.suggestion_id,
+        "replay_id": row.replay_id,
+    }
+    who: dict[str, Any] = {"type": row.kind}
+    who |= {name: str(known) for name, known in ids.items() if known}
+    return who | ({"key": row.key} if row.kind in (AuthorKind.API, AuthorKind.UNDO) else {})
+
+
+def change(row: MemoryChange) -> dict[str, Any]:
+    """Difference of a memory between two times."""
+    before, after = row.before, row.after
+    return {
+        "id": str(row.memory_id),
+        "change": row.kind,
+        "before": memory(before) if before else None,
+        "after": memory(after) if after else None,
+        "diff": word_diff(before.text if before else "", after.text if after else ""),
     }
 
 

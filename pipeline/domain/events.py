@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pipeline.domain.messages import SourcedMessage
 from pipeline.domain.modes import Mode
+from pipeline.domain.versions import Snapshot
 
 
 class Status(StrEnum):
@@ -119,13 +120,15 @@ class EventType(StrEnum):
 class Question:
     """A question about the memories: an event of kind EXPORT or SUMMARY, which adds nothing.
 
-    `filters` as the caller wrote them; `shape` is the JSON schema of the answer.
+    `filters` as the caller wrote them; `shape` is the JSON schema of the answer. `snapshot`: None
+    for the current memories.
     """
 
     kind: EventType
     filters: Mapping[str, Any]
     shape: Mapping[str, Any]
     instructions: str | None = None
+    snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)

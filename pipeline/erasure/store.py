@@ -58,6 +58,7 @@ from pipeline.ledger.tables import (
     messages,
     metadata,
     owners,
+    past_states,
     rebuilt,
     receipts,
     relations,
@@ -291,6 +292,8 @@ def _all_of(
     yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
+    past = among(past_states.c.memory_id, memory_ids)
+    yield "past_states", delete(past_states).where(past)
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
     # Before the suggestions, as the curator locks them.
     yield "curator_runs", delete(curator_runs).where(among(curator_runs.c.lane_id, lane_ids))

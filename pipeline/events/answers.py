@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, cast, select
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
 from pipeline.domain.events import EventType, StageName
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.ledger.filter_conditions import one_of
 from pipeline.ledger.tables import events, stage_runs
 
+SNAPSHOT = TypeAdapter(Snapshot)
 NO_EXPORT = "No memory export request found"
 
 
@@ -40,14 +43,24 @@ class Answers:
             return dict(await connection.scalar(query) or {})
 
     async def export(
-        self, project_id: ProjectId, *, event_id: UUID | None, filters: Mapping[str, Any]
+        self,
+        project_id: ProjectId,
+        *,
+        event_id: UUID | None,
+        filters: Mapping[str, Any],
+        snapshot: Snapshot = CURRENT,
     ) -> UUID:
         """Return the id of an export: `event_id`, or the newest one with exactly these filters.
 
-        Errors: NotFound.
+        `snapshot`: the time of the memories that it read. Errors: NotFound.
         """
-        stored: ColumnElement[Any] = events.c.options["question"]["filters"]
-        which = events.c.id == event_id if event_id else stored == cast(filters, JSONB)
+        question: ColumnElement[Any] = events.c.options["question"]
+        at = None if snapshot.is_current else SNAPSHOT.dump_python(snapshot, mode="json")
+        same = and_(
+            question["filters"] == cast(filters, JSONB),
+            func.coalesce(question["snapshot"], cast(JSONB.NULL, JSONB)) == cast(at, JSONB),
+        )
+        which = events.c.id == event_id if event_id else same
         query = (
             select(events.c.id)
             .where(

@@ -94,8 +94,11 @@ async def undo(
     ledger: EventStores,
     embedder: Embedder,
     index: VectorIndex,
+    key_id: UUID | None = None,
 ) -> Undone:
     """Undo the changes of an event to memories and graph; the history keeps both states.
+
+    `key_id`: the caller's API key.
 
     Errors: NotFound; Conflict if it was already undone, has not ended, or if a memory was changed
     since; with `force`, such memories are skipped instead.
@@ -108,6 +111,7 @@ async def undo(
         force=force,
         vectors=dict(zip(texts, vectors, strict=True)),
         embedder=embedder.name,
+        key_id=key_id,
     )
     log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
     try:

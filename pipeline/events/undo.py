@@ -114,16 +114,19 @@ class Undo:
         force: bool,
         vectors: Mapping[str, Vector],
         embedder: str,
+        key_id: UUID | None = None,
     ) -> Undone:
         """Undo an event's effects, in one transaction.
 
         `vectors`: one for each of `texts`. With `force`, memories that cannot be restored are
-        skipped. Errors: NotFound; Conflict, which names every memory that prevents the undo.
+        skipped. `key_id`: the caller's API key.
+
+        Errors: NotFound; Conflict, which names every memory that prevents the undo.
         """
         for _ in range(TRIES):
             plan = await self._plan(project_id, event_id)
             _refuse(plan.event, plan.steps, force=force)
-            states = _states(event_id, plan.free, vectors, embedder)
+            states = _states(event_id, plan.free, vectors, embedder) | {"key_id": key_id}
             if undone := await self._carry_out(plan, states, force=force):
                 return undone
         raise Conflict(CHANGED_MEANWHILE)

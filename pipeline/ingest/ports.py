@@ -10,6 +10,7 @@ from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.store import Lanes
 from pipeline.memories.store import Memories
 from pipeline.models.recordings import Recordings
+from pipeline.versions.store import Versions
 
 
 class IngestStores(Protocol):
@@ -38,3 +39,7 @@ class IngestStores(Protocol):
     @property
     def recordings(self) -> Recordings:
         """Recorded answers, for replays."""
+
+    @property
+    def versions(self) -> Versions:
+        """Reads of memories at a time."""

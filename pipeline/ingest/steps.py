@@ -56,7 +56,8 @@ async def perform(stage: StageName, batch: Batch, services: Services) -> Finishe
     match step_of(stage, batch.options):
         case Step.ANSWER:
             await require_budget(batch, services.ledger)
-            return await answer(batch, model=model, memories=memories)
+            versions = services.ledger.versions
+            return await answer(batch, model=model, memories=memories, versions=versions)
         case Step.EXTRACT:
             asks = batch.options.infer or batch.options.procedural
             mode = await choose_mode(batch, services.ledger) if asks else None

@@ -72,6 +72,13 @@ class MemoryEffects:
             "memories": _json(
                 [_state(memory, vectors.get(memory_id)) for memory_id, memory in last.items()]
             ),
+            "passed": _json(
+                [
+                    _state(change.after, change.vector) | {"created_at": change.after.created_at}
+                    for change in self.changes
+                    if change.after and change.after.version != last[change.after.id].version
+                ]
+            ),
             "history": _json([_entry(change) for change in self.changes if change.after]),
             "receipt": _json([_line(place, c) for place, c in enumerate(self.changes)]),
             "suggestions": _json([_suggestion(s) for s in self._suggestions()]),

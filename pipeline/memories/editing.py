@@ -50,11 +50,16 @@ class MemoryEditing:
         self._engine = engine
 
     async def edit(
-        self, project_id: ProjectId, edits: Sequence[MemoryEdit], *, embedder: str
+        self,
+        project_id: ProjectId,
+        edits: Sequence[MemoryEdit],
+        *,
+        embedder: str,
+        key_id: UUID | None = None,
     ) -> list[Memory]:
         """Change memories and write their old states to the history. Returns them in order.
 
-        Two memories of a scope can get the same text this way.
+        Two memories of a scope can get the same text this way. `key_id`: the caller's API key.
         Errors: NotFound; InvalidInput for an immutable memory; Conflict if another write stored the
         text at the same time.
         """
@@ -66,18 +71,20 @@ class MemoryEditing:
                 # Release all texts first: one memory can get the text of another one.
                 await _release_texts(connection, [e.memory_id for e in edits if "text" in e.values])
                 return [
-                    await _change(connection, before[edit.memory_id], edit, embedder)
+                    await _change(connection, before[edit.memory_id], edit, embedder, key_id)
                     for edit in edits
                 ]
         except IntegrityError:
             raise Conflict(TEXT_TAKEN) from None
 
-    async def retire(self, project_id: ProjectId, memory_ids: Sequence[UUID]) -> None:
+    async def retire(
+        self, project_id: ProjectId, memory_ids: Sequence[UUID], *, key_id: UUID | None = None
+    ) -> None:
         """Retire memories, which takes them out of all reads. Errors: NotFound; none is retired."""
         async with self._engine.begin() as connection:
             await lock_memories(connection, project_id, memory_ids)
             these = memories.c.id.in_(memory_ids)
-            await retire_all(connection, these, reason="Deleted by request.")
+            await retire_all(connection, these, reason="Deleted by request.", key_id=key_id)
             await end_unstated(connection, these)
 
 
@@ -136,7 +143,11 @@ async def _release_texts(connection: AsyncConnection, memory_ids: Sequence[UUID]
 
 
 async def _change(
-    connection: AsyncConnection, before: Memory, edit: MemoryEdit, embedder: str
+    connection: AsyncConnection,
+    before: Memory,
+    edit: MemoryEdit,
+    embedder: str,
+    key_id: UUID | None,
 ) -> Memory:
     """Apply one edit to its locked memory, and write the history."""
     changed = dict(edit.values)
@@ -149,5 +160,6 @@ async def _change(
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder}
     after = as_memory(await next_version(connection, before, changed))
-    await write_history(connection, before, after, Outcome.UPDATE, "Edited by request.")
+    reason = "Edited by request."
+    await write_history(connection, before, after, Outcome.UPDATE, reason, key_id=key_id)
     return after

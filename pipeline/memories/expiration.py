@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import ColumnElement, Date, FromClause, cast, func, or_
 
 from pipeline.ledger.tables import memories
 
 
-def unexpired(table: FromClause = memories) -> ColumnElement[bool]:
+def unexpired(
+    table: FromClause = memories, at: ColumnElement[datetime] | None = None
+) -> ColumnElement[bool]:
     """Match rows that have no expiration date, or one of today (UTC) or later.
 
-    `table`: memories, or a table with the same column `expiration_date`.
+    `table`: memories, or a table with the same column `expiration_date`. `at`: the time whose day
+    counts in place of today.
     """
-    today = cast(func.timezone("UTC", func.now()), Date)
-    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= today)
+    day = cast(func.timezone("UTC", func.now() if at is None else at), Date)
+    return or_(table.c.expiration_date.is_(None), table.c.expiration_date >= day)

@@ -5,25 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.events import EventType
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
-from pipeline.ledger.tables import events, memories, memory_history, messages
+from pipeline.ledger.tables import (
+    api_keys,
+    events,
+    memories,
+    memory_history,
+    messages,
+    receipts,
+)
 
 # Maximum size of the texts in one answer with a memory's history.
 LARGEST_BYTES = 4_000_000
 
 
+class AuthorKind(StrEnum):
+    """Origin of a change. EVENT: an add, or a delete of all that match. API: a person's request."""
+
+    EVENT = "event"
+    API = "api"
+    UNDO = "undo"
+    REPLAY = "replay"
+    SUGGESTION = "suggestion"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Author of a change.
+
+    `event_id`: the event, or the one that was undone. `key`: name of the API key of a request.
+    """
+
+    kind: AuthorKind
+    event_id: UUID | None = None
+    key: str | None = None
+    suggestion_id: UUID | None = None
+    replay_id: UUID | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A state of a memory. `message`: the message it was extracted from, or None."""
+    """A state of a memory. `message`: the message it was extracted from, or None.
+
+    It was stored at `created_at`.
+    """
 
     memory_id: UUID
     version: int
@@ -36,6 +72,9 @@ class HistoryEntry:
     reason: str | None
     event_id: UUID | None
     message: dict[str, str] | None
+    author: Author
+    said_at: datetime
+    valid_from: datetime
     created_at: datetime
 
 
@@ -112,11 +151,32 @@ def _with_message(where: ColumnElement[bool]) -> Select[Any]:
         messages.c.ordinal == memory_history.c.message_ordinal,
     )
     ids = (memories.c.user_id, memories.c.agent_id, memories.c.app_id, memories.c.run_id)
+    accepted = (
+        select(receipts.c.suggestion_id)
+        .where(
+            receipts.c.event_id == memory_history.c.event_id,
+            receipts.c.memory_id == memory_history.c.memory_id,
+            receipts.c.outcome == memory_history.c.event,
+            events.c.event_type != EventType.ADD,
+        )
+        .limit(1)
+        .scalar_subquery()
+    )
     return (
-        select(memory_history, *ids, memories.c.categories, messages.c.role, messages.c.content)
+        select(
+            memory_history,
+            *ids,
+            memories.c.categories,
+            memories.c.replaced_by,
+            messages.c.role,
+            messages.c.content,
+            api_keys.c.name.label("key_name"),
+            accepted.label("suggestion_id"),
+        )
         .join(memories, memories.c.id == memory_history.c.memory_id)
         .outerjoin(events, events.c.id == memory_history.c.event_id)
         .outerjoin(messages, message)
+        .outerjoin(api_keys, api_keys.c.id == memory_history.c.key_id)
         .where(where)
     )
 
@@ -148,5 +208,25 @@ def _entry(row: Row[Any]) -> HistoryEntry:
         reason=row.reason,
         event_id=row.event_id,
         message={"role": row.role, "content": row.content} if row.role else None,
+        author=_author(row),
+        said_at=row.said_at or row.valid_from,
+        valid_from=row.valid_from,
         created_at=row.created_at,
     )
+
+
+def _author(row: Row[Any]) -> Author:
+    if row.undoes:
+        return Author(AuthorKind.UNDO, row.undoes, row.key_name)
+    if row.suggestion_id:
+        return Author(AuthorKind.SUGGESTION, row.event_id, suggestion_id=row.suggestion_id)
+    if row.event_id:
+        return Author(AuthorKind.EVENT, row.event_id)
+    if row.replaced_by and row.reason == replaced(row.replaced_by):
+        return Author(AuthorKind.REPLAY, replay_id=row.replaced_by)
+    return Author(AuthorKind.API, key=row.key_name)
+
+
+def replaced(replay_id: UUID) -> str:
+    """The reason in the history of a memory that a replay replaced."""
+    return f"Replaced by replay {replay_id}."

@@ -58,10 +58,11 @@ async def write_history(
     *,
     event_id: UUID | None = None,
     undoes: UUID | None = None,
+    key_id: UUID | None = None,
 ) -> None:
     """Write a new state to the memory's history, and queue it for the project's webhooks.
 
-    `event_id`: None for a change by a user or an undo.
+    `event_id`: None for a change by a user or an undo. `key_id`: the API key of the request.
     """
     await connection.execute(
         insert(memory_history).values(
@@ -77,6 +78,7 @@ async def write_history(
             event_id=event_id,
             message_ordinal=after.message_ordinal if event_id else None,
             undoes=undoes,
+            key_id=key_id,
             said_at=after.said_at,
             valid_from=after.valid_from,
             structure=structure(after),
@@ -91,6 +93,7 @@ async def retire_all(
     *,
     reason: str,
     event_id: UUID | None = None,
+    key_id: UUID | None = None,
 ) -> list[UUID]:
     """Retire all matching active memories, with the reason in their history. Returns their ids."""
     matching = locked(memories, and_(memories.c.state == "ACTIVE", where))
@@ -111,6 +114,7 @@ async def retire_all(
         "expiration_date": retired.c.expiration_date,
         "reason": literal(reason),
         "event_id": literal(event_id, Uuid),
+        "key_id": literal(key_id, Uuid),
         "said_at": retired.c.said_at,
         "valid_from": retired.c.valid_from,
     }

@@ -31,27 +31,36 @@ async def edit(
     ledger: MemoryStores,
     embedder: Embedder,
     index: VectorIndex,
+    key_id: UUID | None = None,
 ) -> list[Memory]:
     """Change memories, all or none. Returns their new states, in order.
 
-    Errors: those of `MemoryEditing.edit`; ModelUnavailable if a new text cannot be embedded.
+    `key_id`: the caller's API key. Errors: those of `MemoryEditing.edit`; ModelUnavailable if a new
+    text cannot be embedded.
     """
     texts = [edit.values["text"] for edit in edits if "text" in edit.values]
     vectors = iter(await embedder.embed(texts) if texts else ())
     with_vectors = [
         replace(edit, vector=next(vectors)) if "text" in edit.values else edit for edit in edits
     ]
-    memories = await ledger.editing.edit(project_id, with_vectors, embedder=embedder.name)
-    await _project([memory.id for memory in memories], index)
+    memories = await ledger.editing.edit(
+        project_id, with_vectors, embedder=embedder.name, key_id=key_id
+    )
+    await project([memory.id for memory in memories], index)
     return memories
 
 
 async def retire(
-    project_id: ProjectId, memory_ids: Sequence[UUID], *, ledger: MemoryStores, index: VectorIndex
+    project_id: ProjectId,
+    memory_ids: Sequence[UUID],
+    *,
+    ledger: MemoryStores,
+    index: VectorIndex,
+    key_id: UUID | None = None,
 ) -> None:
     """Delete memories, all or none; their history stays. Errors: NotFound."""
-    await ledger.editing.retire(project_id, memory_ids)
-    await _project(memory_ids, index)
+    await ledger.editing.retire(project_id, memory_ids, key_id=key_id)
+    await project(memory_ids, index)
 
 
 async def clear(
@@ -67,11 +76,11 @@ async def clear(
     log.info("memories_cleared", event_id=str(cleared.event_id), count=len(cleared.memory_ids))
     for wake in cleared.wakes:
         dispatcher.kick(wake, project_id)
-    await _project(cleared.memory_ids[:AT_ONCE], index)
+    await project(cleared.memory_ids[:AT_ONCE], index)
     return cleared.event_id
 
 
-async def _project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
+async def project(memory_ids: Sequence[UUID], index: VectorIndex) -> None:
     """Update the vector index. If it is down, the sweeper does it later; reads use the ledger."""
     try:
         await index.catch_up(memory_ids)

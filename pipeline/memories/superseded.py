@@ -8,10 +8,21 @@ by their decisions; a pair counts here if one of the two was appended.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    ScalarSelect,
+    and_,
+    case,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from pipeline.ledger.tables import memories
 from pipeline.memories.expiration import unexpired
@@ -21,35 +32,53 @@ newer = memories.alias("newer")
 
 def superseded() -> ColumnElement[bool]:
     """Match rows of `memories` that a newer statement of their slot supersedes."""
-    by_appended = _newest(newer.c.appended).is_not(None)
-    by_any = and_(memories.c.appended, _newest().is_not(None))
+    by_appended = _newest(memories, newer, None, newer.c.appended).is_not(None)
+    by_any = and_(memories.c.appended, _newest(memories, newer, None).is_not(None))
     return and_(memories.c.slot.is_not(None), or_(by_appended, by_any))
+
+
+def current_of_slot(
+    rows: FromClause, others: FromClause, at: ColumnElement[datetime] | None = None
+) -> ColumnElement[UUID | None]:
+    """Id of the current statement of a row's slot; NULL if that is the row itself.
+
+    `rows` and `others` have the columns of `memories`. `at`: the time whose expiration dates count.
+    """
+    by_any = case(
+        (rows.c.appended, _newest(rows, others, at)),
+        else_=_newest(rows, others, at, others.c.appended),
+    )
+    return case((rows.c.slot.is_not(None), by_any))
 
 
 def readable_columns() -> list[ColumnElement[Any]]:
     """The columns of `memories`; `superseded_by` also names the current statement of the slot."""
-    by_any = case((memories.c.appended, _newest()), else_=_newest(newer.c.appended))
-    current = case((memories.c.slot.is_not(None), by_any))
+    current = current_of_slot(memories, newer)
     columns = [column for column in memories.c if column.name != "superseded_by"]
     return [*columns, func.coalesce(memories.c.superseded_by, current).label("superseded_by")]
 
 
-def _newest(*where: ColumnElement[bool]) -> ScalarSelect[UUID]:
+def _newest(
+    rows: FromClause,
+    others: FromClause,
+    at: ColumnElement[datetime] | None,
+    *where: ColumnElement[bool],
+) -> ScalarSelect[UUID]:
     """Id of the newest active statement of the same slot that is newer than the row, or None.
 
     The order makes the planner read it from an index, and not the rows of the whole slot.
     """
     return (
-        select(newer.c.id)
+        select(others.c.id)
         .where(
-            newer.c.lane_id == memories.c.lane_id,
-            newer.c.slot == memories.c.slot,
-            newer.c.state == "ACTIVE",
-            tuple_(newer.c.said_at, newer.c.id) > tuple_(memories.c.said_at, memories.c.id),
-            unexpired(newer),
+            others.c.lane_id == rows.c.lane_id,
+            others.c.slot == rows.c.slot,
+            others.c.state == "ACTIVE",
+            tuple_(others.c.said_at, others.c.id) > tuple_(rows.c.said_at, rows.c.id),
+            unexpired(others, at),
             *where,
         )
-        .order_by(newer.c.said_at.desc(), newer.c.id.desc())
+        .order_by(others.c.said_at.desc(), others.c.id.desc())
         .limit(1)
         .scalar_subquery()
     )

@@ -27,6 +27,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import entities, events, lanes, memories, relations, shadows
+from pipeline.memories.history import replaced
 from pipeline.memories.rows import states_of
 from pipeline.replays.diff import Difference, Edge, Edited, Remembered, Store, difference
 from pipeline.replays.keeping import unchanged
@@ -393,7 +394,7 @@ async def _adopt(
         "shadow_lane_id": shadow.apart.lane_id,
         "project_id": shadow.scope.project_id,
         "lane_id": shadow.scope.lane_id,
-        "reason": f"Replaced by replay {shadow.id}.",
+        "reason": replaced(shadow.id),
         "gone": gone,
     }
     await connection.execute(statement("replace_memories"), values)

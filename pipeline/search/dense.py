@@ -3,10 +3,12 @@
     ids only        index ──► 200 nearest ──► enough of them match? ──► done
     further filter  ledger: count the matches ──► ≤ 5,000: compare all of them, exactly
                                               └─► more: index, 200 ► 1,000 ► 5,000 nearest
+    at a time       ledger: count the states ──► ≤ 5,000: compare all of them, exactly
+                                             └─► more: words alone, incomplete
 
 The index filters by ids alone. With another condition, or many expired memories, few of its nearest
 would match, so the matches are compared from the ledger's vectors. If these are too many, and the
-widest query still returns too few, the result is marked incomplete.
+widest query still returns too few, the result is marked incomplete. The index has no past states.
 """
 
 from __future__ import annotations
@@ -96,6 +98,9 @@ async def nearest(query: DenseQuery, stores: DenseStores, *, limit: int) -> Dens
     if not query.vector.size:
         return DenseHits()
     try:
+        if not query.where.is_current:
+            exact = await _exact(query, stores, limit=limit)
+            return exact or DenseHits(query.vector, exact=True, incomplete=True)
         exact = None if of_pins_only(query.filter) else await _exact(query, stores, limit=limit)
         return exact or await _indexed(query, stores, limit=limit)
     except TransientError as error:

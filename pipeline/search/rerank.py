@@ -15,12 +15,11 @@ from itertools import islice
 import structlog
 
 from pipeline.domain.errors import StageError
-from pipeline.domain.tenants import ProjectId
 from pipeline.ports import Reranker
 from pipeline.search.candidates import Candidate
 from pipeline.search.cutoff import Cutoff, compared_for
 from pipeline.search.prompt_context import labelled
-from pipeline.search.store import Passages
+from pipeline.search.store import Passages, Where
 
 log = structlog.get_logger()
 
@@ -41,7 +40,7 @@ async def rerank(
     ranked: Sequence[Candidate],
     cutoff: Cutoff,
     *,
-    project_id: ProjectId,
+    where: Where,
     reranker: Reranker | None,
     passages: Passages,
 ) -> Reranking:
@@ -49,7 +48,7 @@ async def rerank(
     if reranker is None:
         return Reranking(ranked, reason=NOT_CONFIGURED)
     near = list(islice(cutoff.near(ranked), compared_for(cutoff.top_k)))
-    read = await passages.read(project_id, [candidate.key for candidate in near])
+    read = await passages.read(where, [candidate.key for candidate in near])
     shown = [candidate for candidate in near if candidate.key in read]
     try:
         scores = await reranker.rerank(text, [labelled(read[candidate.key]) for candidate in shown])

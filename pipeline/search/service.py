@@ -27,6 +27,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.passages import PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
+from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
 from pipeline.graph.store import RelationView
 from pipeline.models.circuit_breaker import on_behalf_of
@@ -85,7 +86,8 @@ class Query:
     returned.
 
     `earlier`: the user's turns before the question, newest first; see pipeline/search/conversation.
-    `decay`: that of the project, see pipeline/domain/decay.
+    `decay`: that of the project, see pipeline/domain/decay. `snapshot`: the time of the memories;
+    see pipeline/domain/versions. Relations are only those of the present.
     """
 
     text: str
@@ -106,6 +108,7 @@ class Query:
     scale: Scale = IDENTITY
     earlier: Sequence[str] = ()
     decay: Decay | None = None
+    snapshot: Snapshot = CURRENT
 
     @property
     def turns_asked(self) -> tuple[str, ...]:
@@ -219,6 +222,7 @@ async def _search(
         turns=query.turns,
         expired=query.show_expired,
         older=query.show_superseded,
+        snapshot=query.snapshot,
     )
     ranked, dense = await _ranked(project_id, query, where, embedded, stores)
     cutoff = Cutoff(
@@ -233,13 +237,13 @@ async def _search(
             query.whole_text,
             ranked,
             cutoff,
-            project_id=project_id,
+            where=where,
             reranker=reranker,
             passages=ledger.passages,
         )
-    hits = await _hits(project_id, cutoff.best(reranking.ranked), query.around, ledger)
+    hits = await _hits(where, cutoff.best(reranking.ranked), query.around, ledger)
     relations: Sequence[RelationView] = ()
-    if standing is not None and standing.related:
+    if standing is not None and standing.related and where.is_current:
         texts = [hit.passage.text for hit in hits]
         ids = pinned(query.filter)
         relations = await ledger.graph.near(
@@ -336,17 +340,27 @@ async def _candidates(
 
 
 async def _hits(
-    project_id: ProjectId, best: Sequence[Candidate], around: int, ledger: SearchStores
+    where: Where, best: Sequence[Candidate], around: int, ledger: SearchStores
 ) -> list[Hit]:
     """Return the best candidates with their texts; those deleted in the meantime are left out."""
-    keys = [candidate.key for candidate in best]
-    passages = await ledger.passages.read(project_id, keys)
-    turns = await ledger.passages.around(project_id, keys, turns=around)
+    passages = await ledger.passages.read(where, [candidate.key for candidate in best])
+    sources = {
+        key: key if where.is_current else _source(key, passage) for key, passage in passages.items()
+    }
+    keys = list(dict.fromkeys(sources.values()))
+    turns = await ledger.passages.around(where.project_id, keys, turns=around)
     return [
-        Hit(passages[candidate.key], candidate.score, turns.get(candidate.key, ()))
+        Hit(passages[candidate.key], candidate.score, turns.get(sources[candidate.key], ()))
         for candidate in best
         if candidate.key in passages
     ]
+
+
+def _source(key: PassageKey, passage: Memory | Turn) -> PassageKey:
+    """Return the key of the turn from which a past state was extracted, or else its own."""
+    if isinstance(passage, Turn) or passage.event_id is None or passage.message_ordinal is None:
+        return key
+    return PassageKey(passage.event_id, passage.message_ordinal)
 
 
 async def _embed(

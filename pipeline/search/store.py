@@ -39,12 +39,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.filters import Filter, size
+from pipeline.domain.filters import Filter, pinned, size
 from pipeline.domain.graph import name_key
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.versions import CURRENT, Snapshot, SnapshotKind
 from pipeline.graph.store import names_any
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape
 from pipeline.ledger.statements import Direct
@@ -64,6 +65,15 @@ from pipeline.turns.store import (
     turn_passages,
     uuids,
 )
+from pipeline.versions.states import (
+    AS_OF,
+    COLUMNS,
+    VALID_AT,
+    is_older,
+    pin_values,
+    reference_time,
+    states,
+)
 
 # Number of messages read per requested turn around a hit, because some messages are not turns.
 REACH = 8
@@ -82,11 +92,14 @@ class Shape:
     turns: bool
     expired: bool
     older: bool
+    snapshot: SnapshotKind = CURRENT.kind
+    pins: tuple[str, ...] = ()
 
     def on(self, table: FromClause) -> ColumnElement[bool]:
         """The condition on the rows of this table."""
         matches = matching(self.tree, table)
-        return matches if self.expired else and_(matches, unexpired(table))
+        at = reference_time(self.snapshot)
+        return matches if self.expired else and_(matches, unexpired(table, at))
 
     @property
     def is_kept(self) -> bool:
@@ -94,10 +107,30 @@ class Shape:
         return size(self.tree) <= LARGEST_KEPT
 
     @property
+    def is_current(self) -> bool:
+        """True for a search of the current memories."""
+        return self.snapshot == CURRENT.kind
+
+    @property
+    def memories(self) -> FromClause:
+        """The memories to search: the table itself, or their states at a time."""
+        return memories if self.is_current else states(self.snapshot, self.pins)
+
+    @property
     def on_facts(self) -> ColumnElement[bool]:
-        """The condition on current memories; with `older`, also on superseded ones."""
-        active = and_(memories.c.state == "ACTIVE", self.on(memories))
+        """The condition on rows of `memories`; with `older`, also on superseded ones."""
+        here = self.on(self.memories)
+        if not self.is_current:
+            return here if self.older else and_(here, ~is_older(self.memories))
+        active = and_(memories.c.state == "ACTIVE", here)
         return active if self.older else and_(active, ~superseded())
+
+    @property
+    def on_turns(self) -> ColumnElement[bool]:
+        """The condition on turns: those accepted, and said, by the times of the snapshot."""
+        times = [turn_passages.c.created_at <= AS_OF] * self.snapshot.as_of
+        times += [turn_passages.c.said_at <= VALID_AT] * self.snapshot.valid_at
+        return and_(self.on(turn_passages), *times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +150,23 @@ class Where:
         turns: bool,
         expired: bool,
         older: bool = False,
+        snapshot: Snapshot = CURRENT,
     ) -> Where:
-        """Select the passages of a project that match the filter."""
+        """Select the passages of a project that match the filter, at the time of the snapshot."""
         shaped, values = shape(tree)
-        return cls(
-            Shape(shaped, facts, turns, expired, older), {"in_project": project_id, **values}
-        )
+        values |= {"in_project": project_id}
+        if snapshot.is_current:
+            return cls(Shape(shaped, facts, turns, expired, older), values)
+        pins = pinned(tree)
+        values |= pin_values(pins) | snapshot.values
+        names = tuple(sorted(pins))
+        older = older or snapshot.superseded
+        return cls(Shape(shaped, facts, turns, expired, older, snapshot.kind, names), values)
+
+    @property
+    def is_current(self) -> bool:
+        """True for a search of the current memories."""
+        return self.shape.is_current
 
     @property
     def project_id(self) -> ProjectId:
@@ -209,12 +253,19 @@ class Passages:
         return [_as_candidate(row) for row in await self._rows(build, where.shape, values)]
 
     async def read(
-        self, project_id: ProjectId, keys: Sequence[PassageKey]
+        self, where: Where, keys: Sequence[PassageKey]
     ) -> dict[PassageKey, Memory | Turn]:
-        """Return the project's passages with these keys; deleted ones are left out."""
+        """Return the project's passages with these keys; deleted ones are left out.
+
+        Memories are read as they were at the time of the search.
+        """
+        project_id = where.project_id
         passages: dict[PassageKey, Memory | Turn] = {}
         if facts := [key.id for key in keys if not key.is_turn]:
-            for row in await self._direct.rows(_FACTS, {"in_project": project_id, "facts": facts}):
+            past = where.shape
+            query = _FACTS if where.is_current else _past_facts(past.snapshot, past.pins)
+            values = {"in_project": project_id, "facts": facts}
+            for row in await self._direct.rows(query, {**where.values, **values}):
                 passages[PassageKey(row.id)] = as_memory(row)
         if any(key.is_turn for key in keys):
             values = {"in_project": project_id, **listed("turns", keys)}
@@ -250,6 +301,16 @@ _FACTS = select(*_READ).where(
     memories.c.id == any_(uuids("facts")),
     memories.c.state == "ACTIVE",
 )
+
+
+@lru_cache(SHAPES)
+def _past_facts(snapshot: SnapshotKind, pins: tuple[str, ...]) -> Select[Any]:
+    """Select memories by id, as they were at a time."""
+    past = states(snapshot, pins)
+    columns = [past.c.id, *(past.c[column.name] for column in _READ if column.name in COLUMNS)]
+    return select(*columns).where(past.c.id == any_(uuids("facts")))
+
+
 _TURNS = select(turn_passages).where(
     turn_passages.c.project_id == IN_PROJECT, among(turn_passages, "turns")
 )
@@ -267,14 +328,15 @@ def _scope(shape: Shape) -> CTE:
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
-        parts.append(select(memories.c.id, fact, memories.c.terms).where(shape.on_facts))
+        facts = shape.memories
+        parts.append(select(facts.c.id, fact, facts.c.terms).where(shape.on_facts))
     if shape.turns:
         turn = (
             turn_passages.c.event_id.label("id"),
             turn_passages.c.ordinal,
             turn_passages.c.terms,
         )
-        parts.append(select(*turn).where(shape.on(turn_passages)))
+        parts.append(select(*turn).where(shape.on_turns))
     return union_all(*parts).cte("scope")
 
 
@@ -296,8 +358,9 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
-        facts = select(memories.c.id, fact, memories.c.embedding)
-        parts.append(facts.where(shape.on_facts, memories.c.embedder == _EMBEDDER))
+        table = shape.memories
+        facts = select(table.c.id, fact, table.c.embedding)
+        parts.append(facts.where(shape.on_facts, table.c.embedder == _EMBEDDER))
     if shape.turns:
         turns = select(
             turn_passages.c.event_id.label("id"), turn_passages.c.ordinal, turn_vectors.c.embedding
@@ -307,7 +370,7 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
             turn_vectors.c.ordinal == turn_passages.c.ordinal,
             turn_vectors.c.embedder == _EMBEDDER,
         )
-        parts.append(turns.join(turn_vectors, its_vector).where(shape.on(turn_passages)))
+        parts.append(turns.join(turn_vectors, its_vector).where(shape.on_turns))
     return parts
 
 
@@ -316,11 +379,12 @@ def _matching(shape: Shape) -> ClauseElement:
     parts: list[Select[Any]] = []
     if shape.facts:
         fact = cast(literal(FACT), Integer).label("ordinal")
-        mine = memories.c.id == any_(uuids("facts"))
-        parts.append(select(memories.c.id, fact).where(mine, shape.on_facts))
+        facts = shape.memories
+        mine = facts.c.id == any_(uuids("facts"))
+        parts.append(select(facts.c.id, fact).where(mine, shape.on_facts))
     if shape.turns:
         turn = select(turn_passages.c.event_id.label("id"), turn_passages.c.ordinal)
-        parts.append(turn.where(among(turn_passages, "turns"), shape.on(turn_passages)))
+        parts.append(turn.where(among(turn_passages, "turns"), shape.on_turns))
     return union_all(*parts)
 
 
@@ -337,45 +401,46 @@ def _candidates_related(shape: Shape) -> ClauseElement:
 def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
     parts = []
     if shape.facts:
-        parts.append(_fact_candidates(shape.on_facts, related=related))
+        parts.append(_fact_candidates(shape, related=related and shape.is_current))
     if shape.turns:
-        parts.append(_turn_candidates(shape.on(turn_passages)))
+        parts.append(_turn_candidates(shape.on_turns))
     return union_all(*parts)
 
 
-def _fact_candidates(where: ColumnElement[bool], *, related: bool) -> Select[Any]:
+def _fact_candidates(shape: Shape, *, related: bool) -> Select[Any]:
     """Select memories as candidates, each with its turn and the turn before that."""
+    facts = shape.memories
     source = and_(
-        messages.c.lane_id == memories.c.lane_id,
+        messages.c.lane_id == facts.c.lane_id,
         messages.c.seq == events.c.seq,
-        messages.c.ordinal == memories.c.message_ordinal,
+        messages.c.ordinal == facts.c.message_ordinal,
     )
     before = just_before(messages)
     by_user = case(
-        (memories.c.attributed_to == Role.ASSISTANT, memories.c.agent_id), else_=memories.c.user_id
+        (facts.c.attributed_to == Role.ASSISTANT, facts.c.agent_id), else_=facts.c.user_id
     )
-    wanted = and_(memories.c.id == any_(uuids("lacking")), memories.c.embedder == _EMBEDDER)
-    embedding = case((wanted, memories.c.embedding))
+    wanted = and_(facts.c.id == any_(uuids("lacking")), facts.c.embedder == _EMBEDDER)
+    embedding = case((wanted, facts.c.embedding))
     return (
         select(
-            memories.c.id,
+            facts.c.id,
             cast(literal(FACT), Integer).label("ordinal"),
-            memories.c.lane_id,
+            facts.c.lane_id,
             func.coalesce(messages.c.name, by_user).label("speaker"),
-            memories.c.said_at.label("at"),
+            facts.c.said_at.label("at"),
             messages.c.seq.label("turn_seq"),
             messages.c.ordinal.label("turn_ordinal"),
             before.c.seq.label("before_seq"),
             before.c.ordinal.label("before_ordinal"),
             embedding.label("embedding"),
-            case((_WITH_TERMS, memories.c.terms)).label("terms"),
+            case((_WITH_TERMS, facts.c.terms)).label("terms"),
             (_related() if related else literal(False)).label("related"),
         )
-        .select_from(memories)
-        .outerjoin(events, events.c.id == memories.c.event_id)
+        .select_from(facts)
+        .outerjoin(events, events.c.id == facts.c.event_id)
         .outerjoin(messages, source)
         .outerjoin(before, true())
-        .where(memories.c.id == any_(uuids("facts")), where)
+        .where(facts.c.id == any_(uuids("facts")), shape.on_facts)
     )
 
 

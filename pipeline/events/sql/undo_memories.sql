@@ -32,11 +32,11 @@ WITH state AS MATERIALIZED (
 )
 INSERT INTO memory_history (
     memory_id, version, project_id, event, old_text, new_text, metadata, expiration_date, reason,
-    undoes, said_at, valid_from, structure
+    undoes, key_id, said_at, valid_from, structure
 )
 SELECT s.id, s.version, c.project_id, s.outcome, s.old_text,
        CASE WHEN s.state = 'ACTIVE' THEN s.text END, s.metadata, s.expiration_date,
-       CAST(:reason AS text), CAST(:undoes AS uuid), s.said_at, s.valid_from,
+       CAST(:reason AS text), CAST(:undoes AS uuid), CAST(:key_id AS uuid), s.said_at, s.valid_from,
        s.structure
 FROM changed c JOIN state s USING (id)
 RETURNING memory_id

@@ -11,19 +11,26 @@ from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.ingest.stages import Finished
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
+from pipeline.versions.store import Versions
 
 # Maximum number of memories passed to one model call.
 MOST = 500
 
 
-async def answer(batch: Batch, *, model: MemoryModel, memories: Memories) -> Finished:
+async def answer(
+    batch: Batch, *, model: MemoryModel, memories: Memories, versions: Versions
+) -> Finished:
     """Answer the batch's export or summary from the newest memories that match its filters."""
     question = batch.options.question
     assert question is not None  # see steps.step_of
     tree = require_scope(parse(question.filters))
-    newest, count = await memories.page(
-        batch.scope.project_id, tree, expired=False, limit=MOST, offset=0
-    )
+    project_id = batch.scope.project_id
+    if question.snapshot is None:
+        newest, count = await memories.page(project_id, tree, expired=False, limit=MOST, offset=0)
+    else:
+        newest, count = await versions.page(
+            project_id, tree, snapshot=question.snapshot, expired=False, limit=MOST, offset=0
+        )
     distilled = await model.distil(question, [memory.text for memory in reversed(newest)])
     extracted = Extracted((), _note(len(newest), count), dict(distilled.value))
     return Finished(dump(extracted), next_stage=None, usage=distilled.usage)

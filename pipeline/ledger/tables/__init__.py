@@ -10,7 +10,8 @@
                   │         ├──< cleared_lanes     the turns that a delete_all hid
                   │         ├─── stage_runs        output and cost of each stage of its batch
                   │         └─── failed_runs       cost of failed tries
-                  ├──< memories ─< memory_history  current state, and all states so far
+                  ├──< memories ─< memory_history  current state, and the history of changes
+                  │         ├──< past_states       its earlier states, with their vectors
                   │         ├─── feedback          users' opinions
                   │         └─── memory_accesses   searches that returned it
                   ├──< suggestions                 changes that wait for a person
@@ -35,7 +36,13 @@ from pipeline.ledger.tables.events import cleared_lanes, events, receipts
 from pipeline.ledger.tables.graph import entities, relations
 from pipeline.ledger.tables.idempotency import idempotency_keys
 from pipeline.ledger.tables.lanes import lanes
-from pipeline.ledger.tables.memories import feedback, memories, memory_accesses, memory_history
+from pipeline.ledger.tables.memories import (
+    feedback,
+    memories,
+    memory_accesses,
+    memory_history,
+    past_states,
+)
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
@@ -67,6 +74,7 @@ __all__ = [
     "metadata",
     "organizations",
     "owners",
+    "past_states",
     "projects",
     "rebuilt",
     "receipts",

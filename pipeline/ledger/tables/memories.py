@@ -1,4 +1,4 @@
-"""Memories: their current state, all their states so far, feedback and accesses."""
+"""Memories: their current and past states, the history of changes, feedback and accesses."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, ExcludeConstraint
@@ -80,6 +81,9 @@ memories = Table(
     Column("replaced_by", Uuid),
     now("created_at"),
     now("updated_at"),
+    # Time since when the row is in this state, which a trigger keeps; NULL in rows of earlier
+    # releases: `updated_at`.
+    time("stored_at", server_default=func.now()),
     CheckConstraint("state IN ('ACTIVE', 'RETIRED')", name="state"),
     # No two active memories of a scope have the same text. Checked at commit: within a transaction,
     # one memory can take over the text of another one.
@@ -117,6 +121,30 @@ memories = Table(
     Index("ix_memories_owed_embedder", "embedder", postgresql_where=text("owed")),
 )
 
+# Columns of memories that no read returns, and that a past state does not keep.
+NOT_KEPT = frozenset({"id", "text_hash", "projected_version", "owed", "stored_at"})
+
+# States of memories that another one replaced: half-open intervals [stored_at, replaced_at). A
+# trigger on `memories` writes them, so every change is kept, also those of an earlier release.
+past_states = Table(
+    "past_states",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
+    Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), nullable=False),
+    *(
+        Column(column.name, column.type, nullable=column.nullable)
+        for column in memories.columns
+        if column.name not in NOT_KEPT
+    ),
+    time("stored_at", nullable=False),
+    time("replaced_at", nullable=False),
+    Index("ix_past_states_memory", "memory_id", "replaced_at"),
+    Index("ix_past_states_user", "project_id", "user_id", "replaced_at"),
+    Index("ix_past_states_feed", "project_id", "replaced_at"),
+    Index("ix_past_states_slot", "lane_id", "slot", postgresql_where=text("slot IS NOT NULL")),
+    *by_owner("past_states", "replaced_at"),
+)
+
 memory_history = Table(
     "memory_history",
     metadata,
@@ -134,6 +162,8 @@ memory_history = Table(
     Column("message_ordinal", SmallInteger),
     # The event that this state undoes.
     Column("undoes", Uuid),
+    # The API key with which a person made the change.
+    Column("key_id", Uuid),
     # NULL in rows of earlier releases: `valid_from`, and no structure.
     time("said_at"),
     time("valid_from", nullable=False),

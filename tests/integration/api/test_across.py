@@ -86,6 +86,9 @@ FOUND_BY = (
     lambda _: {"filters": MAYA, "query": WORD},
     lambda it: {"filters": {"memory_ids": [it.memory_id]} | MAYA, "query": WORD},
     lambda it: {"filters": MAYA, "query": WORD, "after_event": it.event_id},
+    lambda _: {"filters": MAYA, "query": WORD, "as_of": "2100-01-01"},
+    lambda _: {"filters": MAYA, "query": WORD, "valid_at": "2100-01-01"},
+    lambda _: {"filters": MAYA, "query": WORD, "include_superseded": True},
 )
 CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/openapi.json"): [Case(None)],
@@ -147,9 +150,18 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(READ, lambda _: {"filters": MAYA}),
     ],
     ("POST", "/v1/summary/"): [Case(WRITE, lambda _: {"filters": MAYA})],
-    ("GET", "/v1/memories/{memory_id}/"): [Case(READ)],
+    ("GET", "/v1/memories/{memory_id}/"): [
+        Case(READ),
+        Case(READ, query=lambda _: {"as_of": "2100-01-01"}),
+        Case(READ, query=lambda _: {"valid_at": "2100-01-01"}),
+    ],
     ("PUT", "/v1/memories/{memory_id}/"): [Case(WRITE, lambda _: {"text": "Mine now."})],
     ("DELETE", "/v1/memories/{memory_id}/"): [Case(WRITE)],
+    ("POST", "/v1/memories/{memory_id}/restore/"): [Case(WRITE, lambda _: {"version": 1})],
+    ("GET", "/v1/changes/"): [
+        Case(READ, query=lambda _: {"from": "2020-01-01"} | MAYA),
+        Case(READ, query=lambda it: {"from": "2020-01-01", "memory_id": it.memory_id}),
+    ],
     ("GET", "/v1/memories/{memory_id}/history/"): [Case(READ)],
     ("GET", "/v1/events/"): [Case(READ), Case(READ, query=lambda _: MAYA)],
     ("GET", "/v1/event/{event_id}/"): [Case(READ), Case(READ, query=lambda _: {"wait": "1"})],

@@ -235,3 +235,20 @@ def test_a_process_that_nobody_asks_for_mcp_does_not_pay_for_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "False"
+
+
+async def test_an_agent_reads_an_earlier_time(service: Service) -> None:
+    await service.add("I live in Porto.")
+    between = (await service.engine.ledger.now()).isoformat()
+    await service.add("I moved to Lisbon.")
+    async with session(service) as opened:
+        past = {"as_of": between, **MAYA}
+        [then] = (await call(opened, "get_memories", **past))["results"]
+        [hit] = (await call(opened, "search_memories", query="home", threshold=0, **past))[
+            "results"
+        ]
+        row = await call(opened, "get_memory", memory_id=then["id"], as_of=between)
+        both = await call(opened, "get_memories", include_superseded=True, **MAYA)
+    assert then["memory"] == hit["memory"] == row["memory"] == "User lives in Porto"
+    states = [row.get("lifecycle_state") for row in both["results"]]
+    assert states == [None, "superseded"]

@@ -43,7 +43,8 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 
 # Effect of an erasure on each table. A new table must be added to one of these sets.
 ERASED = {
-    "memories", "memory_accesses", "memory_history", "messages", "receipts", "idempotency_keys",
+    "memories", "memory_accesses", "memory_history", "past_states", "messages", "receipts",
+    "idempotency_keys",
     "relations", "entities", "shadows", "owners", "feedback", "suggestions", "webhook_deliveries",
     "rebuilt", "curator_runs", "curator_steps", "summaries", "summary_states",
     "turn_vectors", "cleared_lanes", "usage_daily",

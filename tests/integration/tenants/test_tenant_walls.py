@@ -8,6 +8,8 @@ from pipeline.domain.filters import EventFilter, parse
 from pipeline.domain.passages import PassageKey
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.versions import Snapshot
+from pipeline.search.store import Where
 from tests.support.engine import Engine
 
 OTHER = ProjectId(uuid4())
@@ -25,18 +27,30 @@ async def test_ids_of_one_tenant_open_nothing_for_another(engine: Engine) -> Non
     keys = [PassageKey(memory.id), PassageKey(event_id, 0)]
     other = Scope(OTHER, user_id="maya")
 
+    now = await ledger.now()
+    times = (Snapshot(as_of=now), Snapshot(valid_at=now), Snapshot(superseded=True, merged=True))
+
     async def seen(scope: Scope) -> list[int]:
         project_id = scope.project_id
+        where = Where.of(project_id, tree, facts=True, turns=True, expired=True)
         return [
             (await ledger.memories.page(project_id, tree, expired=True, limit=9, offset=0))[1],
+            *[
+                (
+                    await ledger.versions.page(
+                        project_id, tree, snapshot=snapshot, expired=True, limit=9, offset=0
+                    )
+                )[1]
+                for snapshot in times
+            ],
             (await ledger.events.page(project_id, EventFilter(), limit=9, offset=0))[1],
-            len(await ledger.passages.read(project_id, keys)),
+            len(await ledger.passages.read(where, keys)),
             len(await ledger.histories.inputs(project_id, [memory.id])),
             len(await ledger.memories.last_changed_by(scope, [memory.id], [event_id])),
         ]
 
-    assert await seen(own) == [1, 1, 2, 1, 1]
-    assert await seen(other) == [0, 0, 0, 0, 0]
+    assert await seen(own) == [1, 1, 1, 1, 1, 2, 1, 1]
+    assert await seen(other) == [0, 0, 0, 0, 0, 0, 0, 0]
 
 
 async def test_the_turns_beside_a_passage_are_read_for_its_own_tenant(engine: Engine) -> None:

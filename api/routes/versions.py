@@ -1,0 +1,73 @@
+"""Versions of memories: restore, and comparison of two times."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from api.auth.tenant import Caller, Granted
+from api.dependencies import Given
+from api.http.paging import Paged
+from api.http.strict_json import StrictJson
+from api.routes.memories import uuid
+from api.schemas.versions import RestoreRequest
+from api.views import memories as memory_views
+from pipeline.domain.filters import moment
+from pipeline.versions import service as versions
+
+router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+
+@router.post("/v1/memories/{memory_id}/restore/")
+async def restore(
+    memory_id: str, request: RestoreRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Give a memory the state of one of its versions, also after it was deleted. That is a new
+    version, so it can be taken back by another restore. 409 if another memory has the text.
+    """
+    stores = api.stores
+    restored = await versions.restore(
+        project.id,
+        uuid(memory_id),
+        request.version,
+        reason=request.reason,
+        ledger=stores.ledger,
+        embedder=stores.embedder,
+        index=stores.index,
+        key_id=grant.key_id,
+    )
+    return memory_views.memory(restored)
+
+
+@router.get("/v1/changes/")
+async def changes(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    since: Annotated[str, Query(alias="from")],
+    until: Annotated[str | None, Query(alias="to")] = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    app_id: str | None = None,
+    run_id: str | None = None,
+    memory_id: str | None = None,
+) -> dict[str, Any]:
+    """The memories that differ between two times (`to`: now), newest change first: added, changed
+    or gone, each with both states and a `diff` of the texts. Ids restrict them to one user, agent,
+    app, run or memory; without ids, they are those of the project.
+    """
+    ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
+    ledger = api.stores.ledger
+    rows, counts = await ledger.changes.page(
+        project.id,
+        moment("from", since),
+        moment("to", until) if until else await ledger.now(),
+        ids={name: value for name, value in ids.items() if value},
+        memory_id=uuid(memory_id) if memory_id else None,
+        limit=page.limit,
+        offset=page.offset,
+    )
+    results = [memory_views.change(row) for row in rows]
+    return page.envelope(results, sum(counts.values()), http) | {"counts": counts}

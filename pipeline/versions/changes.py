@@ -1,0 +1,149 @@
+"""Comparison of the memories at two times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BindParameter,
+    FromClause,
+    Row,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.memories import Memory
+from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import IN_PROJECT
+from pipeline.ledger.tables import memory_history
+from pipeline.memories.rows import as_memory
+from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values
+
+SINCE: BindParameter[datetime] = bindparam("since", type_=MOMENT)
+UNTIL: BindParameter[datetime] = bindparam("until", type_=MOMENT)
+# Columns of which a difference is a change.
+COMPARED = ("text", "metadata", "categories", "expiration_date", "immutable", "valid_from")
+READ = tuple(name for name in COLUMNS if name not in ("embedding", "terms"))
+
+
+class ChangeKind(StrEnum):
+    """Difference between two times."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChange:
+    """A memory at two times. `before` and `after`: None if it was not active then."""
+
+    memory_id: UUID
+    kind: ChangeKind
+    before: Memory | None
+    after: Memory | None
+
+
+class Changes:
+    """Store that compares two times."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def page(
+        self,
+        project_id: ProjectId,
+        since: datetime,
+        until: datetime,
+        *,
+        ids: Mapping[str, str],
+        memory_id: UUID | None,
+        limit: int,
+        offset: int,
+    ) -> tuple[list[MemoryChange], dict[ChangeKind, int]]:
+        """A page of the memories that differ, newest change first, and the numbers of all.
+
+        `ids`: entity ids that the memories have. Expired memories are compared like others.
+        """
+        both = _differing(tuple(sorted(ids)), of_memory=memory_id is not None)
+        values = {"in_project": project_id, "since": since, "until": until, "memory": memory_id}
+        values |= pin_values(dict(ids))
+        newest = select(both).order_by(both.c.at.desc(), both.c.id).limit(limit).offset(offset)
+        numbers = select(both.c.kind, func.count().label("number")).group_by(both.c.kind)
+        async with self._single.connect() as connection:
+            counts = (await connection.execute(numbers, values)).all()
+            rows = (await connection.execute(newest, values)).all()
+        numbers_by_kind = {ChangeKind(row.kind): row.number for row in counts}
+        return [_change(row) for row in rows], dict.fromkeys(ChangeKind, 0) | numbers_by_kind
+
+
+def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
+    """Rows of the memories that differ, with the columns of both times."""
+    before, after = (_active(time, pins, of_memory=of_memory) for time in (SINCE, UNTIL))
+    memory_id = func.coalesce(after.c.id, before.c.id)
+    kind = case(
+        (before.c.id.is_(None), literal(ChangeKind.ADDED.value)),
+        (after.c.id.is_(None), literal(ChangeKind.GONE.value)),
+        else_=literal(ChangeKind.CHANGED.value),
+    )
+    differs = or_(*(before.c[name].is_distinct_from(after.c[name]) for name in COMPARED))
+    missing = or_(before.c.id.is_(None), after.c.id.is_(None))
+    return (
+        select(
+            memory_id.label("id"),
+            kind.label("kind"),
+            func.coalesce(after.c.stored_at, before.c.replaced_at).label("at"),
+            *(before.c[name].label(f"before_{name}") for name in READ),
+            *(after.c[name].label(f"after_{name}") for name in READ),
+        )
+        .select_from(before.outerjoin(after, before.c.id == after.c.id, full=True))
+        .where(or_(missing, differs))
+        .subquery("differing")
+    )
+
+
+def _active(time: BindParameter[datetime], pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
+    """The memories that were active at a time, of those that changed in between."""
+    rows = last(time, pins)
+    changed = select(memory_history.c.memory_id).where(
+        memory_history.c.project_id == IN_PROJECT,
+        memory_history.c.created_at > SINCE,
+        memory_history.c.created_at <= UNTIL,
+    )
+    which = rows.c.memory_id == bindparam("memory") if of_memory else rows.c.memory_id.in_(changed)
+    columns = [rows.c[name] for name in (*READ, "stored_at", "replaced_at")]
+    query = select(rows.c.memory_id.label("id"), *columns)
+    return query.where(and_(rows.c.state == "ACTIVE", which)).subquery()
+
+
+def _change(row: Row[Any]) -> MemoryChange:
+    kind = ChangeKind(row.kind)
+    before = None if kind is ChangeKind.ADDED else _memory(row, "before_")
+    after = None if kind is ChangeKind.GONE else _memory(row, "after_")
+    return MemoryChange(row.id, kind, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The columns of one time, under their own names."""
+
+    row: Row[Any]
+    prefix: str
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.row, name if name == "id" else self.prefix + name)
+
+
+def _memory(row: Row[Any], prefix: str) -> Memory:
+    return as_memory(_Side(row, prefix))  # type: ignore[arg-type]

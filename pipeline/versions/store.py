@@ -1,0 +1,86 @@
+"""Reads of memories at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, func, or_, select
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.errors import NotFound
+from pipeline.domain.filters import Filter, pinned
+from pipeline.domain.memories import Memory
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.versions import Snapshot
+from pipeline.ledger.filter_conditions import matching, shape
+from pipeline.ledger.tables import memories
+from pipeline.memories.expiration import unexpired
+from pipeline.memories.rows import as_memory
+from pipeline.versions.states import is_older, pin_values, reference_time, states
+
+
+class Versions:
+    """Store of memories at a time. Lists of the current ones: see `pipeline.memories.store`."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def get(self, project_id: ProjectId, memory_id: UUID, snapshot: Snapshot) -> Memory:
+        """One memory at a time; with `valid_at`, the statement in its place. Errors: NotFound."""
+        lane = select(memories.c.lane_id).where(
+            memories.c.project_id == project_id, memories.c.id == memory_id
+        )
+        lane_ids = await self._rows(lane, {})
+        table = states(snapshot.kind, ("lane_id",))
+        own = table.c.id == memory_id
+        in_its_place = or_(own, table.c.superseded_by == memory_id)
+        query = select(table).where(in_its_place if snapshot.valid_at else own)
+        values = {"in_project": project_id, **snapshot.values}
+        values |= pin_values({"lane_id": lane_ids[0].lane_id if lane_ids else None})
+        rows = await self._rows(query, values)
+        if not rows:
+            raise NotFound("Memory not found!")
+        return as_memory(rows[0])
+
+    async def page(
+        self,
+        project_id: ProjectId,
+        tree: Filter,
+        *,
+        snapshot: Snapshot,
+        expired: bool,
+        limit: int,
+        offset: int,
+        older: bool = False,
+    ) -> tuple[list[Memory], int]:
+        """A page of the memories that match, as `Memories.page`, at the time of the snapshot.
+
+        Filters compare the values of that time. `expired`: include memories past their expiration
+        date then. `older`: include older statements of a slot that has one value at a time.
+        """
+        shaped, values = shape(tree)
+        pins = pinned(tree)
+        table = states(snapshot.kind, tuple(sorted(pins)))
+        where = matching(shaped, table)
+        if not expired:
+            where = and_(where, unexpired(table, reference_time(snapshot.kind)))
+        if not (older or snapshot.superseded):
+            where = and_(where, ~is_older(table))
+        values |= {"in_project": project_id, **snapshot.values, **pin_values(pins)}
+        query = _newest_first(table, where).limit(limit).offset(offset)
+        count = await self._rows(select(func.count()).select_from(table).where(where), values)
+        return [as_memory(row) for row in await self._rows(query, values)], count[0][0]
+
+    async def _rows(self, query: Select[Any], values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+        async with self._single.connect() as connection:
+            rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
+            return rows
+
+
+def _newest_first(table: FromClause, where: ColumnElement[bool]) -> Select[Any]:
+    """The order of lists; the states of one memory, newest first."""
+    columns = [column for column in table.c if column.name not in ("embedding", "terms")]
+    order = (table.c.created_at.desc(), table.c.memory_id, table.c.version.desc(), table.c.id)
+    return select(*columns).where(where).order_by(*order)

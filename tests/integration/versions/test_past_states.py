@@ -1,0 +1,44 @@
+"""The table of past states: complete, and filled from the history when a database is upgraded."""
+
+from __future__ import annotations
+
+from alembic import command
+from sqlalchemy import func, select, text
+
+from pipeline.ledger.tables import memories, past_states
+from pipeline.ledger.tables.memories import NOT_KEPT
+from pipeline.migrate import alembic_config, migrate
+from tests.integration.api.test_api import Service
+from tests.integration.versions.test_as_of import moved, now, service, texts
+
+__all__ = ["service"]
+
+
+async def test_every_column_of_a_memory_is_kept_by_the_trigger(service: Service) -> None:
+    await moved(service)
+    names = [column.name for column in memories.columns if column.name not in NOT_KEPT]
+    assert set(names) <= set(past_states.columns.keys())
+    async with service.engine.ledger.engine.connect() as connection:
+        body = await connection.scalar(
+            text("SELECT prosrc FROM pg_proc WHERE proname = 'keep_past_state'")
+        )
+    assert [name for name in names if f"OLD.{name}" not in str(body)] == []
+
+
+async def test_only_a_change_that_a_reader_sees_leaves_a_past_state(service: Service) -> None:
+    await moved(service)
+    ledger = service.engine.ledger
+    await service.engine.services.index.catch_up()
+    async with ledger.engine.connect() as connection:
+        assert await connection.scalar(select(func.count()).select_from(past_states)) == 1
+
+
+async def test_an_upgrade_copies_the_states_of_the_history(service: Service) -> None:
+    between, _, _ = await moved(service)
+    ledger = service.engine.ledger
+    async with ledger.engine.begin() as connection:
+        await connection.run_sync(lambda sync: command.downgrade(alembic_config(sync), "-1"))
+    await migrate(ledger.engine)
+    assert await texts(service, as_of=between) == ["User lives in Porto"]
+    assert await texts(service, as_of=await now(service)) == ["User lives in Lisbon"]
+    assert await texts(service, valid_at="2026-03-01") == ["User lives in Porto"]

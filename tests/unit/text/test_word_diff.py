@@ -1,0 +1,36 @@
+"""The difference of two texts is readable, and contains both of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.text.word_diff import LONGEST, word_diff
+
+WORDS = st.lists(st.sampled_from(["Maya", "lives", "in", "Porto", "東京", "に", "."])).map(" ".join)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("Maya lives in Porto.", "Maya lives in Lisbon.", "Maya lives in [-Porto-]{+Lisbon+}."),
+        ("Tea", "Tea", "Tea"),
+        ("", "Tea", "{+Tea+}"),
+        ("Tea", "", "[-Tea-]"),
+        ("住在東京", "住在大阪", "住在[-東京-]{+大阪+}"),
+        ("a " * LONGEST, "b", f"[-{'a ' * LONGEST}-]{{+b+}}"),
+    ],
+)
+def test_a_difference_marks_words(old: str, new: str, shown: str) -> None:
+    assert word_diff(old, new) == shown
+
+
+@given(WORDS, WORDS)
+def test_both_texts_can_be_read_from_the_difference(old: str, new: str) -> None:
+    shown = word_diff(old, new)
+    removed, added = r"\[-(.*?)-\]", r"\{\+(.*?)\+\}"
+    assert re.sub(added, r"\1", re.sub(removed, "", shown)) == new
+    assert re.sub(removed, r"\1", re.sub(added, "", shown)) == old
