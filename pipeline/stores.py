@@ -31,6 +31,7 @@ from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
+from pipeline.search.recut import Recut
 from pipeline.search.store import Passages
 from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
@@ -74,6 +75,7 @@ class Ledger:
     answers: Answers
     owners: Owners
     passages: Passages
+    recut: Recut
     indexes: Indexes
     graph: Graph
     projects: Projects
@@ -132,6 +134,7 @@ class Ledger:
             answers=Answers(engine),
             owners=Owners(engine),
             passages=Passages(engine),
+            recut=Recut(long),
             indexes=Indexes(long),
             graph=Graph(engine),
             projects=Projects(engine),

@@ -55,6 +55,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
         (erase, LONG_CHORE_S),
         (repair, CHORE_S),
         (embed, CHORE_S),
+        (stores.ledger.recut.walk, CHORE_S),
         (stores.ledger.books.fold, CHORE_S),
         (courier.deliver, CHORE_S),
     ]

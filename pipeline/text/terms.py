@@ -29,6 +29,8 @@ import snowballstemmer
 from pipeline.text.marks import bounded
 from pipeline.text.word_lists import IRREGULAR, STOP_WORDS
 
+# Version of the tokenizer. If it is raised, stored texts are cut again: see pipeline/search/recut.
+CUT = 2
 # Maximum number of terms of a stored text; the rest is not compared.
 MOST_TERMS = 2_000
 # Maximum number of different terms of a query; the rest is not compared.

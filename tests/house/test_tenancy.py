@@ -65,6 +65,7 @@ ALL_TENANTS = {
     "Projected.*": "the projector",
     "Summaries.claim_due": "the sweeper",
     "Summaries.task": "a worker's edge: the lane's row names the tenant",
+    "Recut.walk": "housekeeping",
     "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",
     "Retention.*": "housekeeping",
     "VectorSource.*": "the projector",

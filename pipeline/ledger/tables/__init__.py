@@ -48,6 +48,7 @@ from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.summaries import summaries, summary_states
 from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
+from pipeline.ledger.tables.term_cuts import term_cuts
 from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
 
@@ -84,6 +85,7 @@ __all__ = [
     "suggestions",
     "summaries",
     "summary_states",
+    "term_cuts",
     "turn_vectors",
     "usage_daily",
     "vector_collections",

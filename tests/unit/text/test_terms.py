@@ -51,6 +51,8 @@ def test_a_text_is_cut_into(text: str, expected: list[str]) -> None:
     ("word", "other"),
     [
         ("hiking", "hikes"),
+        ("lives", "lived"),
+        ("leaves", "left"),
         ("bought", "buy"),
         ("children", "child"),
         ("Müller", "MULLER"),

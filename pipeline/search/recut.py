@@ -1,0 +1,125 @@
+"""Recut: stored texts are cut into terms again after a change of the tokenizer, in small steps.
+
+Each table is walked once, by its primary key. A step commits its rows with its position, so the
+walk goes on where it was stopped. A row that was written at the same time keeps its new terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    Column,
+    Table,
+    and_,
+    bindparam,
+    func,
+    literal,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.ledger.tables import memories, messages, term_cuts
+from pipeline.text.terms import CUT, cut
+
+# Key of an advisory lock; no other lock uses it.
+LOCK = 0x6375742A
+# Rows of one step, and steps between two pauses. Only the start of a long text has terms.
+ROWS, STEPS, LONGEST_CHARS = 500, 5, 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A table with texts and their terms; `key` is its primary key."""
+
+    table: Table
+    text: Column[str]
+
+    @property
+    def key(self) -> list[Column[Any]]:
+        """The columns of the primary key, in order."""
+        return list(self.table.primary_key.columns)
+
+
+TEXTS = {
+    "memories": Texts(memories, memories.c.text),
+    "messages": Texts(messages, messages.c.content),
+}
+
+
+class Recut:
+    """Store of the walks."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def walk(self) -> None:
+        """Take the next steps, at most STEPS: nothing, once all texts are cut again."""
+        for _ in range(STEPS):
+            if not await self._step():
+                return
+
+    async def _step(self) -> bool:
+        """Cut the next rows of one table again.
+
+        False if nothing is left, or if another process does it.
+        """
+        behind = select(term_cuts).where(term_cuts.c.cut < CUT).order_by(term_cuts.c.name).limit(1)
+        async with self._engine.begin() as connection:
+            if not await connection.scalar(select(func.pg_try_advisory_xact_lock(LOCK))):
+                return False
+            walk = (await connection.execute(behind)).one_or_none()
+            if walk is not None:
+                await _cut_next(connection, TEXTS[walk.name], walk.position)
+            return walk is not None
+
+
+async def _cut_next(connection: AsyncConnection, texts: Texts, position: list[Any] | None) -> None:
+    """Cut the rows after the position again, and store the position of the last one."""
+    key = texts.key
+    query = select(*key, func.left(texts.text, LONGEST_CHARS).label("text"), texts.table.c.terms)
+    if position is not None:
+        pairs = zip(_values(key, position), key, strict=True)
+        last = [literal(value, column.type) for value, column in pairs]
+        query = query.where(tuple_(*key) > tuple_(*last))
+    rows = (await connection.execute(query.order_by(*key).limit(ROWS))).all()
+    await _write(connection, texts, rows)
+    whole = len(rows) < ROWS
+    reached = None if whole else [str(getattr(rows[-1], column.name)) for column in key]
+    now = {"cut": CUT, "position": None} if whole else {"position": reached}
+    mine = term_cuts.c.name == texts.table.name
+    await connection.execute(update(term_cuts).where(mine).values(now))
+
+
+async def _write(connection: AsyncConnection, texts: Texts, rows: Sequence[Any]) -> None:
+    """Write the terms that differ, unless the row has other ones by now."""
+    table, key = texts.table, texts.key
+    changed = [
+        {
+            **{f"key_{column.name}": getattr(row, column.name) for column in key},
+            "before": list(row.terms),
+            "after": terms,
+        }
+        for row, terms in zip(rows, await cut([row.text for row in rows]), strict=True)
+        if list(row.terms) != terms
+    ]
+    if not changed:
+        return
+    same = [column == bindparam(f"key_{column.name}", type_=column.type) for column in key]
+    before = bindparam("before", type_=table.c.terms.type)
+    after = bindparam("after", type_=table.c.terms.type)
+    where = and_(*same, table.c.terms == before)
+    await connection.execute(update(table).where(where).values(terms=after), changed)
+
+
+def _values(key: list[Column[Any]], position: list[Any]) -> list[Any]:
+    """The values of a stored position, in the types of the key's columns."""
+    return [
+        UUID(value) if column.type.python_type is UUID else int(value)
+        for column, value in zip(key, position, strict=True)
+    ]
