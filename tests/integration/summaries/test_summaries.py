@@ -90,6 +90,11 @@ async def texts(service: Service) -> list[str]:
     return [row["summary"] for row in (await shown(service))["results"]]
 
 
+async def undo(service: Service, event_id: UUID) -> None:
+    answer = await service.client.post(f"/v1/event/{event_id}/undo/")
+    assert answer.status_code == 200, answer.text
+
+
 async def execute(service: Service, statement: str) -> None:
     async with service.engine.ledger.engine.begin() as connection:
         await connection.execute(text(statement))
@@ -196,7 +201,7 @@ async def test_an_undone_event_leaves_the_summary(service: Service, model: Summi
     await summarize(service, model)
     await say(service, "I have a cat.", "I have a dog.")
     await summarize(service, model)
-    await service.client.post(f"/v1/event/{secret}/undo/")
+    await undo(service, secret)
     assert await texts(service) == ["I live in Bern. I work at Bosch."]
     assert await summarize(service, model) == 1
     rebuilt = "I live in Bern. I work at Bosch. I have a cat. I have a dog."
@@ -211,7 +216,7 @@ async def test_an_undo_refuses_the_version_that_is_being_made(
     [due] = await summaries.claim_due(limit=10, lease_s=LEASE_S)
     task = await summaries.task(due.lane_id)
     assert task is not None
-    await service.client.post(f"/v1/event/{secret}/undo/")
+    await undo(service, secret)
     assert not await summaries.save(task, "I live in Bern.", Usage("fake/summing", 1))
     assert await texts(service) == []
 

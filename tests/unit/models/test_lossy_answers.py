@@ -271,6 +271,7 @@ def check(chance: random.Random, *, hostile: bool) -> set[tuple[Outcome, bool]]:
     return {(c.outcome, c.before is not None and c.after is not None) for c in changes}
 
 
+@pytest.mark.timeout(1_800)  # the full number takes minutes
 def test_no_random_answer_loses_anything(request: pytest.FixtureRequest) -> None:
     seen: set[tuple[Outcome, bool]] = set()
 
