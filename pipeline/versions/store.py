@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, FromClause, Row, Select, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    func,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.errors import NotFound
@@ -15,7 +26,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import Snapshot
 from pipeline.ledger.filter_conditions import matching, shape
-from pipeline.ledger.tables import memories
+from pipeline.ledger.tables import memories, past_states
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.versions.states import is_older, pin_values, reference_time, states
@@ -28,9 +39,17 @@ class Versions:
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def get(self, project_id: ProjectId, memory_id: UUID, snapshot: Snapshot) -> Memory:
-        """One memory at a time; with `valid_at`, the statement in its place. Errors: NotFound."""
-        lane = select(memories.c.lane_id).where(
-            memories.c.project_id == project_id, memories.c.id == memory_id
+        """One memory at a time; with `valid_at`, the statement in its place. Errors: NotFound.
+
+        `memory_id`: also that of a superseded statement, if the snapshot includes these.
+        """
+        lane = union_all(
+            *(
+                select(table.c.lane_id).where(
+                    table.c.project_id == project_id, table.c.id == memory_id
+                )
+                for table in (memories, past_states)
+            )
         )
         lane_ids = await self._rows(lane, {})
         table = states(snapshot.kind, ("lane_id",))
@@ -73,7 +92,9 @@ class Versions:
         count = await self._rows(select(func.count()).select_from(table).where(where), values)
         return [as_memory(row) for row in await self._rows(query, values)], count[0][0]
 
-    async def _rows(self, query: Select[Any], values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    async def _rows(
+        self, query: Select[Any] | CompoundSelect[Any], values: Mapping[str, Any]
+    ) -> Sequence[Row[Any]]:
         async with self._single.connect() as connection:
             rows: Sequence[Row[Any]] = (await connection.execute(query, values)).all()
             return rows

@@ -21,6 +21,7 @@ from pipeline.ledger.tables import (
     memories,
     memory_history,
     messages,
+    past_states,
     receipts,
     relations,
     summaries,
@@ -58,6 +59,9 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
     past = await _rows(
         ledger, memory_history, memory_history.c.memory_id.in_([m.id for m in memory_rows])
     )
+    replaced = await _rows(
+        ledger, past_states, past_states.c.memory_id.in_([m.id for m in memory_rows])
+    )
     nodes = await _rows(ledger, entities, entities.c.lane_id == scope.lane_id, entities.c.name_key)
     for node in nodes:
         names.of("entity", node.id)
@@ -88,6 +92,7 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
         ],
         "memories": sorted(_memory(names, row) for row in memory_rows),
         "history": sorted(_state(names, row) for row in past),
+        "past_states": sorted({_past_state(names, row) for row in replaced}),
         "entities": [[names.of("entity", n.id), n.name, n.name_key, n.kind] for n in nodes],
         "relations": sorted(_edge(names, row) for row in edges),
         "summaries": [[s.text, s.after_seq, s.until_seq, s.messages] for s in versions],
@@ -135,6 +140,20 @@ def _state(names: Names, row: Row[Any]) -> list[str]:
         row.said_at,
         row.valid_from,
         row.structure,
+    )
+
+
+def _past_state(names: Names, row: Row[Any]) -> tuple[str, ...]:
+    return tuple(
+        _texts(
+            names.of("memory", row.memory_id),
+            row.version,
+            row.text,
+            row.metadata,
+            row.state,
+            row.expiration_date,
+            row.valid_from,
+        )
     )
 
 

@@ -385,6 +385,11 @@ async def test_superseded_statements_are_listed_on_request(service: Service) -> 
         "User lives in Berlin": ("superseded", memory_id),
     }
     assert len({row["id"] for row in rows}) == 3
+    for row in rows:
+        path = f"/v1/memories/{row['id']}/"
+        get = await service.client.get(path, params={"include_superseded": "true"})
+        assert get.json() == row
+        assert ((await service.client.get(path)).status_code == 200) == (row["id"] == memory_id)
     assert len(await listed(service, include_superseded=True, as_of=between)) == 1
     assert await listed(service, include_superseded=True, latest_only=True) == await listed(service)
     assert set(await search(service, "user", include_superseded=True)) == set(states)
