@@ -73,6 +73,7 @@ PAID = {
 STATED = {
     "id": ID, "memory": TEXT, **IDS, "session_id": maybe(TEXT), "metadata": maybe(OBJECT),
     "categories": many(TEXT), "structured_attributes": OBJECT, "immutable": FLAG,
+    "pinned": FLAG, "edited_at": maybe(TIME),
     "expiration_date": maybe(DATE), "attributed_to": maybe(TEXT), "event_id": maybe(ID),
     "version": WHOLE, "timestamp": TIME, "said_at": TIME, "valid_from": TIME, "kind": maybe(TEXT),
     "memory_type": maybe(TEXT), "subject": maybe(TEXT), "attribute": maybe(TEXT),

@@ -55,7 +55,11 @@ async def get(
 async def update(
     memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
 ) -> dict[str, Any]:
-    """Change text, metadata, timestamp or expiration date; the old state stays in the history."""
+    """Change text, metadata, timestamp or expiration date; the old state stays in the history.
+
+    No model changes a memory whose text was edited, or that is `pinned`: such a change becomes a
+    suggestion.
+    """
     values = request.values()
     if not values:
         raise InvalidInput(NOTHING_TO_CHANGE)
@@ -75,8 +79,8 @@ async def update(
 async def delete(
     memory_id: str, api: Given, project: Caller, grant: Granted, delete_linked: bool = False
 ) -> dict[str, Any]:
-    """Delete one memory; its history stays. A memory keeps its id when it is updated, so
-    `delete_linked` has no effect.
+    """Delete one memory; its history stays. Events that were accepted before do not learn its text
+    again. A memory keeps its id when it is updated, so `delete_linked` has no effect.
     """
     stores = api.stores
     await memories.retire(

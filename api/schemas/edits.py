@@ -6,13 +6,13 @@ from collections import Counter
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, ConfigDict, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import ExpirationDate, Moment, Request
 from api.schemas.limits import MemoryText, Metadata, ReasonText
 
 MOST_AT_ONCE = 1_000
-NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date."
+NOTHING_TO_CHANGE = "Give at least one of text, metadata, timestamp, expiration_date, pinned."
 
 
 class UpdateRequest(Request):
@@ -26,6 +26,9 @@ class UpdateRequest(Request):
     metadata: Metadata | None = None
     timestamp: Moment = None
     expiration_date: ExpirationDate = None
+    pinned: bool | None = Field(
+        default=None, description="True: no model changes this memory; false: unpin it."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -56,6 +59,8 @@ class UpdateRequest(Request):
             values |= dict.fromkeys(("said_at", "valid_from", "created_at"), self.timestamp)
         if "expiration_date" in self.model_fields_set:
             values["expiration_date"] = self.expiration_date
+        if self.pinned is not None:
+            values["pinned"] = self.pinned
         return values
 
 

@@ -26,6 +26,8 @@ def memory(row: Memory) -> dict[str, Any]:
         "categories": list(row.categories),
         "structured_attributes": attributes(row.valid_from),
         "immutable": row.immutable,
+        "pinned": row.pinned,
+        "edited_at": row.edited_at,
         "expiration_date": row.expiration_date,
         "attributed_to": row.attributed_to,
         "event_id": str(row.event_id) if row.event_id else None,

@@ -29,6 +29,8 @@ def turn(row: Turn) -> dict[str, Any]:
         "categories": [],
         "structured_attributes": attributes(row.said_at),
         "immutable": True,
+        "pinned": False,
+        "edited_at": None,
         "expiration_date": None,
         "attributed_to": row.role,
         "speaker": row.speaker,

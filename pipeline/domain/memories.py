@@ -24,6 +24,7 @@ class Memory:
     `said_at`: time of the statement. `valid_from`: time in the world since when it holds, or when
     it happens; equal to `said_at` if the statement names no time. `superseded_by`: the memory that
     replaced this one. `appended`: added without a comparison, with a slot of one value at a time.
+    No model changes a memory that is `pinned`, or whose text a person has edited, at `edited_at`.
     """
 
     id: UUID
@@ -51,6 +52,15 @@ class Memory:
     confidence: float | None = None
     superseded_by: UUID | None = None
     appended: bool = False
+    pinned: bool = False
+    edited_at: datetime | None = None
+
+    @property
+    def protection(self) -> str | None:
+        """The reason why no model may change it, or None."""
+        if self.pinned:
+            return "It is pinned."
+        return "A person has edited this memory." if self.edited_at else None
 
     @property
     def slot(self) -> str | None:

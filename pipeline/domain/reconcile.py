@@ -15,6 +15,9 @@ These rules apply to every decision:
     UPDATE or DELETE of what was said later           NOOP; the fact is stored as superseded by it
     UPDATE that keeps all of what was said later      UPDATE; the memory keeps its time
     UPDATE or DELETE that loses something             withheld: ADD, and an open suggestion
+    UPDATE or DELETE of what a person edited          withheld
+    UPDATE or DELETE of a pinned memory               withheld
+    text that a person deleted after the event came   NOOP
     DELETE of more than a share of the scope          withheld
 
 A withheld change is left to a person. If another decision on the same fact stores it, the line is
@@ -111,7 +114,8 @@ class ScopeMemories:
 
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
     of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
-    batch. `retired`: number of DELETEs of each event.
+    batch. `retired`: number of DELETEs of each event. `forgotten`: texts that an event may not
+    learn again, as pairs of its id and the text's hash.
     """
 
     scope: Scope
@@ -120,11 +124,17 @@ class ScopeMemories:
     by_fact: dict[bytes, Change] = field(default_factory=dict)
     reworded: set[UUID] = field(default_factory=set)
     retired: Counter[UUID] = field(default_factory=Counter)
+    forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
 
     @classmethod
-    def of(cls, scope: Scope, stored: Iterable[Memory]) -> ScopeMemories:
+    def of(
+        cls,
+        scope: Scope,
+        stored: Iterable[Memory],
+        forgotten: frozenset[tuple[UUID, bytes]] = frozenset(),
+    ) -> ScopeMemories:
         """A working copy of the stored memories."""
-        copy = cls(scope)
+        copy = cls(scope, forgotten=forgotten)
         for memory in stored:
             copy.put(memory)
         return copy
@@ -213,7 +223,7 @@ def _repeated(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     if target.id in memories.reworded and not conservation.keeps_all(fact, target.text):
         return _add(_with_fact_text(write, "Its memory has another text now."), memories)
     after = None
-    if write.said_at > target.said_at and not target.immutable:
+    if write.said_at > target.said_at and not target.immutable and not target.protection:
         after = replace(target, said_at=write.said_at)
         memories.put(after)
     return Change(write, Outcome.NOOP, target.id, fact, write.reason, target, restated=after)
@@ -241,6 +251,8 @@ def _refusal(
     if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
         return None
     deletes = write.outcome is Outcome.DELETE
+    if target.protection is not None:
+        return None if _leaves(write, target, memories) else target.protection
     change = conservation.Replacement(
         old=target.text,
         new=None if deletes else write.text,
@@ -258,6 +270,13 @@ def _refusal(
     if deletes and limit is not None and memories.retired[write.event.id] >= limit.most:
         return f"One event may retire at most {limit.most} memories of this scope."
     return None
+
+
+def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
+    """Tell if an UPDATE or DELETE does not change its target: it is older, or adds no text."""
+    if write.said_at < target.said_at and not _completes(write, target):
+        return True
+    return write.outcome is Outcome.UPDATE and _same_text(write, memories) is not None
 
 
 def _withhold(write: Write, refusal: str, memories: ScopeMemories, *, stored: bool) -> Change:
@@ -284,7 +303,10 @@ def _withhold(write: Write, refusal: str, memories: ScopeMemories, *, stored: bo
 def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change:
     """Store a statement that is older than its memory as history: retired, and superseded by it."""
     reason = f"{write.reason} (The memory was said later.)"
-    older = _new_memory(_with_fact_text(write, "The memory was said later."), memories)
+    statement = _with_fact_text(write, "The memory was said later.")
+    if (forgotten := _forgotten(statement, memories)) is not None:
+        return forgotten
+    older = _new_memory(statement, memories)
     older = replace(older, state="RETIRED", superseded_by=target.id)
     memories.put(older)
     return Change(
@@ -383,13 +405,21 @@ def _restated(fact: Fact, target: Memory) -> dict[str, Any]:
 
 
 def _same_text(write: Write, memories: ScopeMemories) -> Change | None:
-    """A NOOP if an active memory of the scope has the text, else None."""
+    """A NOOP if an active memory of the scope has the text or a person deleted it, else None."""
     memory_id = memories.by_text.get(text_hash(write.text))
     if memory_id is None:
-        return None
+        return _forgotten(write, memories)
     reason = f"{write.reason} (This text is already stored.)"
     memory = memories.by_id[memory_id]
     return Change(write, Outcome.NOOP, memory_id, write.text, reason, memory)
+
+
+def _forgotten(write: Write, memories: ScopeMemories) -> Change | None:
+    """A NOOP if a person has deleted the text since the event was accepted, else None."""
+    if (write.event.id, text_hash(write.text)) not in memories.forgotten:
+        return None
+    reason = f"{write.reason} (A person has deleted this text.)"
+    return Change(write, Outcome.NOOP, None, write.text, reason)
 
 
 def _next_version(write: Write, memories: ScopeMemories, before: Memory, after: Memory) -> Change:

@@ -158,8 +158,15 @@ async def _change(
         # The values of the old text say nothing about the new one.
         changed |= dict.fromkeys(("subject", "attribute", "slot", "confidence"))
         vector = NO_VECTOR if edit.vector is None else edit.vector
-        changed |= {"embedding": to_bytes(vector), "embedder": embedder}
+        changed |= {"embedding": to_bytes(vector), "embedder": embedder, "edited_at": func.now()}
     after = as_memory(await next_version(connection, before, changed))
-    reason = "Edited by request."
+    reason = _reason(edit)
     await write_history(connection, before, after, Outcome.UPDATE, reason, key_id=key_id)
     return after
+
+
+def _reason(edit: MemoryEdit) -> str:
+    """The reason of an edit, for the history."""
+    if edit.values.keys() == {"pinned"}:
+        return "Pinned by request." if edit.values["pinned"] else "Unpinned by request."
+    return "Edited by request."

@@ -95,12 +95,20 @@ async def retire_all(
     event_id: UUID | None = None,
     key_id: UUID | None = None,
 ) -> list[UUID]:
-    """Retire all matching active memories, with the reason in their history. Returns their ids."""
+    """Retire all matching active memories, with the reason in their history. Returns their ids.
+
+    Events that were accepted before do not learn their texts again.
+    """
     matching = locked(memories, and_(memories.c.state == "ACTIVE", where))
     retired = (
         update(memories)
         .where(memories.c.id.in_(matching))
-        .values(state="RETIRED", version=memories.c.version + 1, updated_at=func.now())
+        .values(
+            state="RETIRED",
+            version=memories.c.version + 1,
+            updated_at=func.now(),
+            forgotten_at=func.now(),
+        )
         .returning(memories)
         .cte("retired")
     )
@@ -183,5 +191,7 @@ def as_memory(row: Row[Any]) -> Memory:
         categories=tuple(row.categories),
         superseded_by=row.superseded_by,
         appended=row.appended,
+        pinned=row.pinned,
+        edited_at=row.edited_at,
         **structure_from({name: getattr(row, name) for name in STRUCTURE}),
     )

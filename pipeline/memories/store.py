@@ -52,6 +52,18 @@ class StatedLine:
     stands: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Touchable:
+    """Memories that a batch may change.
+
+    `forgotten`: pairs of an event and the hash of a text that it may not learn again, because a
+    person has deleted it after the event was accepted.
+    """
+
+    memories: list[Memory]
+    forgotten: frozenset[tuple[UUID, bytes]] = frozenset()
+
+
 class Memories:
     """Store of the current memories."""
 
@@ -131,15 +143,20 @@ class Memories:
         )
         return [as_memory(row) for row in await self._rows(query)]
 
-    async def touchable(self, scope: Scope, writes: Sequence[Write]) -> list[Memory]:
-        """The active memories that the writes name, or whose text they repeat."""
+    async def touchable(self, scope: Scope, writes: Sequence[Write]) -> Touchable:
+        """The active memories that the writes name or whose text they repeat, and deleted texts."""
         values = {
             "lane_id": scope.lane_id,
             "ids": [write.target for write in writes if write.target],
             "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact.text)],
+            "event_ids": list({write.event.id for write in writes}),
         }
         rows = await self._direct.rows(statement("touchable"), values)
-        return [as_memory(row) for row in rows]
+        forgotten = rows[0].forgotten or ()
+        return Touchable(
+            [as_memory(row) for row in rows if row.id is not None],
+            frozenset((UUID(event_id), text_hash(text)) for event_id, text in forgotten),
+        )
 
     async def last_changed_by(
         self, scope: Scope, ids: Sequence[UUID], event_ids: Sequence[UUID]

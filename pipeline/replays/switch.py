@@ -397,6 +397,7 @@ async def _adopt(
         "reason": replaced(shadow.id),
         "gone": gone,
     }
+    await connection.execute(statement("protect_copies"), values)
     await connection.execute(statement("replace_memories"), values)
     await connection.execute(statement("merge_kept"), values)
     here = (await connection.scalars(statement("adopt_memories"), values)).all()

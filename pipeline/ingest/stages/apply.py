@@ -56,13 +56,15 @@ async def apply(
     batch goes back to retrieve (Outdated), at most MOST_RECONSIDERED times.
     """
     writes = await _writes(batch, embedder)
-    stored = await memories.touchable(batch.scope, writes)
+    touchable = await memories.touchable(batch.scope, writes)
+    stored = touchable.memories
     if outdated := _outdated(batch, writes, stored):
         if batch.reconsidered < MOST_RECONSIDERED:
             raise Outdated
         writes = [add_instead(write) if write.target in outdated else write for write in writes]
     limit = await _retire_limit(batch, writes, memories, share=retire_share)
-    changes = apply_writes(writes, ScopeMemories.of(batch.scope, stored), limit)
+    scope_memories = ScopeMemories.of(batch.scope, stored, touchable.forgotten)
+    changes = apply_writes(writes, scope_memories, limit)
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
     # A fact is related once, and not if it is only history.
     by_fact = {

@@ -79,6 +79,11 @@ memories = Table(
     Column("appended", Boolean, nullable=False, server_default="false"),
     # The shadow whose memories replaced this one.
     Column("replaced_by", Uuid),
+    # No model changes a memory that is pinned, or whose text a person has edited.
+    Column("pinned", Boolean, nullable=False, server_default="false"),
+    time("edited_at"),
+    # Time when a person deleted it: events accepted before do not learn its texts again.
+    time("forgotten_at"),
     now("created_at"),
     now("updated_at"),
     # Time since when the row is in this state, which a trigger keeps; NULL in rows of earlier
@@ -115,6 +120,12 @@ memories = Table(
         "said_at",
         "id",
         postgresql_where=text("appended AND state = 'ACTIVE'"),
+    ),
+    Index(
+        "ix_memories_forgotten",
+        "lane_id",
+        "text_hash",
+        postgresql_where=text("forgotten_at IS NOT NULL"),
     ),
     # Queries read them by age.
     Index("ix_memories_owed", "updated_at", postgresql_where=text("owed")),

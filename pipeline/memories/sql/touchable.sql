@@ -1,10 +1,31 @@
--- Active memories of a scope that a batch names by id or repeats by text. UNION and not OR: each
--- half uses its own index, and OR would read the whole scope.
-SELECT * FROM memories
-WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE' AND id IN (
-    SELECT unnest(CAST(:ids AS uuid[]))
+-- Active memories of a scope that a batch names by id or repeats by text, each in a row with
+-- `forgotten`; at least one row. UNION and not OR: each half uses its own index, and OR would read
+-- the whole scope.
+-- `forgotten`: the texts that an event may not learn again, because a person has deleted them after
+-- the event was accepted: texts of the batch, and those that the event stored in an earlier run.
+WITH deleted AS (
+    SELECT e.id AS event_id, m.text
+    FROM events e JOIN memories m ON m.lane_id = e.lane_id
+    WHERE e.id = ANY (CAST(:event_ids AS uuid[]))
+      AND m.state = 'RETIRED' AND m.forgotten_at > e.created_at
+      AND m.text_hash = ANY (CAST(:hashes AS bytea[]))
     UNION
-    SELECT id FROM memories
-    WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
-      AND text_hash = ANY (CAST(:hashes AS bytea[]))
+    SELECT e.id, h.new_text
+    FROM events e JOIN memory_history h ON h.event_id = e.id JOIN memories m ON m.id = h.memory_id
+    WHERE e.id = ANY (CAST(:event_ids AS uuid[]))
+      AND m.state = 'RETIRED' AND m.forgotten_at > e.created_at AND h.new_text IS NOT NULL
 )
+SELECT before.forgotten, named.*
+FROM (
+    SELECT jsonb_agg(jsonb_build_array(event_id, text)) AS forgotten FROM deleted
+) before
+LEFT JOIN LATERAL (
+    SELECT * FROM memories
+    WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE' AND id IN (
+        SELECT unnest(CAST(:ids AS uuid[]))
+        UNION
+        SELECT id FROM memories
+        WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
+          AND text_hash = ANY (CAST(:hashes AS bytea[]))
+    )
+) named ON true

@@ -22,6 +22,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
+from pipeline.memories.store import Touchable
 from pipeline.ports import VectorHit, VectorRecord
 from pipeline.search.service import Hit, Query, SearchResult, search
 from tests.support.engine import Engine
@@ -281,7 +282,7 @@ async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: 
     touchable = engine.ledger.memories.touchable
     edits = ["User lives in Bonn"]
 
-    async def overtaken(scope: Scope, writes: Sequence[Write]) -> list[Memory]:
+    async def overtaken(scope: Scope, writes: Sequence[Write]) -> Touchable:
         read = await touchable(scope, writes)
         if edits:
             await edit(engine, memory.id, edits.pop())

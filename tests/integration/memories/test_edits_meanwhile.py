@@ -79,7 +79,13 @@ async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
     await engine.drain()
     assert model.shown == [["User lives in Berlin"], [CORRECTED]]
     event = await engine.event(event_id)
-    assert [line.outcome for line in event.receipt] == [outcome]
+    [line] = event.receipt
+    if outcome is Outcome.NOOP:
+        assert line.outcome == "NOOP"
+    else:  # decided on the new text, and withheld: a person has written it
+        assert line.outcome == "ADD"
+        assert line.reason.endswith(f"({outcome} withheld: A person has edited this memory.)")
+        assert CORRECTED in await engine.texts()
     # Consolidate was paid for twice; extract ran once.
     assert sum(run.calls for run in event.stages if run.stage == "consolidate") == 2
     assert [run.code for run in event.stages].count("OUTDATED") == 2

@@ -182,15 +182,25 @@ def play(
     chance: random.Random, text: str, facts: Sequence[Statement], old: Sequence[Statement]
 ) -> tuple[list[Change], ScopeMemories, dict[UUID, Statement]]:
     """Parse the answer and apply it. Errors: MalformedAnswer."""
-    now = START + timedelta(days=30)
     stored = [
         memory(n, s.text, START + timedelta(days=chance.choice((0, 0, 0, 60))))
         for n, s in enumerate(old)
     ]
+    writes = writes_of(chance, text, facts, stored)
+    memories = ScopeMemories.of(SCOPE, stored)
+    changes = apply_writes(writes, memories, RetireLimit(0.2, len(stored)))
+    return changes, memories, {m.id: s for m, s in zip(stored, old, strict=True)}
+
+
+def writes_of(
+    chance: random.Random, text: str, facts: Sequence[Statement], stored: Sequence[Memory]
+) -> list[Write]:
+    """The writes of an answer about these memories. Errors: MalformedAnswer."""
+    now = START + timedelta(days=30)
     shown = [Neighbour(m.id, m.text, chance.random() / 2, m.said_at) for m in stored]
     new = [Fact(s.text, Source(0, 0), said_at=now) for s in facts]
     near = {n.memory_id: n.similarity for n in shown}
-    writes = [
+    return [
         Write(
             position=d.fact,
             fact=new[d.fact],
@@ -207,9 +217,6 @@ def play(
         )
         for d in decided(text, new, shown)
     ]
-    memories = ScopeMemories.of(SCOPE, stored)
-    changes = apply_writes(writes, memories, RetireLimit(0.2, len(stored)))
-    return changes, memories, {m.id: s for m, s in zip(stored, old, strict=True)}
 
 
 def keeps(text: str, before: Statement, fact: Statement) -> bool:
