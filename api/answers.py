@@ -195,7 +195,7 @@ COMPONENTS: Mapping[str, Schema] = {
         code=maybe(TEXT), finished_at=TIME,
     ),
     "Undone": fields(
-        event_id=ID, undone_at=TIME, removed=many(ID), restored=many(ID),
+        event_id=ID, undone_at=maybe(TIME), removed=many(ID), restored=many(ID),
         skipped=many(fields(id=ID, reason=TEXT)), relations=fields(removed=WHOLE, restored=WHOLE),
     ),
     "History": fields(
@@ -221,6 +221,9 @@ COMPONENTS: Mapping[str, Schema] = {
     "Done": fields(message=TEXT),
     "Deleted": some(fields(message=TEXT), cascade_count=WHOLE),
     "Started": fields(message=TEXT, event_id=ID),
+    "WouldDelete": fields(
+        dry_run=FLAG, note=TEXT, cancelled=WHOLE, results=many(ref("ReceiptLine"))
+    ),
     "Erasing": fields(message=TEXT, event_id=ID, status=STATUS),
     "ErasureReceipt": fields(
         event_id=ID, entity_type=TEXT, status=STATUS, erased=OBJECT, created_at=TIME,
@@ -293,7 +296,7 @@ ANSWERS: Mapping[str, Schema] = {
         fields(results=many(either(ref("ReceiptLine"), ref("QueuedLine"))), relations=many(ANY)),
     ),
     "GET /v1/memories/": either(MEMORIES, page("MemoryRow")),
-    "DELETE /v1/memories/": ref("Started"),
+    "DELETE /v1/memories/": either(ref("Started"), ref("WouldDelete")),
     "POST /v2/memories/": either(MEMORIES, page("MemoryRow")),
     "POST /v3/memories/": some(
         page("MemoryRow"), after_event_status=STATUS, after_event_ended=FLAG

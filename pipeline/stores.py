@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -27,6 +27,7 @@ from pipeline.memories.history import MemoryHistory
 from pipeline.memories.store import Memories
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.models.circuits import Circuits
+from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
@@ -91,6 +92,7 @@ class Ledger:
     shadows: Shadows
     switch: Switch
     recordings: Recordings
+    kept_answers: KeptAnswers
     erasures: Erasures
     webhooks: Webhooks
     circuits: Circuits
@@ -105,11 +107,13 @@ class Ledger:
         *,
         inbox: AsyncEngine | None = None,
         long: AsyncEngine | None = None,
+        answers_for: timedelta = timedelta(hours=1),
     ) -> Ledger:
         """Build all stores over these pools.
 
         `inbox`: pool for adds only, so that no read delays an add. `long`: pool for operations
         whose statements take longer the more rows they change. Default for both: `engine`.
+        `answers_for`: lifetime of the answers of dry runs.
         """
         inbox, long = inbox or engine, long or engine
         shadows = Shadows(long, grace=lanes.grace)
@@ -150,6 +154,7 @@ class Ledger:
             shadows=shadows,
             switch=Switch(long, shadows),
             recordings=Recordings(long),
+            kept_answers=KeptAnswers(engine, kept_for=answers_for),
             erasures=Erasures(long),
             webhooks=Webhooks(engine),
             circuits=Circuits(engine),

@@ -202,10 +202,11 @@ class Sweeper:
                 return
 
     async def let_go(self) -> None:
-        """Delete expired idempotency keys and stage outputs."""
+        """Delete expired idempotency keys, answers of dry runs, and stage outputs."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
-        if keys or outputs:
-            log.info("retention_over", keys=keys, outputs=outputs)
+        answers = await self._retention.forget_answers()
+        if keys or outputs or answers:
+            log.info("retention_over", keys=keys, outputs=outputs, answers=answers)
 
 
 @dataclass(slots=True)

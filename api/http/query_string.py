@@ -43,7 +43,7 @@ def conditions(query: QueryParams) -> list[dict[str, Any]]:
     """
     parts = []
     for name in dict.fromkeys(query.keys()):
-        if name in NO_CONDITION:
+        if name in NO_CONDITION or name == "dry_run":
             continue
         values = [_value(name, text) for text in query.getlist(name)]
         if name == "filters":

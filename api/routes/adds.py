@@ -38,6 +38,9 @@ async def add(
     poll `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored
     verbatim, and the response waits for that.
 
+    With `dry_run` the event computes its receipt against the memories of now and stores nothing.
+    The model answers it pays for are reused if the same is added within `MEMLANE_DRY_RUN_HOURS`.
+
     With an `Idempotency-Key` the request can be repeated safely: the same key and body return the
     same `event_id`; the same key with another body is refused with 409.
     """
@@ -67,6 +70,7 @@ async def add_v1(
 
 
 async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:
+    """Accept the add, unless there is too much to do. Returns the id of its event."""
     scope = request.scope(project)
     api.gate.admit(scope)
     return await accept.accept(
@@ -77,6 +81,7 @@ async def _accept(request: AddRequest, api: Api, project: Project, key: str | No
         ledger=api.stores.ledger,
         dispatcher=api.dispatcher,
         key=key,
+        dry_run=request.dry_run,
     )
 
 

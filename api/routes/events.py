@@ -110,9 +110,21 @@ async def replay(
 
     `{"stage": "relate"}` repeats only the graph stage of an event that SUCCEEDED with
     `graph_status` FAILED, together with the other events of its batch.
+
+    With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """
     edit = request or ReplayRequest()
     identity = uuid(event_id)
+    if edit.dry_run:
+        identity = await use_cases.rehearse(
+            project.id,
+            identity,
+            messages=edit.turns(),
+            instructions=edit.instructions(),
+            ledger=api.stores.ledger,
+            dispatcher=api.dispatcher,
+        )
+        return event_views.event(await api.stores.ledger.events.get(project.id, identity))
     whole = partial(use_cases.replay, messages=edit.turns(), instructions=edit.instructions())
     again = use_cases.replay_graph if edit.stage else whole
     await again(project.id, identity, ledger=api.stores.ledger, dispatcher=api.dispatcher)
@@ -154,7 +166,8 @@ async def undo(
     restored, and so are relations.
 
     409 names every memory that a later event or a person has changed since then; with `force` these
-    are skipped and listed. A second undo is refused.
+    are skipped and listed. A second undo is refused. With `dry_run` the response is the same,
+    without `undone_at`, and nothing changes.
     """
     identity = uuid(event_id)
     stores = api.stores
@@ -162,6 +175,7 @@ async def undo(
         project.id,
         identity,
         force=request is not None and request.force,
+        dry_run=request is not None and request.dry_run,
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,

@@ -95,18 +95,27 @@ async def delete(
 
 
 @router.delete("/v1/memories/")
-async def delete_all(http: Request, api: Given, project: Caller) -> dict[str, Any]:
+async def delete_all(
+    http: Request, api: Given, project: Caller, *, dry_run: bool = False
+) -> dict[str, Any]:
     """Delete all memories that match every condition of the query string (ids, `*` for any, and
     `filters` or `metadata` as JSON or as Python prints a dict) and of a body `{"filters": …}`.
 
     With `*` for all four ids, all memories of the project are deleted. Pending events in the scopes
     of a delete by ids are cancelled. The event can be polled, and undone.
+
+    With `dry_run` the response has the receipt that the event would get, and nothing changes.
     """
     parts = conditions(http.query_params) + _of_body(await http.body())
     tree = require_scope(parse(whole_project(parts)))
+    request = DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts})
+    if dry_run:
+        return memory_views.would_delete(
+            await api.stores.ledger.clearing.rehearse(project.id, request)
+        )
     event_id = await memories.clear(
         project.id,
-        DeleteRequest(EventType.DELETE_ALL, tree, {"filters": parts}),
+        request,
         ledger=api.stores.ledger,
         index=api.stores.index,
         dispatcher=api.dispatcher,

@@ -66,6 +66,10 @@ class AddRequest(Request):
             "keep the messages only. Default: the project's mode."
         ),
     )
+    dry_run: bool = Field(
+        default=False,
+        description="Compute the receipt and store nothing. Poll the event for it.",
+    )
     async_mode: bool = True
     output_format: str | None = None
     timestamp: Moment = None

@@ -28,6 +28,9 @@ class ReplayRequest(OwnRequest):
     includes: InstructionText | None = None
     excludes: InstructionText | None = None
     stage: Literal["relate"] | None = None
+    dry_run: bool = Field(
+        default=False, description="Answer a new event, which computes the receipt of the replay."
+    )
 
     @field_validator("messages", mode="before")
     @classmethod
@@ -38,7 +41,7 @@ class ReplayRequest(OwnRequest):
     @model_validator(mode="after")
     def whole_or_graph(self) -> ReplayRequest:
         """Refuse edits if only the graph stage is repeated."""
-        if self.stage and (self.messages or self.instructions()):
+        if self.stage and (self.messages or self.instructions() or self.dry_run):
             raise ValueError("the graph alone takes the facts as they are: send only the stage")
         return self
 
@@ -57,9 +60,12 @@ class ReplayRequest(OwnRequest):
 
 
 class UndoRequest(OwnRequest):
-    """Options of an undo. `force` skips memories that were changed since then, and lists them."""
+    """Options of an undo. `force` skips memories that were changed since then, and lists them.
+    `dry_run` answers what an undo would do, and does nothing.
+    """
 
     force: bool = False
+    dry_run: bool = False
 
 
 class ReplayManyRequest(OwnRequest):

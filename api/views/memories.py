@@ -7,8 +7,10 @@ from typing import Any
 from uuid import uuid5
 
 from api.views.usage import DAYS
+from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
+from pipeline.memories.delete_by_filter import WouldDelete
 from pipeline.memories.history import Author, AuthorKind, HistoryEntry
 from pipeline.text.word_diff import word_diff
 from pipeline.versions.changes import MemoryChange
@@ -55,6 +57,27 @@ def lifecycle(row: Memory) -> str:
     if row.state == "ACTIVE" and row.superseded_by is not None:
         return "superseded"
     return row.state.lower()
+
+
+def would_delete(row: WouldDelete) -> dict[str, Any]:
+    """The receipt that a delete by filter would get."""
+    return {
+        "dry_run": True,
+        "note": row.note,
+        "cancelled": row.cancelled,
+        "results": [
+            {
+                "id": str(memory_id),
+                "event": Outcome.DELETE,
+                "memory": text,
+                "data": {"memory": text},
+                "old_memory": text,
+                "reason": reason,
+                "message": 0,
+            }
+            for memory_id, text, reason in row.lines
+        ],
+    }
 
 
 def attributes(at: datetime) -> dict[str, Any]:

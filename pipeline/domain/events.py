@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from pipeline.domain.messages import SourcedMessage
+from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.modes import Mode
 from pipeline.domain.versions import Snapshot
 
@@ -114,6 +114,7 @@ class EventType(StrEnum):
     EXPORT = "EXPORT"
     SUMMARY = "SUMMARY"
     SUGGESTION = "SUGGESTION"
+    DRY_RUN = "DRY_RUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,20 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class DryRun:
+    """The messages of an add whose receipt is computed and not applied: an event of kind DRY_RUN.
+
+    They are no messages of the scope: no search and no prompt of another event contains them.
+    `id`: that of the event, so that a dry run has a batch of its own. `said_at` None: when the
+    event was accepted.
+    """
+
+    id: UUID
+    messages: tuple[Message, ...]
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AddOptions:
     """Options of an add. Only events with equal options share a batch.
 
@@ -147,6 +162,7 @@ class AddOptions:
     question: Question | None = None
     procedural: bool = False
     mode: Mode | None = None
+    dry_run: DryRun | None = None
 
 
 @dataclass(frozen=True, slots=True)

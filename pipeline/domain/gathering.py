@@ -37,6 +37,7 @@ def can_gather(batch: Batch) -> bool:
         and options.infer
         and not options.procedural
         and options.question is None
+        and options.dry_run is None
         and not batch.replayed
         and batch.payer == batch.scope.project_id
         and StageName.EXTRACT not in batch.outputs

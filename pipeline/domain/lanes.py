@@ -102,6 +102,7 @@ class Batch:
     the memories they name. `mode`: the mode that its options or its project ask for. `payer`: the
     project that pays for it; for a replay in a shadow that is not the scope's. `summary`: that of
     the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
+    `answers_kept`: a dry run in this scope has kept answers of models.
     """
 
     id: UUID
@@ -117,6 +118,7 @@ class Batch:
     payer: ProjectId | None = None
     summary: str | None = None
     gather: Gather | None = None
+    answers_kept: bool = False
 
     @property
     def options(self) -> AddOptions:

@@ -51,6 +51,7 @@ from pipeline.ledger.tables import (
     events,
     feedback,
     idempotency_keys,
+    kept_answers,
     lanes,
     memories,
     memory_accesses,
@@ -301,6 +302,7 @@ def _all_of(
     yield "summaries", delete(summaries).where(among(summaries.c.lane_id, lane_ids))
     states = among(summary_states.c.lane_id, lane_ids)
     yield "summary_states", delete(summary_states).where(states)
+    yield "kept_answers", delete(kept_answers).where(among(kept_answers.c.lane_id, lane_ids))
     yield "feedback", delete(feedback).where(among(feedback.c.memory_id, memory_ids))
     accesses = among(memory_accesses.c.memory_id, memory_ids)
     yield "memory_accesses", delete(memory_accesses).where(accesses)

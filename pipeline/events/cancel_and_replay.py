@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -22,14 +22,15 @@ from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
-from pipeline.domain.events import StageName, Status
+from pipeline.domain.events import AddOptions, EventType, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.lanes import Wake
-from pipeline.domain.messages import Message
+from pipeline.domain.messages import Message, Role
+from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.events.sql import statement
 from pipeline.events.store import NO_SUCH_EVENT
-from pipeline.lanes.batches import omission_rows
+from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.ledger.filter_conditions import among, events_matching
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
@@ -52,6 +53,16 @@ class Replayed:
 
     event_ids: Sequence[UUID]
     wakes: Sequence[Wake]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayable:
+    """An add that ended without an effect. `said_at`: time of its first message."""
+
+    scope: Scope
+    options: AddOptions
+    messages: Sequence[Message]
+    said_at: datetime | None
 
 
 class Recourse:
@@ -86,6 +97,8 @@ class Recourse:
         """
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))
+            if edit.messages:
+                await _refuse_dry_run(connection, event_id)
             rows = await self._requeue(connection, [event_id], edit)
             if not rows:
                 status = await connection.scalar(
@@ -98,6 +111,29 @@ class Recourse:
             if edit.messages:
                 await _replace_messages(connection, rows[0], edit.messages)
         return _replayed(rows)
+
+    async def replayable(self, project_id: ProjectId, event_id: UUID) -> Replayable:
+        """Return an add that can be replayed. Errors: NotFound; Conflict for any other event."""
+        here = and_(messages.c.lane_id == events.c.lane_id, messages.c.seq == events.c.seq)
+        ids = (lanes.c.user_id, lanes.c.agent_id, lanes.c.app_id, lanes.c.run_id)
+        query = select(events, *ids).join(lanes).where(_one(project_id, event_id))
+        texts = select(messages).join(events, here).where(_one(project_id, event_id))
+        async with self._engine.connect() as connection:
+            event = (await connection.execute(query)).one_or_none()
+            rows = (await connection.execute(texts.order_by(messages.c.ordinal))).all()
+        if event is None:
+            raise NotFound(NO_SUCH_EVENT)
+        ended = event.status in (Status.FAILED, Status.CANCELLED)
+        if not ended or event.event_type != EventType.ADD or event.erased_at is not None:
+            raise Conflict(
+                f"Only adds that FAILED can be replayed; this {event.event_type} is {event.status}."
+            )
+        return Replayable(
+            Scope(project_id, event.user_id, event.agent_id, event.app_id, event.run_id),
+            OPTIONS.validate_python(event.options),
+            [Message(Role(row.role), row.content, row.name) for row in rows],
+            min((row.said_at for row in rows), default=None),
+        )
 
     async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
         """Put a SUCCEEDED event whose graph FAILED back at the end of its lane.
@@ -175,6 +211,13 @@ async def _lock_lanes(connection: AsyncConnection, where: ColumnElement[bool]) -
     of_events = select(events.c.lane_id).where(where)
     if not await lock_lanes(connection, lanes.c.id.in_(of_events)):
         raise NotFound(NO_SUCH_EVENT)
+
+
+async def _refuse_dry_run(connection: AsyncConnection, event_id: UUID) -> None:
+    """Refuse other messages for a dry run, which has none in its lane. Errors: Conflict."""
+    kind = await connection.scalar(select(events.c.event_type).where(events.c.id == event_id))
+    if kind == EventType.DRY_RUN:
+        raise Conflict("A dry run keeps its messages: send another one.")
 
 
 async def _replace_messages(

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pipeline.events.cancel_and_replay import Recourse
 from pipeline.events.undo import Undo
+from pipeline.ingest.ports import IngestStores
 
 
 class EventStores(Protocol):
@@ -18,3 +19,7 @@ class EventStores(Protocol):
     @property
     def undo(self) -> Undo:
         """Undo."""
+
+
+class RehearsalStores(EventStores, IngestStores, Protocol):
+    """The part of the ledger that a dry run of a replay needs."""

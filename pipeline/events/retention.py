@@ -18,7 +18,7 @@ A_SHARE = 1_000
 
 
 class Retention:
-    """Delete expired idempotency keys and stage outputs.
+    """Delete expired idempotency keys, answers of dry runs, and stage outputs.
 
     `outputs_for` None: stage outputs are kept without a limit.
     """
@@ -33,6 +33,12 @@ class Retention:
     async def forget_keys(self) -> int:
         """Delete idempotency keys older than `keys_for`. Returns their number."""
         return await self._let_go(statement("forget_idempotency_keys"), self._keys_for)
+
+    async def forget_answers(self) -> int:
+        """Delete answers of dry runs after their lifetime. Returns their number."""
+        async with self._engine.connect() as connection:
+            query = statement("forget_answers")
+            return (await connection.execute(query, {"limit": A_SHARE})).rowcount
 
     async def drop_outputs(self) -> int:
         """Delete stage outputs older than `outputs_for`. Returns their number."""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from uuid import UUID
 
 import structlog
 
 from pipeline import telemetry
 from pipeline.domain.errors import StoreUnavailable
-from pipeline.domain.events import FailureCode, Status
+from pipeline.domain.events import FailureCode, Instructions, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import NO_VECTOR
 from pipeline.events.cancel_and_replay import Edit, Replayed
-from pipeline.events.ports import EventStores
+from pipeline.events.ports import EventStores, RehearsalStores
 from pipeline.events.undo import Undone
-from pipeline.ingest.accept import estimated_tokens
+from pipeline.ingest.accept import accept, estimated_tokens
 from pipeline.ports import Dispatcher, Embedder
 from pipeline.vector_index.index import A_PIECE, VectorIndex
 
@@ -58,6 +60,32 @@ async def replay(
     _tell(replayed, project_id, dispatcher)
 
 
+async def rehearse(
+    project_id: ProjectId,
+    event_id: UUID,
+    *,
+    messages: Sequence[Message] = (),
+    instructions: Mapping[str, str],
+    ledger: RehearsalStores,
+    dispatcher: Dispatcher,
+) -> UUID:
+    """Start the dry run of a replay, with the same changes. Returns the id of its own event.
+
+    Errors: NotFound; Conflict for an event that cannot be replayed.
+    """
+    failed = await ledger.recourse.replayable(project_id, event_id)
+    given = Instructions(**{**asdict(failed.options.instructions), **instructions})
+    return await accept(
+        failed.scope,
+        messages or failed.messages,
+        replace(failed.options, instructions=given),
+        said_at=failed.said_at,
+        ledger=ledger,
+        dispatcher=dispatcher,
+        dry_run=True,
+    )
+
+
 async def replay_graph(
     project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
 ) -> None:
@@ -95,16 +123,18 @@ async def undo(
     embedder: Embedder,
     index: VectorIndex,
     key_id: UUID | None = None,
+    dry_run: bool = False,
 ) -> Undone:
     """Undo the changes of an event to memories and graph; the history keeps both states.
 
-    `key_id`: the caller's API key.
+    `key_id`: the caller's API key. A dry run returns the same, and changes nothing.
 
     Errors: NotFound; Conflict if it was already undone, has not ended, or if a memory was changed
     since; with `force`, such memories are skipped instead.
     """
     texts = await ledger.undo.texts(project_id, event_id)
-    vectors = await embedder.embed(texts) if texts else []
+    embeds = texts and not dry_run
+    vectors = await embedder.embed(texts) if embeds else [NO_VECTOR] * len(texts)
     undone = await ledger.undo.undo(
         project_id,
         event_id,
@@ -112,7 +142,10 @@ async def undo(
         vectors=dict(zip(texts, vectors, strict=True)),
         embedder=embedder.name,
         key_id=key_id,
+        dry_run=dry_run,
     )
+    if dry_run:
+        return undone
     log.info("event_undone", event_id=str(event_id), skipped=len(undone.skipped))
     try:
         # Writing thousands of vectors takes the store tens of seconds, and no read depends on it:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -34,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.costs import Paid, nano_usd
 from pipeline.domain.errors import NotFound
-from pipeline.domain.events import FINAL, Status
+from pipeline.domain.events import FINAL, EventType, StageName, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.lanes import GATHERING
@@ -314,11 +314,37 @@ class Events:
             lines = (await connection.execute(_receipts_of(ids, whole=whole))).all()
             runs = (await connection.execute(_runs_of(batches))).all()
             message_rows = (await connection.execute(_messages_of(ids, whole=whole))).all()
+            dry = [r.batch_id for r in rows if r.event_type == EventType.DRY_RUN]
+            dry_lines = dict((await connection.execute(_dry_receipts_of(dry))).all()) if dry else {}
         lines_of, messages_of = _grouped(lines, "event_id"), _grouped(message_rows, "event_id")
         runs_of = _grouped(runs, "batch_id")
-        return [
+        views = [
             _view(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id]) for row in rows
         ]
+        return [
+            _dry_run(view, dry_lines.get(view.batch_id) or ())
+            if view.event_type == EventType.DRY_RUN
+            else view
+            for view in views
+        ]
+
+
+def _dry_run(view: EventView, lines: Sequence[Mapping[str, Any]]) -> EventView:
+    """The view of a dry run: its messages are among its options, its receipt in an output."""
+    messages = (view.options.get("dry_run") or {}).get("messages", ())
+    return replace(
+        view,
+        receipt=[_receipt_line(line) for line in lines],
+        messages=[
+            {name: m[name] for name in ("role", "content", "name") if m[name]} for m in messages
+        ],
+        omitted=[
+            {"message": ordinal, "part": o["part"], "type": o["kind"], "reason": o["reason"]}
+            for ordinal, message in enumerate(messages)
+            for o in message["omitted"]
+        ],
+        options=view.options | {"dry_run": True},
+    )
 
 
 def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
@@ -348,6 +374,13 @@ def _receipts_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:
         return lines.order_by(receipts.c.event_id, receipts.c.ordinal)
     texts = ("text", "previous_text", "reason")
     return first_rows(lines, of="event_id", order="ordinal", texts=texts)
+
+
+def _dry_receipts_of(batches: Sequence[UUID]) -> Select[Any]:
+    """Select the receipt lines of dry runs, by batch."""
+    return select(stage_runs.c.batch_id, stage_runs.c.output["receipt"]).where(
+        stage_runs.c.stage == StageName.APPLY, among(stage_runs.c.batch_id, batches)
+    )
 
 
 def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:

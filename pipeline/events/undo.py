@@ -32,7 +32,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
-from pipeline.domain.events import FINAL, Status
+from pipeline.domain.events import FINAL, EventType, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.rollback import TextKey, UndoStep, refuse_taken_texts, undo_step
@@ -70,11 +70,11 @@ WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedd
 class Undone:
     """Result of an undo.
 
-    `gone`: memories that the event had added; `back`: memories that it had changed or deleted;
-    `skipped`: the reason for each memory that was left unchanged.
+    `at`: None for a dry run. `gone`: memories that the event had added; `back`: memories that it
+    had changed or deleted; `skipped`: the reason for each memory that was left unchanged.
     """
 
-    at: datetime
+    at: datetime | None
     gone: Sequence[UUID]
     back: Sequence[UUID]
     skipped: Mapping[UUID, str]
@@ -115,8 +115,9 @@ class Undo:
         vectors: Mapping[str, Vector],
         embedder: str,
         key_id: UUID | None = None,
+        dry_run: bool = False,
     ) -> Undone:
-        """Undo an event's effects, in one transaction.
+        """Undo an event's effects, in one transaction, which a dry run rolls back.
 
         `vectors`: one for each of `texts`. With `force`, memories that cannot be restored are
         skipped. `key_id`: the caller's API key.
@@ -127,7 +128,7 @@ class Undo:
             plan = await self._plan(project_id, event_id)
             _refuse(plan.event, plan.steps, force=force)
             states = _states(event_id, plan.free, vectors, embedder) | {"key_id": key_id}
-            if undone := await self._carry_out(plan, states, force=force):
+            if undone := await self._carry_out(plan, states, force=force, dry_run=dry_run):
                 return undone
         raise Conflict(CHANGED_MEANWHILE)
 
@@ -140,7 +141,7 @@ class Undo:
             return UndoPlan(event, await _steps(connection, project_id, event_id))
 
     async def _carry_out(
-        self, plan: UndoPlan, states: Mapping[str, Any], *, force: bool
+        self, plan: UndoPlan, states: Mapping[str, Any], *, force: bool, dry_run: bool = False
     ) -> Undone | None:
         """Write the plan. Returns None if a memory or the event has changed since it was made."""
         event_id, free = plan.event.id, plan.free
@@ -158,11 +159,11 @@ class Undo:
                 await _show_turns(connection, event_id)
                 withdrawn = {"lane_id": event.lane_id, "seq": event.seq}
                 await connection.execute(summary_statement("withdraw"), withdrawn)
-                await connection.commit()
+                await (connection.rollback() if dry_run else connection.commit())
         except IntegrityError:  # another write stored one of the texts
             return None
         return Undone(
-            at=at,
+            at=None if dry_run else at,
             gone=[step.memory.id for step in free if step.text is None],
             back=[step.memory.id for step in free if step.text is not None],
             skipped={step.memory.id: step.obstacle for step in plan.steps if step.obstacle},
@@ -195,6 +196,8 @@ async def _mark(connection: AsyncConnection, event_id: UUID) -> datetime:
 
 def _refuse(event: Row[Any], steps: Sequence[UndoStep], *, force: bool) -> None:
     """Refuse an undo that is not possible, or, without `force`, only in part. Errors: Conflict."""
+    if event.event_type == EventType.DRY_RUN:
+        raise Conflict("There is nothing to undo: the event is a dry run.")
     if event.undone_at is not None:
         raise Conflict(f"This event was undone already, at {event.undone_at.isoformat()}.")
     if event.status not in FINAL:

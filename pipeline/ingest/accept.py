@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
@@ -11,7 +12,7 @@ from pipeline.domain.errors import (
     Conflict,
     ProjectGone,
 )
-from pipeline.domain.events import AddOptions
+from pipeline.domain.events import AddOptions, DryRun
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope
 from pipeline.ingest.ports import IngestStores
@@ -29,15 +30,20 @@ async def accept(
     ledger: IngestStores,
     dispatcher: Dispatcher,
     key: str | None = None,
+    dry_run: bool = False,
 ) -> UUID:
     """Store an add durably and return its event id.
 
     The hint to the workers is sent afterwards: losing it costs time, never the event. An add that
-    is sent again with its idempotency `key` returns the first one's id and adds nothing.
+    is sent again with its idempotency `key` returns the first one's id and adds nothing. With
+    `dry_run` the event computes its receipt, and writes nothing that a read can see.
 
     Errors: Conflict if the key was used for another add; ProjectGone; Overloaded.
     """
     add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
+    if dry_run:
+        rehearsal = DryRun(add.event_id, tuple(messages), said_at)
+        add = replace(add, messages=(), options=replace(options, dry_run=rehearsal))
     accepted = await ledger.inbox.accept(add)
     if not accepted.known:
         raise ProjectGone("This API key is not valid: its project is deleted.")

@@ -31,6 +31,7 @@ log = structlog.get_logger()
 
 # Seconds between two tries to reach a ledger that was lost during a stage.
 LOOK_EVERY_S = 0.5
+NOTHING_WRITTEN = "Dry run: nothing was written."
 NOTHING_FROM_THIS_EVENT = "These messages hold nothing worth remembering."
 
 
@@ -48,9 +49,17 @@ def success(batch: Batch) -> Ending:
         Status.SUCCEEDED,
         graph_status=related.status if related else None,
         failure_detail=related.detail if related else None,
-        note=extracted.note if extracted and extracted.note else NOTHING_FROM_THIS_EVENT,
+        note=_note(batch, extracted),
         mode=mode_of(batch),
     )
+
+
+def _note(batch: Batch, extracted: Extracted | None) -> str:
+    """The note of an event without receipt lines; a dry run writes none."""
+    nothing = extracted.note if extracted and extracted.note else NOTHING_FROM_THIS_EVENT
+    if batch.options.dry_run is None:
+        return nothing
+    return NOTHING_WRITTEN if extracted and extracted.facts else f"{NOTHING_WRITTEN} {nothing}"
 
 
 async def settle(

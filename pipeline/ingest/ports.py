@@ -9,6 +9,7 @@ from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.store import Lanes
 from pipeline.memories.store import Memories
+from pipeline.models.kept_answers import KeptAnswers
 from pipeline.models.recordings import Recordings
 from pipeline.versions.store import Versions
 
@@ -27,6 +28,10 @@ class IngestStores(Protocol):
     @property
     def inbox(self) -> GroupCommit:
         """Group commit of adds."""
+
+    @property
+    def kept_answers(self) -> KeptAnswers:
+        """Answers of dry runs, for the real run."""
 
     @property
     def lanes(self) -> Lanes:

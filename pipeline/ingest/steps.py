@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Batch
+from pipeline.ingest.dry_run import without_effects
 from pipeline.ingest.modes import choose_mode, mode_of_started, require_budget
 from pipeline.ingest.services import Services
 from pipeline.ingest.stages import Finished
@@ -16,6 +17,7 @@ from pipeline.ingest.stages.extract import extract
 from pipeline.ingest.stages.relate import relate
 from pipeline.ingest.stages.retrieve import retrieve
 from pipeline.models.override import Chosen, choose
+from pipeline.models.rehearsed import RehearsedModel
 
 # Stages of a few milliseconds: they run in the task of the stage before them, because a message
 # costs more CPU than they do.
@@ -50,9 +52,17 @@ def follows_at_once(stage: StageName, options: AddOptions) -> bool:
 
 async def perform(stage: StageName, batch: Batch, services: Services) -> Finished:
     """Run the stage's step on the batch. It only reads; the caller commits what it returns."""
+    finished = await _perform(stage, batch, services)
+    return finished if batch.options.dry_run is None else without_effects(finished)
+
+
+async def _perform(stage: StageName, batch: Batch, services: Services) -> Finished:
+    """Run the stage's step with the models of the batch."""
     configured = Chosen(services.model, services.embedder, services.index)
     chosen = choose(batch, configured, services.workshop, services.ledger)
     model, embedder, memories = chosen.model, chosen.embedder, services.ledger.memories
+    if batch.options.dry_run is not None or batch.answers_kept:
+        model = RehearsedModel(model, batch, services.ledger.kept_answers)
     match step_of(stage, batch.options):
         case Step.ANSWER:
             await require_budget(batch, services.ledger)

@@ -46,6 +46,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         payer=ProjectId(UUID(project["id"])) if project else None,
         summary=row.summary,
         gather=gather_of(project.get("gather")),
+        answers_kept=row.answers_kept,
     )
 
 
@@ -64,11 +65,18 @@ def _event(position: int, value: dict[str, Any], project: Mapping[str, Any] | No
         replays=value["replays"],
         options=options,
         messages=[
-            SourcedMessage(
-                source=Source(event=position, message=ordinal),
-                message=Message(Role(m["role"]), m["content"], m["name"]),
-                said_at=datetime.fromisoformat(m["said_at"]),
-            )
-            for ordinal, m in enumerate(value["messages"] or ())
+            SourcedMessage(Source(position, ordinal), message, said_at)
+            for ordinal, (message, said_at) in enumerate(_messages(value, options))
         ],
     )
+
+
+def _messages(value: dict[str, Any], options: AddOptions) -> list[tuple[Message, datetime]]:
+    """The messages of an event and their times; those of a dry run are among its options."""
+    if options.dry_run is not None:
+        said_at = options.dry_run.said_at or datetime.fromisoformat(value["created_at"])
+        return [(message, said_at) for message in options.dry_run.messages]
+    return [
+        (Message(Role(m["role"]), m["content"], m["name"]), datetime.fromisoformat(m["said_at"]))
+        for m in value["messages"] or ()
+    ]

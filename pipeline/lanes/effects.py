@@ -80,9 +80,14 @@ class MemoryEffects:
                 ]
             ),
             "history": _json([_entry(change) for change in self.changes if change.after]),
-            "receipt": _json([_line(place, c) for place, c in enumerate(self.changes)]),
+            "receipt": _json(self.receipt),
             "suggestions": _json([_suggestion(s) for s in self._suggestions()]),
         }
+
+    @property
+    def receipt(self) -> list[dict[str, Any]]:
+        """The receipt lines, as JSON objects."""
+        return [_line(place, change) for place, change in enumerate(self.changes)]
 
     def _suggestions(self) -> list[Suggestion]:
         """The withheld changes, each once."""

@@ -72,6 +72,18 @@ class Cleared:
     wakes: Sequence[Wake]
 
 
+@dataclass(frozen=True, slots=True)
+class WouldDelete:
+    """Result of a dry run. `lines`: id and text of each memory, with the reason.
+
+    `cancelled`: number of events that would be cancelled.
+    """
+
+    lines: Sequence[tuple[UUID, str, str]]
+    note: str
+    cancelled: int
+
+
 class DeleteByFilter:
     """Store that deletes by filter. `grace`: time after which the sweeper repeats a lost hint."""
 
@@ -84,27 +96,48 @@ class DeleteByFilter:
 
         Lock order: the project, its lanes, then the memories.
         """
+        async with self._engine.begin() as connection:
+            return await self._clear(connection, project_id, request)
+
+    async def rehearse(self, project_id: ProjectId, request: DeleteRequest) -> WouldDelete:
+        """Return the receipt that `clear` would write: the same transaction, rolled back."""
+        async with self._engine.connect() as connection:
+            cleared = await self._clear(connection, project_id, request)
+            lines = select(receipts).where(receipts.c.event_id == cleared.event_id)
+            rows = (await connection.execute(lines.order_by(receipts.c.ordinal))).all()
+            ended = select(func.count()).where(
+                events.c.project_id == project_id,
+                events.c.failure_detail == _why(cleared.event_id),
+            )
+            cancelled = await connection.scalar(ended) or 0
+            await connection.rollback()
+        texts = [(row.memory_id, row.text, row.reason) for row in rows]
+        return WouldDelete(texts, _note(len(cleared.memory_ids)), cancelled)
+
+    async def _clear(
+        self, connection: AsyncConnection, project_id: ProjectId, request: DeleteRequest
+    ) -> Cleared:
+        """Retire the matches and write the event, in the caller's transaction."""
         event_id, scope = uuid4(), Scope(project_id, **pinned(request.tree))
         whole_scopes = of_ids_only(request.tree)
         matching = lanes_matching(project_id, request.tree) if whole_scopes else false()
-        async with self._engine.begin() as connection:
-            await keep(connection, project_id)
-            lane_ids = await _lock_lanes(connection, scope, matching)
-            wakes = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
-            # A scope created at the same time is not among the locked lanes and is not cleared.
-            locked = among(memories.c.lane_id, lane_ids)
-            where = locked if whole_scopes else matches(project_id, request.tree)
-            deleted = await retire_all(
-                connection, where, reason="Deleted by request.", event_id=event_id
+        await keep(connection, project_id)
+        lane_ids = await _lock_lanes(connection, scope, matching)
+        wakes = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
+        # A scope created at the same time is not among the locked lanes and is not cleared.
+        locked = among(memories.c.lane_id, lane_ids)
+        where = locked if whole_scopes else matches(project_id, request.tree)
+        deleted = await retire_all(
+            connection, where, reason="Deleted by request.", event_id=event_id
+        )
+        if whole_scopes:
+            await _forget_scopes(connection, lane_ids, event_id)
+        else:
+            retired = select(memory_history.c.memory_id).where(
+                memory_history.c.event_id == event_id
             )
-            if whole_scopes:
-                await _forget_scopes(connection, lane_ids, event_id)
-            else:
-                retired = select(memory_history.c.memory_id).where(
-                    memory_history.c.event_id == event_id
-                )
-                await end_unstated(connection, memories.c.id.in_(retired), ended_by=event_id)
-            await _record(connection, event_id, scope, request, deleted=len(deleted))
+            await end_unstated(connection, memories.c.id.in_(retired), ended_by=event_id)
+        await _record(connection, event_id, scope, request, deleted=len(deleted))
         return Cleared(event_id, deleted, wakes)
 
     async def _cancel(
@@ -112,7 +145,7 @@ class DeleteByFilter:
     ) -> list[Wake]:
         values = {
             "lane_ids": list(lane_ids),
-            "why": f"Its scope was deleted before it had an effect, by event {event_id}.",
+            "why": _why(event_id),
             "grace": self._grace,
         }
         rows = (await connection.execute(statement("cancel_lanes"), values)).all()
@@ -213,6 +246,11 @@ async def _record(
     # An event of this kind withholds nothing.
     names = [column.name for column in receipts.columns if column is not receipts.c.suggestion_id]
     await connection.execute(insert(receipts).from_select(names, lines))
+
+
+def _why(event_id: UUID) -> str:
+    """The reason on the events that a deletion cancels."""
+    return f"Its scope was deleted before it had an effect, by event {event_id}."
 
 
 def _note(deleted: int) -> str:

@@ -59,7 +59,8 @@ WITH project AS MATERIALIZED (
 ), event AS (
     INSERT INTO events (id, project_id, lane_id, seq, event_type, options, tokens)
     SELECT event_id, project_id, lane_id, seq,
-           coalesce(options #>> '{question,kind}', 'ADD'), options, tokens
+           CASE WHEN options #> '{dry_run,id}' IS NOT NULL THEN 'DRY_RUN'
+                ELSE coalesce(options #>> '{question,kind}', 'ADD') END, options, tokens
     FROM numbered
 ), said AS (
     INSERT INTO messages (lane_id, seq, ordinal, role, name, content, omitted, terms, said_at)

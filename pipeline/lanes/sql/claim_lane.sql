@@ -95,6 +95,7 @@ SELECT
     ) END AS reconsidered,
     (SELECT jsonb_object_agg(r.stage, r.output) FROM stage_runs r
       WHERE r.batch_id = known.batch_id) AS outputs,
+    EXISTS (SELECT FROM kept_answers k WHERE k.lane_id = b.id) AS answers_kept,
     (SELECT jsonb_build_object('llm', s.llm_model, 'embedder', s.embedder_model,
         'recorded', CASE WHEN s.recorded THEN (
             -- An original that is queued again has no batch; this batch has no answers either.
@@ -102,7 +103,8 @@ SELECT
             ORDER BY e.seq LIMIT 1) END)
      FROM shadows s WHERE s.id = b.project_id) AS override,
     (SELECT jsonb_agg(jsonb_build_object(
-        'id', e.id, 'seq', e.seq, 'replays', e.replays, 'options', e.options, 'messages', (
+        'id', e.id, 'seq', e.seq, 'replays', e.replays, 'options', e.options,
+        'created_at', e.created_at, 'messages', (
             SELECT jsonb_agg(jsonb_build_object(
                 'role', m.role, 'name', m.name, 'content', m.content, 'said_at', m.said_at
             ) ORDER BY m.ordinal)

@@ -42,13 +42,14 @@ WITH held AS (
     JOIN lanes l ON l.id = e.lane_id
     JOIN webhooks w ON w.project_id = e.project_id AND w.is_active
     WHERE 'event_' || lower(CAST(:status AS text)) = ANY (w.event_types)
+      AND e.event_type <> 'DRY_RUN'
 ), said AS (
     SELECT e.lane_id, e.project_id, e.tokens, (
         SELECT count(*) FROM messages m
         WHERE m.lane_id = e.lane_id AND m.seq = e.seq AND m.role IN ('user', 'assistant')
     ) AS messages
     FROM ended e
-    WHERE CAST(:summary_messages AS integer) IS NOT NULL
+    WHERE CAST(:summary_messages AS integer) IS NOT NULL AND e.event_type <> 'DRY_RUN'
 ), summarized AS (
     INSERT INTO summary_states AS s (lane_id, project_id, messages, tokens, due_at)
     SELECT lane_id, project_id, sum(messages), sum(tokens),

@@ -17,6 +17,7 @@
                   ├──< suggestions                 changes that wait for a person
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
                   ├──< summaries, summary_states   rolling summaries of the conversation
+                  ├──< kept_answers                models' answers to dry runs, for the real run
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -35,6 +36,7 @@ from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
 from pipeline.ledger.tables.graph import entities, relations
 from pipeline.ledger.tables.idempotency import idempotency_keys
+from pipeline.ledger.tables.kept_answers import kept_answers
 from pipeline.ledger.tables.lanes import lanes
 from pipeline.ledger.tables.memories import (
     feedback,
@@ -66,6 +68,7 @@ __all__ = [
     "failed_runs",
     "feedback",
     "idempotency_keys",
+    "kept_answers",
     "lanes",
     "members",
     "memories",

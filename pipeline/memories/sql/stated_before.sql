@@ -1,11 +1,16 @@
 -- The receipt lines of the last event with the same messages and options as each of these events,
--- among the lane's last events. `memory`: the memory's text if it still is that of the line.
+-- among the lane's last events. `memory`: the memory's text if it still is that of the line. The
+-- messages of a dry run are among its options.
 WITH asked AS MATERIALIZED (
-    SELECT e.id, e.options, spoken.messages
+    SELECT e.id, e.options - 'dry_run' AS options, coalesce(spoken.messages, dry.messages) AS messages
     FROM events e, LATERAL (
         SELECT jsonb_agg(jsonb_build_array(m.role, m.name, m.content) ORDER BY m.ordinal) AS messages
         FROM messages m WHERE m.lane_id = e.lane_id AND m.seq = e.seq
-    ) spoken
+    ) spoken, LATERAL (
+        SELECT jsonb_agg(jsonb_build_array(m -> 'role', m -> 'name', m -> 'content') ORDER BY n)
+            AS messages
+        FROM jsonb_array_elements(e.options #> '{dry_run,messages}') WITH ORDINALITY AS d (m, n)
+    ) dry
     WHERE e.id = ANY (CAST(:event_ids AS uuid[]))
 ), recent AS MATERIALIZED (
     SELECT e.id, e.seq, e.options, spoken.messages
@@ -24,7 +29,7 @@ SELECT a.id AS event_id, r.text, r.message_ordinal, m.text AS memory
 FROM asked a
 CROSS JOIN LATERAL (
     SELECT p.id FROM recent p
-    WHERE p.options = a.options AND p.messages = a.messages
+    WHERE p.options - 'dry_run' = a.options AND p.messages = a.messages
     ORDER BY p.seq DESC
     LIMIT 1
 ) earlier

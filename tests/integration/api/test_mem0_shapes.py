@@ -288,7 +288,6 @@ async def test_a_webhook_id_that_is_no_uuid_is_not_found(method: str, service: S
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
-        ("POST", ADD, LIVES),
         ("PUT", "/v1/batch/", {"memories": []}),
         ("POST", "/v1/events/replay/", MAYA),
         ("POST", "/v1/erasures/", MAYA),

@@ -47,6 +47,7 @@ ERASED = {
     "idempotency_keys",
     "relations", "entities", "shadows", "owners", "feedback", "suggestions", "webhook_deliveries",
     "rebuilt", "curator_runs", "curator_steps", "summaries", "summary_states",
+    "kept_answers",
     "turn_vectors", "cleared_lanes", "usage_daily",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}

@@ -44,15 +44,15 @@ def check(seed: int, *, hostile: bool) -> None:
         return  # the event fails by name, and changes nothing
     memories = ScopeMemories.of(lossy.SCOPE, stored)
     changes = apply_writes(writes, memories)
-    kept = {memory.id: memory for memory in stored if memory.protection}
-    assert {key: memories.by_id[key] for key in kept} == kept
+    guarded = {memory.id: memory for memory in stored if memory.protection}
+    assert {key: memories.by_id[key] for key in guarded} == guarded
     for change in changes:
         touched = [m.id for m in (change.after, change.restated) if m is not None]
-        assert not kept.keys() & set(touched)
-        if change.suggestion is None or change.write.target not in kept:
+        assert not guarded.keys() & set(touched)
+        if change.suggestion is None or change.write.target not in guarded:
             continue
         assert change.suggestion.kind in (SuggestionKind.UPDATE, SuggestionKind.DELETE)
-        assert change.suggestion.reason == kept[change.write.target].protection
+        assert change.suggestion.reason == guarded[change.write.target].protection
         assert change.outcome in (Outcome.ADD, Outcome.NOOP)
 
 
