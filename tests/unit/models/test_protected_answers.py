@@ -30,9 +30,7 @@ def protected(chance: random.Random, memory: Memory) -> Memory:
 def check(seed: int, *, hostile: bool) -> None:
     chance = random.Random(seed)
     old = [lossy.statement(chance) for _ in range(chance.randint(1, 8))]
-    facts = [
-        lossy.statement(chance, negated=chance.random() < 0.2) for _ in range(chance.randint(1, 3))
-    ]
+    facts = lossy.new_facts(chance, old)
     text = (lossy.adversarial if hostile else lossy.answer)(chance, facts, old)
     stored = [
         protected(chance, lossy.memory(number, statement.text, lossy.START))
@@ -79,7 +77,7 @@ def changes_of(seed: int) -> int:
     """Number of unprotected memories that a random answer changes."""
     chance = random.Random(seed)
     old = [lossy.statement(chance) for _ in range(4)]
-    facts = [lossy.statement(chance)]
+    facts = lossy.new_facts(chance, old)
     stored = [lossy.memory(number, s.text, lossy.START) for number, s in enumerate(old)]
     try:
         writes = lossy.writes_of(chance, lossy.answer(chance, facts, old), facts, stored)
