@@ -133,7 +133,7 @@ memories = Table(
 )
 
 # Columns of memories that no read returns, and that a past state does not keep.
-NOT_KEPT = frozenset({"id", "text_hash", "projected_version", "owed", "stored_at"})
+NOT_KEPT = frozenset({"id", "text_hash", "projected_version", "owed", "stored_at", "forgotten_at"})
 
 # States of memories that another one replaced: half-open intervals [stored_at, replaced_at). A
 # trigger on `memories` writes them, so every change is kept, also those of an earlier release.
