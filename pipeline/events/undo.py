@@ -127,7 +127,7 @@ class Undo:
         for _ in range(TRIES):
             plan = await self._plan(project_id, event_id)
             _refuse(plan.event, plan.steps, force=force)
-            states = _states(event_id, plan.free, vectors, embedder) | {"key_id": key_id}
+            states = _states(event_id, plan.free, vectors, embedder, key_id)
             if undone := await self._carry_out(plan, states, force=force, dry_run=dry_run):
                 return undone
         raise Conflict(CHANGED_MEANWHILE)
@@ -242,7 +242,11 @@ async def _holders(connection: AsyncConnection, steps: Sequence[UndoStep]) -> di
 
 
 def _states(
-    event_id: UUID, steps: Sequence[UndoStep], vectors: Mapping[str, Vector], embedder: str
+    event_id: UUID,
+    steps: Sequence[UndoStep],
+    vectors: Mapping[str, Vector],
+    embedder: str,
+    key_id: UUID | None = None,
 ) -> dict[str, Any]:
     """Build the parameters of undo_memories. Errors: Conflict if a vector is missing."""
     rows = []
@@ -257,6 +261,7 @@ def _states(
         "embedder": embedder,
         "reason": f"Undone: event {event_id}.",
         "undoes": event_id,
+        "key_id": key_id,
     }
 
 
