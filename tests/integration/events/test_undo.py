@@ -349,7 +349,7 @@ async def test_an_undo_is_worked_out_again_where_a_memory_changes_in_between(
         embedder=scripted.services.embedder,
         index=scripted.services.index,
     )
-    states = _states(event_id, plan.free, {}, "fake/hash")
+    states = _states(event_id, plan.free, {}, "fake/hash") | {"key_id": None}
     assert await ledger.undo._carry_out(plan, states, force=False) is None
     assert (await scripted.event(event_id)).undone_at is None
     with pytest.raises(Conflict, match=str(changed)):
