@@ -79,6 +79,7 @@ STATED = {
     "memory_type": maybe(TEXT), "subject": maybe(TEXT), "attribute": maybe(TEXT),
     "slot": maybe(TEXT), "speaker": maybe(TEXT), "confidence": maybe(NUMBER), **DATES,
     "lifecycle_state": TEXT, "replaced_by": maybe(TEXT), "synthesized": FLAG,
+    "conflict_id": maybe(ID),
 }  # fmt: skip
 TURN = STATED | {"pending": FLAG}
 SCORED = {"score": NUMBER, "score_breakdown": OBJECT}
@@ -143,7 +144,7 @@ COMPONENTS: Mapping[str, Schema] = {
             data=fields(memory=maybe(TEXT)), old_memory=maybe(TEXT), reason=maybe(TEXT),
             message=maybe(WHOLE),
         ),
-        suggestion_id=ID,
+        suggestion_id=ID, conflict_id=ID,
     ),
     "Suggestion": fields(
         id=ID, kind=one_of("UPDATE", "DELETE", "COMBINE", "RESOLVE"),
@@ -158,6 +159,14 @@ COMPONENTS: Mapping[str, Schema] = {
         )),
         proposed_text=maybe(TEXT), reason=TEXT, created_at=TIME, decided_at=maybe(TIME),
         decided_by=maybe(TEXT), decision_event_id=maybe(ID),
+    ),
+    "Conflict": fields(
+        id=ID, state=one_of("OPEN", "RESOLVED"), slot=TEXT, question=maybe(TEXT),
+        memories=many(fields(
+            memory_id=ID, memory=TEXT, speaker=maybe(TEXT), said_at=TIME, standing=FLAG
+        )),
+        event_id=ID, resolution=maybe(one_of("ONE", "BOTH", "TEXT")),
+        resolution_event_id=maybe(ID), created_at=TIME, resolved_at=maybe(TIME),
     ),
     "CuratorRun": fields(
         id=ID, status=one_of("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"),
@@ -350,6 +359,9 @@ ANSWERS: Mapping[str, Schema] = {
         for action in ("accept", "reject", "dismiss")
     },
     "POST /v1/suggestions/decide/": ref("Decided"),
+    "GET /v1/conflicts/": page("Conflict"),
+    "GET /v1/conflicts/{conflict_id}/": ref("Conflict"),
+    "POST /v1/conflicts/{conflict_id}/resolve/": ref("Conflict"),
     "GET /v1/curator/runs/": page("CuratorRun"),
     "POST /v1/curator/runs/": ref("CuratorRun"),
     "GET /v1/curator/runs/{curator_run_id}/": ref("CuratorRun"),

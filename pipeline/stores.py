@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import Books
 from pipeline.accounting.costs import Costs
+from pipeline.conflicts.store import Conflicts
 from pipeline.curator.store import CuratorRuns
 from pipeline.erasure.store import Erasures
 from pipeline.events.answers import Answers
@@ -89,6 +90,7 @@ class Ledger:
     decisions: Decisions
     curator: CuratorRuns
     summaries: Summaries
+    conflicts: Conflicts
     shadows: Shadows
     switch: Switch
     recordings: Recordings
@@ -150,6 +152,7 @@ class Ledger:
             decisions=Decisions(engine),
             curator=CuratorRuns(engine),
             summaries=Summaries(engine),
+            conflicts=Conflicts(engine),
             undo=Undo(long),
             shadows=shadows,
             switch=Switch(long, shadows),

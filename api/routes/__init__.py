@@ -3,6 +3,7 @@
 from api.routes import (
     adds,
     batch,
+    conflicts,
     curator,
     entities,
     erasures,
@@ -41,6 +42,7 @@ ROUTERS = tuple(
         suggestions,
         curator,
         summaries,
+        conflicts,
         organizations,
         keys,
         webhooks,

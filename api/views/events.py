@@ -101,7 +101,8 @@ def undone(event_id: UUID, row: Undone) -> dict[str, Any]:
 def receipt_line(line: ReceiptLine) -> dict[str, Any]:
     """The outcome of one fact. `memory` equals `data.memory`, because clients read either.
 
-    `suggestion_id` is there if a change was withheld.
+    `suggestion_id` is there if a change was withheld, `conflict_id` if the fact contradicts another
+    memory and nothing decides between them.
     """
     withheld = {"suggestion_id": str(line.suggestion_id)} if line.suggestion_id else {}
     return {
@@ -113,6 +114,7 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
         "reason": line.reason,
         "message": line.message_ordinal,
         **withheld,
+        **({"conflict_id": str(line.conflict_id)} if line.conflict_id else {}),
     }
 
 

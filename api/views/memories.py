@@ -49,6 +49,7 @@ def memory(row: Memory) -> dict[str, Any]:
         "lifecycle_state": lifecycle(row),
         "replaced_by": str(row.superseded_by) if row.superseded_by else None,
         "synthesized": False,
+        "conflict_id": str(row.conflict_id) if row.conflict_id else None,
     }
 
 

@@ -46,6 +46,7 @@ def turn(row: Turn) -> dict[str, Any]:
         "lifecycle_state": "active",
         "replaced_by": None,
         "synthesized": False,
+        "conflict_id": None,
     }
 
 

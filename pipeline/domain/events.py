@@ -115,6 +115,7 @@ class EventType(StrEnum):
     SUMMARY = "SUMMARY"
     SUGGESTION = "SUGGESTION"
     DRY_RUN = "DRY_RUN"
+    RESOLUTION = "RESOLUTION"
 
 
 @dataclass(frozen=True, slots=True)

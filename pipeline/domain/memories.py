@@ -25,6 +25,7 @@ class Memory:
     it happens; equal to `said_at` if the statement names no time. `superseded_by`: the memory that
     replaced this one. `appended`: added without a comparison, with a slot of one value at a time.
     No model changes a memory that is `pinned`, or whose text a person has edited, at `edited_at`.
+    `conflict_id`: an open conflict that it is part of.
     """
 
     id: UUID
@@ -52,6 +53,7 @@ class Memory:
     confidence: float | None = None
     superseded_by: UUID | None = None
     appended: bool = False
+    conflict_id: UUID | None = None
     pinned: bool = False
     edited_at: datetime | None = None
 

@@ -12,6 +12,9 @@ the model read it, these rules apply:
 
 These rules apply to every decision:
 
+    UPDATE or DELETE of a memory in open conflict     ADD: both are kept, see domain/conflicts
+    ADD or UPDATE that contradicts a memory so        the same, and an open conflict
+    any that decides an open conflict                 the other statements are superseded, too
     UPDATE or DELETE of what was said later           NOOP; the fact is stored as superseded by it
     UPDATE that keeps all of what was said later      UPDATE; the memory keeps its time
     UPDATE or DELETE that loses something             withheld: ADD, and an open suggestion
@@ -32,9 +35,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pipeline.domain import conservation
+from pipeline.domain.conflicts import OpenConflict, Statement, decides, undecided
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
 from pipeline.domain.memories import Memory, structure
@@ -89,6 +93,17 @@ class Change:
     vector: Vector | None = field(default=None, compare=False)
     restated: Memory | None = None
     suggestion: Suggestion | None = None
+    conflict: OpenConflict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The reason not to apply a change. `conflict`: because nothing decides between two memories;
+    otherwise the change is suggested.
+    """
+
+    reason: str
+    conflict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +178,11 @@ class ScopeMemories:
         memory = self.by_id.get(memory_id) if memory_id else None
         return memory if memory and memory.state == "ACTIVE" else None
 
+    def about(self, slot: str | None) -> list[Memory]:
+        """The active memories about an attribute, the oldest first."""
+        same = [m for m in self.by_id.values() if m.state == "ACTIVE" and m.slot == slot]
+        return sorted(same, key=lambda m: (m.said_at, m.id)) if slot else []
+
 
 def add_instead(write: Write) -> Write:
     """Turn a write into an ADD of its fact, because a user edited the memory it names."""
@@ -188,14 +208,75 @@ def apply_writes(
                 change = _apply(write, memories)
             else:
                 change = _withhold(write, refusal, memories, stored=stored)
-            change = replace(change, write=write)
+            change = _contested(replace(change, write=write), memories)
             stored = stored or _stores(change)
             if change.outcome is Outcome.DELETE:
                 memories.retired[write.event.id] += 1
             if change.outcome is not Outcome.NOOP or write.target is not None:
                 memories.by_fact[text_hash(write.fact.text)] = change
             changes.append(change)
+        changes += _settled(own[0], changes, memories)
     return changes
+
+
+def _contested(change: Change, memories: ScopeMemories) -> Change:
+    """The change, with the conflict that its memory raises, if any."""
+    after = change.after
+    if after is None or after.state != "ACTIVE" or change.write.appended:
+        return change
+    statement = Statement.of(after)
+    against = [
+        memory
+        for memory in memories.about(after.slot)
+        if memory.id != after.id
+        and not memory.appended
+        and undecided(statement, Statement.of(memory))
+    ]
+    if not against:
+        return change
+    event_id = change.write.event.id
+    known = next((m.conflict_id for m in against if m.conflict_id), None)
+    conflict = OpenConflict(
+        id=known or uuid5(event_id, f"conflict:{after.id}"),
+        slot=after.slot or "",
+        event_id=event_id,
+        memory=after,
+        against=tuple(against),
+    )
+    for memory in (after, *against):
+        memories.put(replace(memory, conflict_id=conflict.id))
+    ids = ", ".join(str(memory.id) for memory in against)
+    reason = f"{change.reason} (Open conflict with memory {ids}: nothing decides, both are kept.)"
+    return replace(change, conflict=conflict, reason=reason)
+
+
+def _settled(write: Write, changes: Sequence[Change], memories: ScopeMemories) -> list[Change]:
+    """Supersede the statements of an open conflict that a later statement decides."""
+    fact = Statement.of_fact(write.fact, write.said_at, write.event.id)
+    stating = [
+        memories.active(change.memory_id)
+        for change in changes
+        if change.write.position == write.position and change.outcome is not Outcome.DELETE
+    ]
+    successor = next((memory for memory in stating if memory is not None), None)
+    if successor is None:
+        return []
+    decided = [
+        memory
+        for memory in memories.about(write.fact.slot)
+        if memory.conflict_id
+        and memory.id != successor.id
+        and not memory.immutable
+        and not memory.protection
+        and decides(fact, Statement.of(memory))
+    ]
+    settled = []
+    for memory in decided:
+        reason = f"A later statement decides the conflict: memory {successor.id}."
+        loser = replace(write, outcome=Outcome.DELETE, target=memory.id, reason=reason)
+        after = replace(memory, state="RETIRED", superseded_by=successor.id)
+        settled.append(_next_version(loser, memories, memory, after))
+    return settled
 
 
 def _stores(change: Change) -> bool:
@@ -245,14 +326,17 @@ def _completes(write: Write, target: Memory) -> bool:
 
 def _refusal(
     write: Write, own: Sequence[Write], memories: ScopeMemories, limit: RetireLimit | None
-) -> str | None:
+) -> Refusal | None:
     """The reason to withhold a change, or None."""
     target = memories.active(write.target)
     if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
         return None
+    fact = Statement.of_fact(write.fact, write.said_at, write.event.id)
+    if undecided(fact, Statement.of(target)):
+        return Refusal("Nothing decides between it and the memory.", conflict=True)
     deletes = write.outcome is Outcome.DELETE
     if target.protection is not None:
-        return None if _leaves(write, target, memories) else target.protection
+        return None if _leaves(write, target, memories) else Refusal(target.protection)
     change = conservation.Replacement(
         old=target.text,
         new=None if deletes else write.text,
@@ -264,11 +348,12 @@ def _refusal(
     )
     if write.said_at < target.said_at:
         same = conservation.same_matter(change)
-        return None if same else conservation.Objection(conservation.Loss.OTHER_MATTER).reason
+        other = conservation.Objection(conservation.Loss.OTHER_MATTER)
+        return None if same else Refusal(other.reason)
     if (refused := conservation.objection(change)) is not None:
-        return refused.reason
+        return Refusal(refused.reason)
     if deletes and limit is not None and memories.retired[write.event.id] >= limit.most:
-        return f"One event may retire at most {limit.most} memories of this scope."
+        return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
     return None
 
 
@@ -279,8 +364,11 @@ def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
     return write.outcome is Outcome.UPDATE and _same_text(write, memories) is not None
 
 
-def _withhold(write: Write, refusal: str, memories: ScopeMemories, *, stored: bool) -> Change:
-    """Leave the memory as it is, suggest the change, and add the fact unless it is stored."""
+def _withhold(write: Write, refusal: Refusal, memories: ScopeMemories, *, stored: bool) -> Change:
+    """Leave the memory as it is, suggest the change, and add the fact unless it is stored.
+
+    A change that a conflict prevents is not suggested: the conflict is resolved instead.
+    """
     target = memories.by_id[write.target] if write.target else None
     assert target is not None
     suggestion = Suggestion(
@@ -290,14 +378,15 @@ def _withhold(write: Write, refusal: str, memories: ScopeMemories, *, stored: bo
         fact_text=write.fact.text,
         targets=((target.id, target.version),),
         proposed_text=write.text if write.outcome is Outcome.UPDATE else None,
-        reason=refusal,
+        reason=refusal.reason,
     )
-    why = f"{write.outcome} withheld: {refusal}"
+    withheld = None if refusal.conflict else suggestion
+    why = f"{write.outcome} withheld: {refusal.reason}"
     if stored:
         reason = f"{write.reason} ({why})"
         noop = Change(write, Outcome.NOOP, target.id, write.fact.text, reason, target)
-        return replace(noop, suggestion=suggestion)
-    return replace(_add(_with_fact_text(write, why), memories), suggestion=suggestion)
+        return replace(noop, suggestion=withheld)
+    return replace(_add(_with_fact_text(write, why), memories), suggestion=withheld)
 
 
 def _superseded(target: Memory, write: Write, memories: ScopeMemories) -> Change:

@@ -46,6 +46,7 @@ from pipeline.erasure.sql import statement
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import (
+    conflicts,
     curator_runs,
     entities,
     events,
@@ -296,6 +297,7 @@ def _all_of(
     past = among(past_states.c.memory_id, memory_ids)
     yield "past_states", delete(past_states).where(past)
     yield "history", delete(memory_history).where(among(memory_history.c.memory_id, memory_ids))
+    yield "conflicts", delete(conflicts).where(among(conflicts.c.lane_id, lane_ids))
     # Before the suggestions, as the curator locks them.
     yield "curator_runs", delete(curator_runs).where(among(curator_runs.c.lane_id, lane_ids))
     yield "suggestions", delete(suggestions).where(among(suggestions.c.lane_id, lane_ids))

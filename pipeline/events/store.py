@@ -67,7 +67,10 @@ RUN = (
 
 @dataclass(frozen=True, slots=True)
 class ReceiptLine:
-    """The outcome of one fact of an event. `suggestion_id`: the change that was withheld."""
+    """The outcome of one fact of an event.
+
+    `suggestion_id`: the change that was withheld. `conflict_id`: the conflict it is part of.
+    """
 
     outcome: Outcome
     memory_id: UUID | None
@@ -76,6 +79,7 @@ class ReceiptLine:
     reason: str
     message_ordinal: int
     suggestion_id: UUID | None = None
+    conflict_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +362,7 @@ def _receipt_line(line: Mapping[str, Any]) -> ReceiptLine:
         line["reason"],
         line["message_ordinal"],
         UUID(suggestion_id) if suggestion_id else None,
+        UUID(line["conflict_id"]) if line.get("conflict_id") else None,
     )
 
 
@@ -462,6 +467,7 @@ def _view(
                 line.reason,
                 line.message_ordinal,
                 line.suggestion_id,
+                line.conflict_id,
             )
             for line in lines
         ],

@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 import orjson
 from sqlalchemy import TextClause
 
+from pipeline.domain.conflicts import OpenConflict
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
@@ -82,6 +83,8 @@ class MemoryEffects:
             "history": _json([_entry(change) for change in self.changes if change.after]),
             "receipt": _json(self.receipt),
             "suggestions": _json([_suggestion(s) for s in self._suggestions()]),
+            "conflicts": _json([_conflict(c) for c in self._conflicts()]),
+            "conflict_members": _json(_members(self._conflicts())),
         }
 
     @property
@@ -93,6 +96,10 @@ class MemoryEffects:
         """The withheld changes, each once."""
         withheld = (c.suggestion for c in self.changes if c.suggestion is not None)
         return list({suggestion.id: suggestion for suggestion in withheld}.values())
+
+    def _conflicts(self) -> list[OpenConflict]:
+        """The conflicts that the changes raise."""
+        return [c.conflict for c in self.changes if c.conflict is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +211,33 @@ def _line(place: int, change: Change) -> dict[str, Any]:
         "reason": change.reason,
         "message_ordinal": change.write.fact.source.message,
         "suggestion_id": change.suggestion.id if change.suggestion else None,
+        "conflict_id": change.conflict.id if change.conflict else None,
     }
+
+
+def _conflict(conflict: OpenConflict) -> dict[str, Any]:
+    """Build the row of a conflict."""
+    return {"id": conflict.id, "slot": conflict.slot, "event_id": conflict.event_id}
+
+
+def _members(raised: Sequence[OpenConflict]) -> list[dict[str, Any]]:
+    """Build two rows for each pair of statements, in their last state."""
+    pairs = [
+        (conflict.id, *pair)
+        for conflict in raised
+        for other in conflict.against
+        for pair in ((conflict.memory, other), (other, conflict.memory))
+    ]
+    last = {(conflict_id, memory.id, other.id): memory for conflict_id, memory, other in pairs}
+    return [
+        {
+            "conflict_id": conflict_id,
+            "memory_id": memory_id,
+            "against_id": against_id,
+            "text_hash": text_hash(memory.text).hex(),
+        }
+        for (conflict_id, memory_id, against_id), memory in last.items()
+    ]
 
 
 def _suggestion(suggestion: Suggestion) -> dict[str, Any]:

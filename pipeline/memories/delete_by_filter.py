@@ -243,8 +243,9 @@ async def _record(
         .order_by(state.memory_id)
         .limit(LISTED)
     )
-    # An event of this kind withholds nothing.
-    names = [column.name for column in receipts.columns if column is not receipts.c.suggestion_id]
+    # An event of this kind withholds nothing and contradicts nothing.
+    others = ("suggestion_id", "conflict_id")
+    names = [column.name for column in receipts.columns if column.name not in others]
     await connection.execute(insert(receipts).from_select(names, lines))
 
 

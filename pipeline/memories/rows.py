@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Uuid, and_, func, insert, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Uuid,
+    and_,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.facts import Outcome
@@ -20,6 +31,11 @@ from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.sql import statement
 from pipeline.text import terms
 from pipeline.text.equality import text_hash
+
+# The open conflict of a row of `memories`, as the column `conflict_id`.
+open_conflict: ColumnElement[Any] = literal_column(
+    str(statement("open_conflict")), type_=Uuid
+).label("conflict_id")
 
 
 async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
@@ -170,7 +186,7 @@ def text_columns(text: str) -> dict[str, Any]:
 
 
 def as_memory(row: Row[Any]) -> Memory:
-    """A row of `memories` as a value."""
+    """A row of `memories` as a value; its conflict is known if the query has `open_conflict`."""
     return Memory(
         id=row.id,
         lane_id=row.lane_id,
@@ -193,5 +209,6 @@ def as_memory(row: Row[Any]) -> Memory:
         appended=row.appended,
         pinned=row.pinned,
         edited_at=row.edited_at,
+        conflict_id=getattr(row, "conflict_id", None),
         **structure_from({name: getattr(row, name) for name in STRUCTURE}),
     )

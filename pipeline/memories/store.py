@@ -29,6 +29,7 @@ from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.text.equality import text_hash
+from pipeline.text.slots import single_valued
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,13 @@ class Memories:
         return [as_memory(row) for row in await self._rows(query)]
 
     async def touchable(self, scope: Scope, writes: Sequence[Write]) -> Touchable:
-        """The active memories that the writes name or whose text they repeat, and deleted texts."""
+        """The active memories that the writes name, repeat or contradict, and deleted texts."""
         values = {
             "lane_id": scope.lane_id,
             "ids": [write.target for write in writes if write.target],
             "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact.text)],
             "event_ids": list({write.event.id for write in writes}),
+            "slots": list({w.fact.slot for w in writes if single_valued(w.fact.slot)}),
         }
         rows = await self._direct.rows(statement("touchable"), values)
         forgotten = rows[0].forgotten or ()

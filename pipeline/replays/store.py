@@ -23,6 +23,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import (
+    conflicts,
     entities,
     event_costs,
     events,
@@ -276,6 +277,7 @@ async def sweep_out(connection: AsyncConnection, shadow: Shadow) -> None:
         delete(relations).where(relations.c.lane_id == lane_id),
         delete(entities).where(entities.c.lane_id == lane_id),
         delete(suggestions).where(suggestions.c.lane_id == lane_id),
+        delete(conflicts).where(conflicts.c.lane_id == lane_id),
         delete(memory_history).where(memory_history.c.project_id == mine),
         delete(past_states).where(past_states.c.project_id == mine),
         delete(memories).where(memories.c.lane_id == lane_id),

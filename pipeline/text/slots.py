@@ -68,7 +68,7 @@ def slot(subject: str | None, attribute: str | None) -> str | None:
     """The key of a subject's attribute, equal for all spellings; None if either is missing."""
     if not subject or not attribute:
         return None
-    about, name = _subject(subject), attribute_name(attribute)
+    about, name = subject_key(subject), attribute_name(attribute)
     return f"{about}{SEPARATOR}{name}"[:LONGEST_SLOT] if about and name else None
 
 
@@ -95,11 +95,11 @@ def many_valued(key: str | None) -> bool:
 
 def is_the_user(subject: str) -> bool:
     """True for the words that stand for a user without a name."""
-    return _subject(subject) == USER
+    return subject_key(subject) == USER
 
 
-def _subject(subject: str) -> str:
-    """A subject without case, articles and possessive endings; `user` for the user."""
+def subject_key(subject: str) -> str:
+    """A subject or a name without case, articles and possessive endings; `user` for the user."""
     text = " ".join(re.sub(r"['’`´]s?(?=\s|$)", "", _folded(subject)).split())
     text = re.sub(r"^(?:the|der|die|das|el|la) (?=.)", "", text).strip(" .,:;")
     return USER if text in _THE_USER else text

@@ -133,16 +133,16 @@ WITH lane AS MATERIALIZED (
     -- The lines of a replayed event are appended to those of its first run.
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
-        suggestion_id
+        suggestion_id, conflict_id
     )
     SELECT l.event_id,
            (SELECT coalesce(max(o.ordinal), -1) FROM receipts o WHERE o.event_id = l.event_id)
                + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
            l.outcome, l.memory_id, l.text, l.previous_text, l.reason, l.message_ordinal,
-           l.suggestion_id
+           l.suggestion_id, l.conflict_id
     FROM held h, jsonb_to_recordset(CAST(:receipt AS jsonb)) AS l (
         place integer, event_id uuid, outcome text, memory_id uuid, text text, previous_text text,
-        reason text, message_ordinal smallint, suggestion_id uuid
+        reason text, message_ordinal smallint, suggestion_id uuid, conflict_id uuid
     )
 ), withheld AS (
     -- The same change of the same versions is suggested once, even after a person has decided.
@@ -157,5 +157,20 @@ WITH lane AS MATERIALIZED (
         reason text, content_hash text
     )
     ON CONFLICT DO NOTHING
+), contested AS (
+    -- A statement may join a conflict that is open already.
+    INSERT INTO conflicts (id, project_id, lane_id, slot, event_id)
+    SELECT r.id, h.project_id, h.lane_id, r.slot, r.event_id
+    FROM held h, jsonb_to_recordset(CAST(:conflicts AS jsonb)) AS r (
+        id uuid, slot text, event_id uuid
+    )
+    ON CONFLICT DO NOTHING
+), members AS (
+    INSERT INTO conflict_members (conflict_id, memory_id, against_id, lane_id, text_hash)
+    SELECT m.conflict_id, m.memory_id, m.against_id, h.lane_id, decode(m.text_hash, 'hex')
+    FROM held h, jsonb_to_recordset(CAST(:conflict_members AS jsonb)) AS m (
+        conflict_id uuid, memory_id uuid, against_id uuid, text_hash text
+    )
+    ON CONFLICT (conflict_id, memory_id, against_id) DO UPDATE SET text_hash = excluded.text_hash
 ), {save_output.sql}
 SELECT true AS lane, EXISTS (SELECT FROM held) AS held FROM lane

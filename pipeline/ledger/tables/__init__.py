@@ -15,6 +15,7 @@
                   │         ├─── feedback          users' opinions
                   │         └─── memory_accesses   searches that returned it
                   ├──< suggestions                 changes that wait for a person
+                  ├──< conflicts ─< conflict_members   statements that cannot both hold
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
                   ├──< summaries, summary_states   rolling summaries of the conversation
                   ├──< kept_answers                models' answers to dry runs, for the real run
@@ -31,6 +32,7 @@ from __future__ import annotations
 from pipeline.ledger.tables.balance import book_entries, books
 from pipeline.ledger.tables.circuits import cooldowns
 from pipeline.ledger.tables.columns import metadata
+from pipeline.ledger.tables.conflicts import conflict_members, conflicts
 from pipeline.ledger.tables.costs import event_costs, usage_daily
 from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
@@ -59,6 +61,8 @@ __all__ = [
     "book_entries",
     "books",
     "cleared_lanes",
+    "conflict_members",
+    "conflicts",
     "cooldowns",
     "curator_runs",
     "curator_steps",

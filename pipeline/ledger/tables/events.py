@@ -96,6 +96,8 @@ receipts = Table(
     Column("message_ordinal", SmallInteger, nullable=False),
     # The change that was withheld.
     Column("suggestion_id", Uuid),
+    # The conflict that the fact is part of.
+    Column("conflict_id", Uuid),
 )
 
 # The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.

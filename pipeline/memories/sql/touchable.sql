@@ -1,6 +1,6 @@
--- Active memories of a scope that a batch names by id or repeats by text, each in a row with
--- `forgotten`; at least one row. UNION and not OR: each half uses its own index, and OR would read
--- the whole scope.
+-- Active memories of a scope that a batch names by id, repeats by text, or gives another value of a
+-- single-valued attribute, each in a row with `forgotten`; at least one row. UNION and not OR: each
+-- part uses its own index, and OR would read the whole scope.
 -- `forgotten`: the texts that an event may not learn again, because a person has deleted them after
 -- the event was accepted: texts of the batch, and those that the event stored in an earlier run.
 WITH deleted AS (
@@ -20,12 +20,16 @@ FROM (
     SELECT jsonb_agg(jsonb_build_array(event_id, text)) AS forgotten FROM deleted
 ) before
 LEFT JOIN LATERAL (
-    SELECT * FROM memories
+    SELECT memories.*, {open_conflict.sql} AS conflict_id FROM memories
     WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE' AND id IN (
         SELECT unnest(CAST(:ids AS uuid[]))
         UNION
         SELECT id FROM memories
         WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
           AND text_hash = ANY (CAST(:hashes AS bytea[]))
+        UNION
+        SELECT id FROM memories
+        WHERE lane_id = CAST(:lane_id AS uuid) AND state = 'ACTIVE'
+          AND slot = ANY (CAST(:slots AS text[]))
     )
 ) named ON true

@@ -10,6 +10,15 @@ WITH past AS (
         stored_at = now(), replaced_at = now(),
         event_id = (SELECT c.copy_of FROM events c WHERE c.id = past_states.event_id)
     WHERE project_id = CAST(:shadow_id AS uuid)
+), contested AS (
+    UPDATE conflicts SET
+        project_id = CAST(:project_id AS uuid), lane_id = CAST(:lane_id AS uuid),
+        event_id = coalesce(
+            (SELECT c.copy_of FROM events c WHERE c.id = conflicts.event_id), conflicts.event_id)
+    WHERE lane_id = CAST(:shadow_lane_id AS uuid)
+), members AS (
+    UPDATE conflict_members SET lane_id = CAST(:lane_id AS uuid)
+    WHERE lane_id = CAST(:shadow_lane_id AS uuid)
 ), remembered AS (
     UPDATE memory_history SET
         project_id = CAST(:project_id AS uuid), created_at = now(),

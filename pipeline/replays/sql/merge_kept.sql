@@ -1,7 +1,12 @@
 -- The scope's memories that are still active at this point have an equal row in the shadow. Keep
 -- the scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
--- receipts name the scope's row.
-WITH renamed AS (
+-- receipts and conflicts name the scope's row.
+WITH kept AS MATERIALIZED (
+    SELECT theirs.id AS theirs, ours.id AS ours
+    FROM memories theirs JOIN memories ours USING (text_hash)
+    WHERE theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'
+      AND ours.lane_id = CAST(:lane_id AS uuid) AND ours.state = 'ACTIVE'
+), renamed AS (
     UPDATE receipts SET memory_id = ours.id
     FROM events c, memories theirs, memories ours
     WHERE c.project_id = CAST(:shadow_id AS uuid) AND receipts.event_id = c.id
@@ -9,6 +14,11 @@ WITH renamed AS (
       AND theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'
       AND ours.lane_id = CAST(:lane_id AS uuid) AND ours.state = 'ACTIVE'
       AND ours.text_hash = theirs.text_hash
+), contested AS (
+    UPDATE conflict_members SET
+        memory_id = coalesce((SELECT ours FROM kept WHERE theirs = memory_id), memory_id),
+        against_id = coalesce((SELECT ours FROM kept WHERE theirs = against_id), against_id)
+    WHERE lane_id = CAST(:shadow_lane_id AS uuid)
 ), dropped AS (
     DELETE FROM memories theirs USING memories ours
     WHERE theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'

@@ -22,7 +22,7 @@ from deploy.stack.servers import Postgres
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import Access, ProjectId
 from pipeline.ledger.engine import connect
-from pipeline.ledger.tables import metadata, suggestions, summaries, summary_states
+from pipeline.ledger.tables import conflicts, metadata, suggestions, summaries, summary_states
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.integration.api.test_api import ADD, LIST, Service, said, serving
@@ -50,6 +50,7 @@ class Holding:
     replay_id: str
     suggestion_id: str
     curator_run_id: str
+    conflict_id: str
     key_id: str
     entity_id: str
     email: str
@@ -195,6 +196,9 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(WRITE, lambda it: {"action": "accept", "ids": [it.suggestion_id]}),
         Case(WRITE, lambda it: {"action": "reject", "ids": [it.suggestion_id]}),
     ],
+    ("GET", "/v1/conflicts/"): [Case(READ), Case(READ, query=lambda _: {"state": "OPEN"})],
+    ("GET", "/v1/conflicts/{conflict_id}/"): [Case(READ)],
+    ("POST", "/v1/conflicts/{conflict_id}/resolve/"): [Case(WRITE, lambda _: {"keep": "both"})],
     ("POST", "/v1/curator/runs/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
     ("GET", "/v1/curator/runs/"): [Case(READ)],
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
@@ -342,6 +346,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         replay_id=replay["id"],
         suggestion_id=str(await suggestion(service, project.id)),
         curator_run_id=curator_run["id"],
+        conflict_id=str(await conflict(service, project.id)),
         key_id=keys[WRITE]["id"],
         entity_id=agent,
         email=email,
@@ -379,6 +384,20 @@ async def suggestion(service: Service, project_id: ProjectId) -> UUID:
             )
         )
     return suggestion_id
+
+
+async def conflict(service: Service, project_id: ProjectId) -> UUID:
+    """The id of a conflict of the project."""
+    values = {
+        "project_id": project_id,
+        "lane_id": uuid4(),
+        "slot": "zoe · age",
+        "event_id": uuid4(),
+    }
+    conflict_id = uuid4()
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(insert(conflicts).values(id=conflict_id, **values))
+    return conflict_id
 
 
 @pytest.fixture(scope="module")

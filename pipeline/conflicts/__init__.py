@@ -1,0 +1,1 @@
+"""Open conflicts: statements that cannot both hold, and their resolution by people."""

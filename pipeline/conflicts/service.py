@@ -1,0 +1,52 @@
+"""Resolution of conflicts by people."""
+
+from __future__ import annotations
+
+from typing import Protocol
+from uuid import UUID
+
+import structlog
+
+from pipeline.conflicts.store import Conflicts, Resolution, ResolveRequest
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.tenants import ProjectId
+from pipeline.ports import Embedder
+from pipeline.vector_index.index import VectorIndex
+
+log = structlog.get_logger()
+
+
+class ConflictStores(Protocol):
+    """The part of the ledger that resolves conflicts."""
+
+    @property
+    def conflicts(self) -> Conflicts:
+        """Conflicts."""
+
+
+async def resolve(
+    project_id: ProjectId,
+    conflict_id: UUID,
+    *,
+    keep: UUID | None = None,
+    text: str | None = None,
+    ledger: ConflictStores,
+    embedder: Embedder,
+    index: VectorIndex,
+) -> UUID:
+    """Resolve a conflict: `keep` one memory, replace all by a `text`, or, without both, keep all.
+
+    Returns the event. Errors: as `Conflicts.resolve`; ModelUnavailable if the text cannot be
+    embedded.
+    """
+    resolution = Resolution.ONE if keep else Resolution.TEXT if text else Resolution.BOTH
+    vectors = await embedder.embed([text]) if text else [None]
+    request = ResolveRequest(conflict_id, resolution, embedder.name, keep, text, vectors[0])
+    event_id, memory_ids = await ledger.conflicts.resolve(project_id, request)
+    log.info("conflict_resolved", event_id=str(event_id), resolution=resolution)
+    try:
+        await index.catch_up(memory_ids)
+    except StoreUnavailable:
+        # Every read compares with the ledger; the sweeper writes the vectors later.
+        log.warning("projection_owed", event_id=str(event_id))
+    return event_id

@@ -1,0 +1,286 @@
+"""Store of conflicts: reads, and resolutions as events.
+
+    OPEN ──resolve──► RESOLVED   by a person: an event with a receipt; an undo opens it again
+    OPEN ──change───► RESOLVED   no two statements against each other stand
+
+Conflicts are written with the memories: see pipeline/lanes/effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    case,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from pipeline.domain.conflicts import ConflictState
+from pipeline.domain.decided import DecidedChange, merge, retire
+from pipeline.domain.errors import Conflict, InvalidInput, NotFound
+from pipeline.domain.events import EventType
+from pipeline.domain.facts import Outcome
+from pipeline.domain.memories import Memory
+from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import Vector
+from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.locks import lock_lanes, locked
+from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
+from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
+
+NO_SUCH_CONFLICT = "Conflict not found or you don't have permission to access it."
+
+
+class Resolution(StrEnum):
+    """A person's decision: one of the statements holds, all of them, or another text."""
+
+    ONE = "ONE"
+    BOTH = "BOTH"
+    TEXT = "TEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatement:
+    """A statement of a conflict. `standing`: the memory still has this text."""
+
+    memory_id: UUID
+    text: str
+    speaker: str | None
+    said_at: datetime
+    standing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConflict:
+    """A conflict with its statements, the oldest first.
+
+    `resolved_by`: the event of a person's resolution; None for a later change.
+    """
+
+    id: UUID
+    slot: str
+    state: ConflictState
+    event_id: UUID
+    resolution: Resolution | None
+    resolved_by: UUID | None
+    statements: Sequence[MemberStatement]
+    created_at: datetime
+    resolved_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRequest:
+    """A resolution: the memory to keep (ONE), all (BOTH), or a text with its vector (TEXT)."""
+
+    conflict_id: UUID
+    resolution: Resolution
+    embedder: str
+    memory_id: UUID | None = None
+    text: str | None = None
+    vector: Vector | None = None
+
+
+class Conflicts:
+    """Store of the conflicts."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+        self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+
+    async def get(self, project_id: ProjectId, conflict_id: UUID) -> StoredConflict:
+        """One conflict. Errors: NotFound."""
+        this = and_(conflicts.c.project_id == project_id, conflicts.c.id == conflict_id)
+        async with self._single.connect() as connection:
+            rows = await _stored(connection, _QUERY.where(this))
+        if not rows:
+            raise NotFound(NO_SUCH_CONFLICT)
+        return rows[0]
+
+    async def page(
+        self, project_id: ProjectId, *, state: ConflictState | None, limit: int, offset: int
+    ) -> tuple[list[StoredConflict], int]:
+        """A page of the project's conflicts, newest first, and the number of all."""
+        mine: ColumnElement[bool] = conflicts.c.project_id == project_id
+        if state is not None:
+            mine = and_(mine, _shown_state == state)
+        order = (conflicts.c.created_at.desc(), conflicts.c.id)
+        query = _QUERY.where(mine).order_by(*order).limit(limit).offset(offset)
+        count = select(func.count()).select_from(_WITH_EVENT).where(mine)
+        async with self._single.connect() as connection:
+            return await _stored(connection, query), await connection.scalar(count) or 0
+
+    async def resolve(
+        self, project_id: ProjectId, request: ResolveRequest
+    ) -> tuple[UUID, list[UUID]]:
+        """Resolve an open conflict, as an event. Returns its id and the changed memories.
+
+        Errors: NotFound; Conflict if it is resolved already, or if another memory has the text;
+        InvalidInput for a memory that is not part of it.
+        """
+        async with self._engine.begin() as connection:
+            lane_id = await _lane_locked(connection, project_id, request.conflict_id)
+            this = conflicts.c.id == request.conflict_id
+            of_it = select(conflict_members.c.memory_id).where(
+                conflict_members.c.conflict_id == request.conflict_id
+            )
+            ids = (await connection.scalars(of_it)).all()
+            current = await lock_active(connection, project_id, ids)
+            await connection.execute(locked(conflicts, this))
+            [stored] = await _stored(connection, _QUERY.where(this))
+            if stored.state is not ConflictState.OPEN:
+                raise Conflict("This conflict is resolved already.")
+            standing = [current[s.memory_id] for s in stored.statements if s.standing]
+            event_id = uuid4()
+            changes = _changes(request, standing)
+            note = f"A person resolved the conflict {stored.id}."
+            options = {"source": "conflict", "conflict_id": str(stored.id)}
+            options["resolution"] = request.resolution.value
+            await write_decided(
+                connection,
+                project_id,
+                lane_id,
+                DecidedEvent(event_id, EventType.RESOLUTION, options, note),
+                changes,
+                vector=request.vector,
+                embedder=request.embedder,
+            )
+            await connection.execute(
+                update(conflicts)
+                .where(this)
+                .values(
+                    resolved_by=event_id,
+                    resolution=request.resolution,
+                    resolved_at=func.now(),
+                )
+            )
+        return event_id, [c.before.id for c in changes if c.outcome is not Outcome.NOOP]
+
+
+_STANDING = and_(
+    memories.c.id == conflict_members.c.memory_id,
+    memories.c.state == "ACTIVE",
+    memories.c.text_hash == conflict_members.c.text_hash,
+)
+_against = conflict_members.alias("against")
+_other = memories.alias("other")
+# Two statements that contradict each other stand.
+_CONTESTED = (
+    exists()
+    .select_from(
+        conflict_members.join(memories, _STANDING)
+        .join(
+            _against,
+            and_(
+                _against.c.conflict_id == conflict_members.c.conflict_id,
+                _against.c.memory_id == conflict_members.c.against_id,
+                _against.c.against_id == conflict_members.c.memory_id,
+            ),
+        )
+        .join(
+            _other,
+            and_(
+                _other.c.id == _against.c.memory_id,
+                _other.c.state == "ACTIVE",
+                _other.c.text_hash == _against.c.text_hash,
+            ),
+        )
+    )
+    .where(conflict_members.c.conflict_id == conflicts.c.id)
+    .correlate(conflicts)
+)
+_WITH_EVENT = conflicts.outerjoin(events, events.c.id == conflicts.c.resolved_by)
+_DECIDED = and_(conflicts.c.resolved_by.is_not(None), events.c.undone_at.is_(None))
+_shown_state = case(
+    (or_(_DECIDED, ~_CONTESTED), ConflictState.RESOLVED.value),
+    else_=ConflictState.OPEN.value,
+)
+_QUERY: Select[Any] = select(
+    *conflicts.c, _shown_state.label("state"), _DECIDED.label("decided")
+).select_from(_WITH_EVENT)
+# A member's memory in its present state; a memory that was erased has none.
+_MEMBERS: Select[Any] = (
+    select(
+        conflict_members.c.conflict_id,
+        memories.c.id,
+        memories.c.text,
+        memories.c.speaker,
+        memories.c.said_at,
+        exists().where(_STANDING).correlate(conflict_members).label("standing"),
+    )
+    .select_from(conflict_members.join(memories, memories.c.id == conflict_members.c.memory_id))
+    .distinct()
+    .order_by(memories.c.said_at, memories.c.id)
+)
+
+
+async def _stored(connection: AsyncConnection, query: Select[Any]) -> list[StoredConflict]:
+    """The rows of a query as values, each with its statements."""
+    rows = (await connection.execute(query)).all()
+    ids = [row.id for row in rows]
+    statements: dict[UUID, list[MemberStatement]] = {row.id: [] for row in rows}
+    members = _MEMBERS.where(among(conflict_members.c.conflict_id, ids))
+    for row in (await connection.execute(members)).all() if ids else ():
+        statements[row.conflict_id].append(
+            MemberStatement(row.id, row.text, row.speaker, row.said_at, row.standing)
+        )
+    return [_conflict(row, statements[row.id]) for row in rows]
+
+
+def _conflict(row: Row[Any], statements: Sequence[MemberStatement]) -> StoredConflict:
+    """A row of the query as a value; a resolution that was undone is left out."""
+    return StoredConflict(
+        id=row.id,
+        slot=row.slot,
+        state=ConflictState(row.state),
+        event_id=row.event_id,
+        resolution=Resolution(row.resolution) if row.decided else None,
+        resolved_by=row.resolved_by if row.decided else None,
+        statements=statements,
+        created_at=row.created_at,
+        resolved_at=row.resolved_at if row.decided else None,
+    )
+
+
+async def _lane_locked(
+    connection: AsyncConnection, project_id: ProjectId, conflict_id: UUID
+) -> UUID:
+    """Lock the lane of a conflict. Returns its id. Errors: NotFound."""
+    lane_id = await connection.scalar(
+        select(conflicts.c.lane_id).where(
+            conflicts.c.project_id == project_id, conflicts.c.id == conflict_id
+        )
+    )
+    mine = and_(lanes.c.project_id == project_id, lanes.c.id == lane_id)
+    if lane_id is None or not await lock_lanes(connection, mine):
+        raise NotFound(NO_SUCH_CONFLICT)
+    return UUID(str(lane_id))
+
+
+def _changes(request: ResolveRequest, standing: Sequence[Memory]) -> list[DecidedChange]:
+    """The changes of a resolution. Errors: InvalidInput."""
+    reason = "A person resolved the conflict."
+    match request.resolution:
+        case Resolution.BOTH:
+            return []
+        case Resolution.TEXT:
+            assert request.text is not None
+            return merge(standing, request.text, reason, stay_true=False)
+        case Resolution.ONE:
+            others = [memory for memory in standing if memory.id != request.memory_id]
+            if len(others) == len(standing):
+                raise InvalidInput('keep: name a memory of this conflict, or "both".')
+            return retire(others, reason, into=request.memory_id)

@@ -1,0 +1,48 @@
+"""Open conflicts: statements of a scope that cannot both hold."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+
+from pipeline.ledger.tables.columns import metadata, now, time
+
+conflicts = Table(
+    "conflicts",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False, index=True),
+    Column("slot", Text, nullable=False),
+    # The event whose statement raised it.
+    Column("event_id", Uuid, nullable=False),
+    # The decision of a person: its event, and what it keeps. An undo of the event opens it again.
+    # NULL: open while two of its statements stand; otherwise a later change resolved it.
+    Column("resolved_by", Uuid),
+    Column("resolution", Text),
+    now("created_at"),
+    time("resolved_at"),
+    CheckConstraint("resolution IN ('ONE', 'BOTH', 'TEXT')", name="resolution"),
+    Index("ix_conflicts_project", "project_id", text("created_at DESC"), "id"),
+)
+
+# A statement of a conflict, which is a memory with its text, and the one that it contradicts, which
+# has a row of its own. It stands while the memory has this text.
+conflict_members = Table(
+    "conflict_members",
+    metadata,
+    Column("conflict_id", ForeignKey("conflicts.id", ondelete="CASCADE"), primary_key=True),
+    Column("memory_id", Uuid, primary_key=True, index=True),
+    Column("against_id", Uuid, primary_key=True),
+    Column("lane_id", Uuid, nullable=False, index=True),
+    Column("text_hash", LargeBinary, nullable=False),
+)

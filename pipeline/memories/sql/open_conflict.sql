@@ -1,0 +1,18 @@
+(
+    -- The oldest open conflict of a row of memories, or NULL: a statement against it stands, too,
+    -- and no person has resolved it, or the resolution was undone.
+    SELECT c.id
+    FROM conflict_members mine
+    JOIN conflicts c ON c.id = mine.conflict_id
+    LEFT JOIN events resolving ON resolving.id = c.resolved_by
+    WHERE mine.memory_id = memories.id AND mine.text_hash = memories.text_hash
+      AND (c.resolved_by IS NULL OR resolving.undone_at IS NOT NULL)
+      AND EXISTS (
+          SELECT FROM conflict_members other
+          JOIN memories standing ON standing.id = other.memory_id
+              AND standing.state = 'ACTIVE' AND standing.text_hash = other.text_hash
+          WHERE other.conflict_id = c.id AND other.memory_id = mine.against_id
+            AND other.against_id = mine.memory_id)
+    ORDER BY c.created_at, c.id
+    LIMIT 1
+)

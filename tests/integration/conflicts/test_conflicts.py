@@ -1,0 +1,255 @@
+"""Open conflicts: kept, flagged, asked, resolved and undone; none where something decides."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.conflicts import ConflictState
+from pipeline.domain.events import AddOptions, Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.messages import Message
+from pipeline.domain.usage import Answer
+from pipeline.erasure.store import OwnerKey
+from pipeline.ingest.accept import accept
+from pipeline.ledger.tables import conflict_members, conflicts
+from pipeline.ports import ExtractionRequest
+from pipeline.text.slots import slot
+from tests.integration.api.test_api import Service, serving
+from tests.support.disagreements import DECIDED, UNDECIDED, Said
+from tests.support.engine import Engine
+
+CONFLICTS = "/v1/conflicts/"
+
+
+class Overwriting(RulesModel):
+    """Model that takes each message as a fact, and gives the memory of its slot the new text."""
+
+    def __init__(self, messages: Sequence[Said]) -> None:
+        super().__init__()
+        self.known = {said.text: said for said in messages}
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        facts = []
+        for sourced in request.messages:
+            said = self.known[sourced.message.content]
+            facts.append(
+                Fact(
+                    said.text,
+                    sourced.source,
+                    attributed_to=sourced.message.role,
+                    speaker=sourced.message.name,
+                    subject=said.subject,
+                    attribute=said.attribute,
+                    valid_from=said.valid_from,
+                )
+            )
+        return Answer(tuple(facts))
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        decisions = []
+        for number, fact in enumerate(facts):
+            same = sorted((n for n in neighbours if n.slot == fact.slot), key=lambda n: n.text)
+            if same:
+                target = same[0].memory_id
+                row = Decision(number, Outcome.UPDATE, "It changed.", fact.text, target)
+            else:
+                row = Decision(number, Outcome.ADD, "It is new.", fact.text)
+            decisions.append(row)
+        return Answer(tuple(decisions))
+
+
+@pytest.fixture
+async def service(engine: Engine) -> AsyncIterator[Service]:
+    async with serving(engine.ledger) as service:
+        yield service
+
+
+async def say(engine: Engine, said: Said, *known: Said) -> UUID:
+    """Add one message. `known`: further statements that the model knows."""
+    engine.with_model(Overwriting([said, *known]))
+    event_id = await accept(
+        engine.scope(),
+        [Message(said.role, said.text, said.speaker)],
+        AddOptions(),
+        said_at=said.said_at,
+        ledger=engine.ledger,
+        dispatcher=engine.hints,
+    )
+    await engine.drain()
+    return event_id
+
+
+async def open_conflicts(service: Service) -> list[dict[str, Any]]:
+    answer = await service.client.get(CONFLICTS, params={"state": "OPEN"})
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["results"])
+
+
+async def flags(service: Service) -> dict[str, str | None]:
+    """The conflict of each listed memory, by its text."""
+    return {row["memory"]: row["conflict_id"] for row in await service.listed()}
+
+
+async def resolve(service: Service, conflict_id: str, **body: object) -> dict[str, Any]:
+    answer = await service.client.post(f"{CONFLICTS}{conflict_id}/resolve/", json=body)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+@pytest.mark.parametrize("name", UNDECIDED)
+async def test_what_nothing_decides_is_kept_flagged_asked_resolved_and_undone(
+    service: Service, name: str
+) -> None:
+    engine, messages = service.engine, UNDECIDED[name]
+    for said in messages:
+        event_id = await say(engine, said)
+    # Kept and flagged: in the list, in a search and on the receipt.
+    texts = {said.text for said in messages}
+    flagged = await flags(service)
+    assert set(flagged) == texts
+    [conflict] = await open_conflicts(service)
+    assert set(flagged.values()) == {conflict["id"]}
+    hits = await service.search(messages[0].text, sources=["facts"])
+    assert {hit["conflict_id"] for hit in hits if hit["memory"] in texts} == {conflict["id"]}
+    event = await service.event(str(event_id))
+    assert conflict["id"] in {line.get("conflict_id") for line in event["results"]}
+    # Asked: the question has all statements.
+    assert conflict["slot"] == slot(messages[0].subject, messages[0].attribute)
+    assert all(said.text in conflict["question"] for said in messages)
+    # Resolved in each way, and undone.
+    first, *others = conflict["memories"]
+    for body, left in (
+        ({"keep": first["memory_id"]}, {first["memory"]}),
+        ({"keep": "both"}, texts),
+        ({"text": "It is not known."}, {"It is not known."}),
+    ):
+        resolved = await resolve(service, conflict["id"], **body)
+        assert (resolved["state"], resolved["question"] is None) == (
+            "RESOLVED", body.get("keep") != "both"
+        )  # fmt: skip
+        assert await flags(service) == dict.fromkeys(left)
+        assert await open_conflicts(service) == []
+        event_id = UUID(resolved["resolution_event_id"])
+        receipt = await service.event(str(event_id))
+        assert receipt["event_type"] == "RESOLUTION"
+        assert receipt["payload"]["options"]["source"] == "conflict"
+        again = await service.client.post(f"{CONFLICTS}{conflict['id']}/resolve/", json=body)
+        assert again.status_code == 409
+        undone = await service.client.post(f"/v1/event/{event_id}/undo/")
+        assert undone.status_code == 200, undone.text
+        assert set((await flags(service)).values()) == {conflict["id"]}
+        [conflict] = await open_conflicts(service)
+        assert len(conflict["memories"]) == len(others) + 1
+
+
+@pytest.mark.parametrize("name", DECIDED)
+async def test_what_slot_time_or_speaker_decides_is_no_conflict(
+    service: Service, name: str
+) -> None:
+    for said in DECIDED[name]:
+        await say(service.engine, said)
+    assert await open_conflicts(service) == []
+    assert set((await flags(service)).values()) == {None}
+
+
+def test_there_are_thirty_scenarios() -> None:
+    assert len(UNDECIDED) == 30
+
+
+async def test_two_messages_of_one_event_are_no_conflict(service: Service) -> None:
+    messages = [
+        Said("User lives in Lyon", subject="user"),
+        Said("User lives in Graz", subject="user"),
+    ]
+    service.engine.with_model(Overwriting(messages))
+    await accept(
+        service.engine.scope(),
+        [Message(said.role, said.text, said.speaker) for said in messages],
+        AddOptions(),
+        said_at=messages[0].said_at,
+        ledger=service.engine.ledger,
+        dispatcher=service.engine.hints,
+    )
+    await service.engine.drain()
+    assert await open_conflicts(service) == []
+
+
+LYON, GRAZ = Said("Zoe lives in Lyon", "Anna", 0), Said("Zoe lives in Graz", "Ben", 1)
+
+
+@pytest.mark.parametrize(
+    ("later", "left"),
+    [
+        (Said("Zoe lives in Graz now", "Zoe", 2), {"Zoe lives in Graz now"}),
+        (
+            Said("Zoe lives in Lyon indeed", "Ben", 2),
+            {"Zoe lives in Lyon", "Zoe lives in Lyon indeed"},
+        ),
+        (Said("Zoe lives in Oslo", "Zoe", 2), {"Zoe lives in Oslo"}),
+    ],
+)
+async def test_a_later_statement_of_the_subject_or_the_same_speaker_resolves_it(
+    service: Service, later: Said, left: set[str]
+) -> None:
+    for said in (LYON, GRAZ):
+        await say(service.engine, said)
+    before = await flags(service)
+    event_id = await say(service.engine, later)
+    assert await open_conflicts(service) == []
+    after = await flags(service)
+    assert set(after) <= left
+    assert set(after.values()) == {None}
+    [row] = (await service.client.get(CONFLICTS, params={"state": "RESOLVED"})).json()["results"]
+    assert (row["resolution"], row["resolution_event_id"]) == (None, None)
+    undone = await service.client.post(f"/v1/event/{event_id}/undo/")
+    assert undone.status_code == 200, undone.text
+    assert await flags(service) == before
+    assert len(await open_conflicts(service)) == 1
+
+
+async def test_a_change_by_a_person_resolves_it_and_a_third_voice_does_not(
+    service: Service,
+) -> None:
+    for said in (LYON, GRAZ):
+        await say(service.engine, said)
+    await say(service.engine, Said("Zoe's home is in Lyon", "Carl", 3))
+    [conflict] = await open_conflicts(service)
+    for row in await service.listed():
+        if row["memory"] == GRAZ.text:
+            await service.client.delete(f"/v1/memories/{row['id']}/")
+    assert await open_conflicts(service) == []
+    shown = (await service.client.get(f"{CONFLICTS}{conflict['id']}/")).json()
+    assert shown["state"] == "RESOLVED"
+
+
+async def test_a_wrong_resolution_is_refused_and_changes_nothing(service: Service) -> None:
+    for said in (LYON, GRAZ):
+        await say(service.engine, said)
+    [conflict] = await open_conflicts(service)
+    before = await flags(service)
+    url = f"{CONFLICTS}{conflict['id']}/resolve/"
+    for body in ({}, {"keep": conflict["id"]}, {"text": " "}, {"keep": "both", "text": "Both."}):
+        assert (await service.client.post(url, json=body)).status_code == 400
+    assert await flags(service) == before
+    assert len(await open_conflicts(service)) == 1
+
+
+async def test_an_erased_owner_leaves_no_conflict(engine: Engine) -> None:
+    for said in (LYON, GRAZ):
+        await say(engine, said)
+    rows, count = await engine.ledger.conflicts.page(
+        engine.project.id, state=ConflictState.OPEN, limit=10, offset=0
+    )
+    assert (count, len(rows)) == (1, 1)
+    await engine.ledger.erasures.erase(engine.project.id, OwnerKey("user", "maya"))
+    async with engine.ledger.engine.connect() as connection:
+        for table in (conflicts, conflict_members):
+            assert (await connection.execute(select(table))).all() == []
