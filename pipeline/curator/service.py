@@ -130,7 +130,7 @@ async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embed
             centres = [i for i in view.free if i not in current.seen][:CENTRES]
             if not centres:
                 return await _end(hint, ledger, RunEnding("SUCCEEDED"))
-            step = await _ask(hint, centres, view, ledger, model)
+            step = await _ask(current, centres, view, ledger, model)
         if step is None or not await _act(current, step, view, ledger):
             return None
     return None
@@ -182,7 +182,7 @@ async def _view(current: CuratorRun, ledger: CuratorStores, embedder: str) -> Sc
 
 
 async def _ask(
-    hint: RunHint,
+    current: CuratorRun,
     centres: Sequence[UUID],
     view: ScopeView,
     ledger: CuratorStores,
@@ -193,9 +193,13 @@ async def _ask(
     ids = list(dict.fromkeys(memory_id for group in groups for memory_id in group))
     place = {memory_id: at for at, memory_id in enumerate(ids)}
     shown = [view.free[memory_id] for memory_id in ids]
+    members: dict[UUID, list[int]] = {}
+    for memory_id, conflict_id in (await ledger.curator.conflicts(current.scope, ids)).items():
+        members.setdefault(conflict_id, []).append(place[memory_id])
     request = CurationRequest(
         [CuratedMemory(m.text, m.said_at, m.speaker, m.slot) for m in shown],
         [[place[memory_id] for memory_id in group] for group in groups],
+        [sorted(positions) for positions in members.values() if len(positions) > 1],
     )
     proposals: Sequence[Proposal] | None
     try:
@@ -203,9 +207,9 @@ async def _ask(
         proposals, usage = answer.value, answer.usage
     except MalformedAnswer as error:
         proposals, usage = None, error.usage
-        log.warning("curator_answer_malformed", run_id=str(hint.run_id))
+        log.warning("curator_answer_malformed", run_id=str(current.hint.run_id))
     saved = await ledger.curator.save(
-        hint, centres=centres, shown=shown, proposals=proposals, usage=with_failed(usage)
+        current.hint, centres=centres, shown=shown, proposals=proposals, usage=with_failed(usage)
     )
     return CuratorStep([(m.id, m.version) for m in shown], proposals) if saved else None
 
@@ -234,7 +238,10 @@ async def _act(
     """
     shown = dict(step.shown)
     rows = await ledger.memories.active(current.scope.project_id, list(shown))
-    unchanged = {m.id: m for m in rows if m.version == shown[m.id]}
+    contested = await ledger.curator.conflicts(current.scope, list(shown))
+    unchanged = {
+        m.id: replace(m, conflict_id=contested.get(m.id)) for m in rows if m.version == shown[m.id]
+    }
     size = view.size if view else await ledger.memories.size(current.scope)
     left = max(LEAST_DELETES, int(DELETE_SHARE * size)) - current.deletes
     ids = [memory_id for memory_id, _ in step.shown]

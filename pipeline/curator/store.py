@@ -29,9 +29,10 @@ from pipeline.domain.modes import Budgets, budgets_of
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.statements import Direct
-from pipeline.ledger.tables import curator_runs, curator_steps
-from pipeline.memories.rows import as_memory
+from pipeline.ledger.tables import curator_runs, curator_steps, memories
+from pipeline.memories.rows import as_memory, open_conflict
 
 NO_SUCH_RUN = "Curator run not found or you don't have permission to access it."
 NO_SUCH_SCOPE = "There are no memories of exactly these ids."
@@ -222,6 +223,14 @@ class CuratorRuns:
         async with self._single.connect() as connection:
             rows = (await connection.execute(statement("curated"), values)).all()
         return [(as_memory(r), Comparable(r.id, r.words, r.slot), r.vector) for r in rows]
+
+    async def conflicts(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+        """The open conflict of each of these memories that has one."""
+        query = select(memories.c.id, open_conflict).where(
+            memories.c.lane_id == scope.lane_id, among(memories.c.id, ids)
+        )
+        rows = await self._rows(query)
+        return {row.id: row.conflict_id for row in rows if row.conflict_id}
 
     async def save(
         self,

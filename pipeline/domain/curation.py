@@ -5,6 +5,7 @@
               their values and none of its own
     UPDATE    an older and a newer statement about one matter; the text keeps all of the newer one,
               and all of the older one, too, unless both are about one single-valued attribute
+    RESOLVE   an open conflict: the text is one of its statements, or has no values of its own
 
 A proposal that fails a check is dropped. One that passes changes nothing: a person decides on it.
 """
@@ -44,10 +45,15 @@ class CuratedMemory:
 
 @dataclass(frozen=True, slots=True)
 class CurationRequest:
-    """Memories to look through. `groups`: positions of memories that may belong together."""
+    """Memories to look through.
+
+    `groups`: positions of memories that may belong together. `conflicts`: positions of those that
+    contradict each other.
+    """
 
     memories: Sequence[CuratedMemory]
     groups: Sequence[Sequence[int]]
+    conflicts: Sequence[Sequence[int]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +96,13 @@ def reviewed(
     kind: SuggestionKind, memories: Sequence[Memory], text: str | None, reason: str
 ) -> CuratedSuggestion | None:
     """The proposal as a suggestion, or None if it fails a check."""
-    oldest_first = sorted(memories, key=lambda m: (m.created_at or m.said_at, m.id))
-    if not _fits(kind, oldest_first, text):
+    ordered = sorted(memories, key=lambda m: (m.created_at or m.said_at, m.id))
+    if not _fits(kind, ordered, text):
         return None
+    if kind is SuggestionKind.RESOLVE:  # the statement that holds stays
+        ordered.sort(key=lambda memory: memory.text != text)
     stored = None if kind is SuggestionKind.DELETE else text
-    return CuratedSuggestion(kind, tuple(oldest_first), stored, reason)
+    return CuratedSuggestion(kind, tuple(ordered), stored, reason)
 
 
 def _fits(kind: SuggestionKind, memories: Sequence[Memory], text: str | None) -> bool:
@@ -105,6 +113,8 @@ def _fits(kind: SuggestionKind, memories: Sequence[Memory], text: str | None) ->
             return 2 <= len(memories) <= MOST_COMBINED and _combines(memories, text)
         case SuggestionKind.UPDATE if text:
             return len(memories) == 2 and _updates(memories, text)
+        case SuggestionKind.RESOLVE if text:
+            return len(memories) > 1 and _resolves(memories, text)
         case _:
             return False
 
@@ -144,6 +154,12 @@ def _updates(memories: Sequence[Memory], text: str) -> bool:
         and not conservation.lost(newer.text, text, "")
         and _invents_nothing(memories, text)
     )
+
+
+def _resolves(memories: Sequence[Memory], text: str) -> bool:
+    """Tell if the memories are of one open conflict, and the text is made of their values."""
+    conflicts = {memory.conflict_id for memory in memories}
+    return len(conflicts) == 1 and None not in conflicts and _invents_nothing(memories, text)
 
 
 def _invents_nothing(memories: Sequence[Memory], text: str) -> bool:

@@ -114,4 +114,6 @@ def accepted_changes(
     """
     if text is None:
         return retire(targets, reason)
+    if kind is SuggestionKind.RESOLVE and targets[0].text == text:
+        return retire(targets[1:], reason, into=targets[0].id)
     return merge(targets, text, reason, stay_true=kind is SuggestionKind.COMBINE)

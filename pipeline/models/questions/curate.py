@@ -22,6 +22,7 @@ def curate_prompt(request: CurationRequest) -> Prompt[tuple[Proposal, ...]]:
         "curate",
         memories=prompts.dated((memory.text, memory.said_at) for memory in request.memories),
         groups=prompts.groups(request.groups),
+        conflicts=prompts.groups(request.conflicts),
     )
     parse = partial(parse_proposals, count=len(request.memories))
     return Prompt("curate", text, ProposalsAnswer, parse)
@@ -50,7 +51,7 @@ def parse_proposals(text: str, count: int) -> tuple[Proposal, ...]:
 class ProposalRow(BaseModel):
     """One proposal of the answer. `memories` are numbers of the prompt, from 1."""
 
-    kind: Literal["DELETE", "COMBINE", "UPDATE"]
+    kind: Literal["DELETE", "COMBINE", "UPDATE", "RESOLVE"]
     memories: list[int]
     text: Text | None = None
     reason: Text | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -11,9 +12,11 @@ from sqlalchemy import select
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.conflicts import ConflictState
+from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.messages import Message
+from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
 from pipeline.ingest.accept import accept
@@ -21,6 +24,7 @@ from pipeline.ledger.tables import conflict_members, conflicts
 from pipeline.ports import ExtractionRequest
 from pipeline.text.slots import slot
 from tests.integration.api.test_api import Service, serving
+from tests.integration.curator.test_curator import curate
 from tests.support.disagreements import DECIDED, UNDECIDED, Said
 from tests.support.engine import Engine
 
@@ -253,3 +257,49 @@ async def test_an_erased_owner_leaves_no_conflict(engine: Engine) -> None:
     async with engine.ledger.engine.connect() as connection:
         for table in (conflicts, conflict_members):
             assert (await connection.execute(select(table))).all() == []
+
+
+@dataclass
+class Resolving(RulesModel):
+    """Model that resolves every conflict it is shown, and everything else as well."""
+
+    holds: str = ""
+    shown: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+        self.shown.append(len(request.conflicts))
+        positions = tuple(range(len(request.memories)))
+        return Answer((Proposal(SuggestionKind.RESOLVE, positions, self.holds, "It holds."),))
+
+
+async def test_the_curator_suggests_how_to_resolve_a_conflict(service: Service) -> None:
+    engine = service.engine
+    for said in (LYON, GRAZ):
+        await say(engine, said)
+    model = Resolving(holds=GRAZ.text)
+    await curate(engine, model)
+    assert model.shown == [1]
+    [row] = (await service.client.get("/v1/suggestions/")).json()["results"]
+    assert (row["kind"], row["proposed_text"]) == ("RESOLVE", GRAZ.text)
+    accepted = await service.client.post(f"/v1/suggestions/{row['id']}/accept/")
+    assert accepted.status_code == 200, accepted.text
+    assert await flags(service) == {GRAZ.text: None}
+    assert await open_conflicts(service) == []
+    event_id = accepted.json()["decision_event_id"]
+    assert (await service.client.post(f"/v1/event/{event_id}/undo/")).status_code == 200
+    assert len(await open_conflicts(service)) == 1
+
+
+async def test_a_resolution_of_no_conflict_or_with_a_new_value_is_dropped(
+    service: Service,
+) -> None:
+    engine = service.engine
+    await say(engine, LYON)
+    await say(engine, Said("Uli lives in Graz", "Ben", 1, "Uli"))
+    assert (await curate(engine, Resolving(holds=LYON.text))).dropped == 1
+    await say(engine, GRAZ)
+    assert (await curate(engine, Resolving(holds="Zoe lives in Oslo"))).dropped == 1
+    assert (await service.client.get("/v1/suggestions/")).json()["count"] == 0
