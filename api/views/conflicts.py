@@ -10,12 +10,12 @@ from pipeline.domain.conflicts import question
 
 def conflict(row: StoredConflict) -> dict[str, Any]:
     """A conflict: the question to ask, the statements, and the resolution."""
-    asked = [(s.text, s.speaker, s.said_at) for s in row.statements if s.standing]
+    rows = [(s.text, s.speaker, s.said_at) for s in row.statements if s.standing]
     return {
         "id": str(row.id),
         "state": row.state,
         "slot": row.slot,
-        "question": question(asked) if len(asked) > 1 else None,
+        "question": question(rows) if len(rows) > 1 else None,
         "memories": [statement(s) for s in row.statements],
         "event_id": str(row.event_id),
         "resolution": row.resolution,

@@ -36,21 +36,21 @@ class Overwriting(RulesModel):
 
     def __init__(self, messages: Sequence[Said]) -> None:
         super().__init__()
-        self.known = {said.text: said for said in messages}
+        self.known = {message.text: message for message in messages}
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         facts = []
         for sourced in request.messages:
-            said = self.known[sourced.message.content]
+            message = self.known[sourced.message.content]
             facts.append(
                 Fact(
-                    said.text,
+                    message.text,
                     sourced.source,
                     attributed_to=sourced.message.role,
                     speaker=sourced.message.name,
-                    subject=said.subject,
-                    attribute=said.attribute,
-                    valid_from=said.valid_from,
+                    subject=message.subject,
+                    attribute=message.attribute,
+                    valid_from=message.valid_from,
                 )
             )
         return Answer(tuple(facts))
@@ -76,14 +76,14 @@ async def service(engine: Engine) -> AsyncIterator[Service]:
         yield service
 
 
-async def say(engine: Engine, said: Said, *known: Said) -> UUID:
+async def say(engine: Engine, message: Said, *known: Said) -> UUID:
     """Add one message. `known`: further statements that the model knows."""
-    engine.with_model(Overwriting([said, *known]))
+    engine.with_model(Overwriting([message, *known]))
     event_id = await accept(
         engine.scope(),
-        [Message(said.role, said.text, said.speaker)],
+        [Message(message.role, message.text, message.speaker)],
         AddOptions(),
-        said_at=said.said_at,
+        said_at=message.said_at,
         ledger=engine.ledger,
         dispatcher=engine.hints,
     )
@@ -113,10 +113,10 @@ async def test_what_nothing_decides_is_kept_flagged_asked_resolved_and_undone(
     service: Service, name: str
 ) -> None:
     engine, messages = service.engine, UNDECIDED[name]
-    for said in messages:
-        event_id = await say(engine, said)
+    for message in messages:
+        event_id = await say(engine, message)
     # Kept and flagged: in the list, in a search and on the receipt.
-    texts = {said.text for said in messages}
+    texts = {message.text for message in messages}
     flagged = await flags(service)
     assert set(flagged) == texts
     [conflict] = await open_conflicts(service)
@@ -127,7 +127,7 @@ async def test_what_nothing_decides_is_kept_flagged_asked_resolved_and_undone(
     assert conflict["id"] in {line.get("conflict_id") for line in event["results"]}
     # Asked: the question has all statements.
     assert conflict["slot"] == slot(messages[0].subject, messages[0].attribute)
-    assert all(said.text in conflict["question"] for said in messages)
+    assert all(message.text in conflict["question"] for message in messages)
     # Resolved in each way, and undone.
     first, *others = conflict["memories"]
     for body, left in (
@@ -158,8 +158,8 @@ async def test_what_nothing_decides_is_kept_flagged_asked_resolved_and_undone(
 async def test_what_slot_time_or_speaker_decides_is_no_conflict(
     service: Service, name: str
 ) -> None:
-    for said in DECIDED[name]:
-        await say(service.engine, said)
+    for message in DECIDED[name]:
+        await say(service.engine, message)
     assert await open_conflicts(service) == []
     assert set((await flags(service)).values()) == {None}
 
@@ -176,7 +176,7 @@ async def test_two_messages_of_one_event_are_no_conflict(service: Service) -> No
     service.engine.with_model(Overwriting(messages))
     await accept(
         service.engine.scope(),
-        [Message(said.role, said.text, said.speaker) for said in messages],
+        [Message(message.role, message.text, message.speaker) for message in messages],
         AddOptions(),
         said_at=messages[0].said_at,
         ledger=service.engine.ledger,
@@ -203,8 +203,8 @@ LYON, GRAZ = Said("Zoe lives in Lyon", "Anna", 0), Said("Zoe lives in Graz", "Be
 async def test_a_later_statement_of_the_subject_or_the_same_speaker_resolves_it(
     service: Service, later: Said, left: set[str]
 ) -> None:
-    for said in (LYON, GRAZ):
-        await say(service.engine, said)
+    for message in (LYON, GRAZ):
+        await say(service.engine, message)
     before = await flags(service)
     event_id = await say(service.engine, later)
     assert await open_conflicts(service) == []
@@ -222,8 +222,8 @@ async def test_a_later_statement_of_the_subject_or_the_same_speaker_resolves_it(
 async def test_a_change_by_a_person_resolves_it_and_a_third_voice_does_not(
     service: Service,
 ) -> None:
-    for said in (LYON, GRAZ):
-        await say(service.engine, said)
+    for message in (LYON, GRAZ):
+        await say(service.engine, message)
     await say(service.engine, Said("Zoe's home is in Lyon", "Carl", 3))
     [conflict] = await open_conflicts(service)
     for row in await service.listed():
@@ -235,8 +235,8 @@ async def test_a_change_by_a_person_resolves_it_and_a_third_voice_does_not(
 
 
 async def test_a_wrong_resolution_is_refused_and_changes_nothing(service: Service) -> None:
-    for said in (LYON, GRAZ):
-        await say(service.engine, said)
+    for message in (LYON, GRAZ):
+        await say(service.engine, message)
     [conflict] = await open_conflicts(service)
     before = await flags(service)
     url = f"{CONFLICTS}{conflict['id']}/resolve/"
@@ -247,8 +247,8 @@ async def test_a_wrong_resolution_is_refused_and_changes_nothing(service: Servic
 
 
 async def test_an_erased_owner_leaves_no_conflict(engine: Engine) -> None:
-    for said in (LYON, GRAZ):
-        await say(engine, said)
+    for message in (LYON, GRAZ):
+        await say(engine, message)
     rows, count = await engine.ledger.conflicts.page(
         engine.project.id, state=ConflictState.OPEN, limit=10, offset=0
     )
@@ -277,8 +277,8 @@ class Resolving(RulesModel):
 
 async def test_the_curator_suggests_how_to_resolve_a_conflict(service: Service) -> None:
     engine = service.engine
-    for said in (LYON, GRAZ):
-        await say(engine, said)
+    for message in (LYON, GRAZ):
+        await say(engine, message)
     model = Resolving(holds=GRAZ.text)
     await curate(engine, model)
     assert model.shown == [1]
