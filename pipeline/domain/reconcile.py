@@ -48,6 +48,9 @@ from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import single_valued
 
+# The reason to change no memory of an open conflict.
+UNDECIDED = "Nothing decides between it and the memory."
+
 
 @dataclass(frozen=True, slots=True)
 class Write:
@@ -331,12 +334,13 @@ def _refusal(
     target = memories.active(write.target)
     if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
         return None
-    fact = Statement.of_fact(write.fact, write.said_at, write.event.id)
-    if undecided(fact, Statement.of(target)):
-        return Refusal("Nothing decides between it and the memory.", conflict=True)
+    contested = undecided(
+        Statement.of_fact(write.fact, write.said_at, write.event.id), Statement.of(target)
+    )
+    if contested or target.protection is not None:
+        refusal = Refusal(target.protection or UNDECIDED, conflict=contested)
+        return None if not contested and _leaves(write, target, memories) else refusal
     deletes = write.outcome is Outcome.DELETE
-    if target.protection is not None:
-        return None if _leaves(write, target, memories) else Refusal(target.protection)
     change = conservation.Replacement(
         old=target.text,
         new=None if deletes else write.text,
@@ -348,13 +352,13 @@ def _refusal(
     )
     if write.said_at < target.said_at:
         same = conservation.same_matter(change)
-        other = conservation.Objection(conservation.Loss.OTHER_MATTER)
-        return None if same else Refusal(other.reason)
+        refused = None if same else conservation.Objection(conservation.Loss.OTHER_MATTER)
+        return Refusal(refused.reason) if refused else None
     if (refused := conservation.objection(change)) is not None:
         return Refusal(refused.reason)
-    if deletes and limit is not None and memories.retired[write.event.id] >= limit.most:
-        return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
-    return None
+    if limit is None or not deletes or memories.retired[write.event.id] < limit.most:
+        return None
+    return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
 
 
 def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:
