@@ -74,14 +74,14 @@ WITH lane AS MATERIALIZED (
         memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
         said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, speaker,
-        confidence, appended, categories, embedding, embedder, created_at, updated_at, stored_at,
-        replaced_at
+        confidence, appended, pinned, categories, embedding, embedder, created_at, updated_at,
+        stored_at, replaced_at
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text, s.terms,
            s.metadata, s.attributed_to, s.state, s.immutable, s.expiration_date, s.version,
            s.event_id, s.message_ordinal, s.said_at, s.valid_from, s.superseded_by, s.kind,
            s.memory_type, s.subject, s.attribute, s.slot, s.speaker, s.confidence,
-           coalesce(s.appended, false), s.categories,
+           coalesce(s.appended, false), false, s.categories,
            coalesce(decode(s.embedding, 'base64'), ''),
            CASE WHEN s.embedding IS NULL THEN '' ELSE CAST(:embedder AS text) END,
            coalesce(s.created_at, s.said_at), now(), now(), now()
