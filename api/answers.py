@@ -104,6 +104,12 @@ WEBHOOK = {
     "webhook_id": ID, "name": TEXT, "url": TEXT, "event_types": many(TEXT), "owner": ID,
     "project": ID, "is_active": FLAG, "disabled_reason": maybe(TEXT), **DATES,
 }  # fmt: skip
+RELATION = {
+    "id": ID, "source": TEXT, "source_id": ID, "source_type": TEXT, "relationship": TEXT,
+    "target": TEXT, "target_id": ID, "target_type": TEXT, "valid_from": TIME,
+    "valid_to": maybe(TIME), "created_at": TIME, "expired_at": maybe(TIME), "memory_id": maybe(ID),
+    "event_id": ID,
+}  # fmt: skip
 COUNTERS = (
     "total_memories", "total_add_events", "total_retrieval_events", "total_api_retrieval_events",
     "total_retrieval_events_limit", "total_users_with_memories", "total_agents_with_memories",
@@ -121,10 +127,7 @@ COMPONENTS: Mapping[str, Schema] = {
         fields(id=ID), type=one_of("fact", "turn"), **TURN, context=many(ref("Turn")), **SCORED
     ),
     "Message": some(fields(role=TEXT, content=TEXT), name=maybe(TEXT)),
-    "Relation": fields(
-        source=TEXT, source_type=maybe(TEXT), relationship=TEXT, target=TEXT,
-        target_type=maybe(TEXT), valid_from=TIME,
-    ),
+    "Relation": fields(**RELATION, path=many(fields(**RELATION))),
     "SearchAnswer": some(
         fields(
             results=many(ref("Hit")), relations=many(ref("Relation")), degraded=FLAG,
@@ -178,6 +181,10 @@ COMPONENTS: Mapping[str, Schema] = {
     "Decided": fields(
         decided=WHOLE, results=many(fields(id=ID, event_id=maybe(ID), error=maybe(TEXT)))
     ),
+    "GraphLine": fields(
+        event=one_of("ADD", "UPDATE", "INVALIDATE", "NOOP"), source=TEXT, relationship=TEXT,
+        target=TEXT, reason=TEXT, relation_id=maybe(ID), memory_id=maybe(ID), message=WHOLE,
+    ),
     "Omitted": OBJECT,
     "Queued": fields(event_id=ID, status=STATUS),
     "QueuedLine": fields(message=TEXT, event_id=ID, status=STATUS),
@@ -188,7 +195,8 @@ COMPONENTS: Mapping[str, Schema] = {
     "Event": fields(
         id=ID, event_type=TEXT, status=STATUS, results=many(ref("ReceiptLine")), note=maybe(TEXT),
         omitted=many(ref("Omitted")), error=maybe(TEXT), code=maybe(TEXT),
-        graph_status=maybe(TEXT), stage=maybe(TEXT), waiting=maybe(ref("Waiting")),
+        graph_status=maybe(TEXT), graph=maybe(many(ref("GraphLine"))), stage=maybe(TEXT),
+        waiting=maybe(ref("Waiting")),
         usage=ref("Usage"), stages=many(ref("StageRun")), prompts=OBJECT,
         mode=maybe(TEXT), mode_reason=maybe(TEXT), truncated=FLAG,
         payload=fields(messages=many(OBJECT), **IDS, options=OBJECT), metadata=maybe(OBJECT),
@@ -262,7 +270,7 @@ COMPONENTS: Mapping[str, Schema] = {
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
         is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT),
-        curator=maybe(OBJECT), gather=maybe(OBJECT), **DATES,
+        curator=maybe(OBJECT), gather=maybe(OBJECT), graph_types=maybe(OBJECT), **DATES,
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
@@ -326,6 +334,7 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /v1/feedback/": ref("Feedback"),
     "PUT /v1/batch/": ref("Done"),
     "DELETE /v1/batch/": ref("Done"),
+    "GET /v1/graph/": page("Relation"),
     "GET /v1/entities/": page(
         "Entity",
         **dict.fromkeys(("total_users", "total_agents", "total_apps", "total_runs"), WHOLE),

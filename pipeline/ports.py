@@ -14,7 +14,7 @@ from uuid import UUID
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.summaries import SummaryUpdate
@@ -65,9 +65,7 @@ class MemoryModel(Protocol):
         """
         ...
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         """Entities and relations that the facts state, and the current relations that they end."""
         ...
 

@@ -64,6 +64,7 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         rerank=request.rerank,
         weights=api.settings.search,
         decay=project.decay,
+        graph=request.enable_graph is not False,
         scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
     )
     token = await caught_up(request, api, project)

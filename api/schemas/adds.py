@@ -70,6 +70,10 @@ class AddRequest(Request):
         default=False,
         description="Compute the receipt and store nothing. Poll the event for it.",
     )
+    enable_graph: bool | None = Field(
+        default=None,
+        description="False: no entities and relations. Default: the project's setting.",
+    )
     async_mode: bool = True
     output_format: str | None = None
     timestamp: Moment = None
@@ -126,6 +130,7 @@ class AddRequest(Request):
             expiration_date=self.expiration_date,
             procedural=self.memory_type is not None,
             mode=self.mode,
+            graph=self.enable_graph,
             instructions=Instructions(
                 self.custom_instructions,
                 self.includes,

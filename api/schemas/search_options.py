@@ -28,6 +28,7 @@ class SearchOptions(BaseModel):
     filter_memories: bool = Field(
         default=False, description="Only memories that account for the question; possibly none."
     )
+    enable_graph: bool | None = Field(default=None, description="False: no `relations`.")
     fields: Fields | None = Field(
         default=None, description="Keys of a result to answer with; `metadata.x` is one key of it."
     )

@@ -22,6 +22,7 @@ from pipeline.domain.lanes import Gather
 from pipeline.domain.modes import Mode, Period
 from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
+from pipeline.text.relation_names import snake
 
 # Settings of a project; all but `decay` are stored and returned without any effect.
 SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
@@ -122,6 +123,27 @@ class CuratorSchedule(OwnRequest):
     idle_minutes: float = Field(default=60.0, ge=0, le=525_600)
 
 
+class GraphTypesRequest(OwnRequest):
+    """Types of entities and names of relations that a project adds to the built-in ones."""
+
+    entity_types: Categories = Field(default_factory=dict)
+    relation_types: Categories = Field(default_factory=dict)
+
+    @field_validator("entity_types", "relation_types", mode="before")
+    @classmethod
+    def one_mapping(cls, value: object) -> object:
+        """Accept a list of types or one object."""
+        return categories(value)
+
+    def stored(self) -> dict[str, dict[str, str]]:
+        """The types by name in snake_case."""
+        given = {"entity_types": self.entity_types, "relation_types": self.relation_types}
+        return {
+            kind: {name: about for word, about in types.items() if (name := snake(word))}
+            for kind, types in given.items()
+        }
+
+
 class ProjectUpdateRequest(Request):
     """Changes of a project. An empty text or list clears a field; an absent field stays."""
 
@@ -164,6 +186,16 @@ class ProjectUpdateRequest(Request):
             "then they are processed together. True: with the usual limits; false or null: off."
         ),
     )
+    enable_graph: bool | None = Field(
+        default=None, description="Graph of adds that do not say; null: the server's setting."
+    )
+    graph_types: GraphTypesRequest | None = Field(
+        default=None,
+        description=(
+            "Types of entities and names of relations besides the built-in ones, each with its "
+            "meaning. Replaces all of them; null: none."
+        ),
+    )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")
     decay: bool | DecayOptions | None = Field(
         default=None,
@@ -191,13 +223,19 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, "budget", "gather"})
+        own = {"budget", "gather", "enable_graph", "graph_types"}
+        given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, *own})
         if "budget" in self.model_fields_set:
             given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
         if "gather" in self.model_fields_set:
             limits = GatherOptions() if self.gather is True else self.gather or None
             given["gather"] = limits and limits.model_dump()
-        return {name: value or None for name, value in given.items() if name != "name" or value}
+        if "graph_types" in self.model_fields_set:
+            given["graph_types"] = self.graph_types and self.graph_types.stored()
+        changed = {name: value or None for name, value in given.items() if name != "name" or value}
+        if "enable_graph" in self.model_fields_set:
+            changed["enable_graph"] = self.enable_graph
+        return changed
 
     def settings(self) -> dict[str, Any]:
         """The changed settings."""

@@ -10,7 +10,14 @@ from uuid import UUID
 from api.views.memories import scope_ids
 from api.views.usage import usage
 from pipeline.domain.events import Status
-from pipeline.events.store import EventEnd, EventView, Progress, ReceiptLine, StageRun
+from pipeline.events.store import (
+    EventEnd,
+    EventView,
+    GraphReceiptLine,
+    Progress,
+    ReceiptLine,
+    StageRun,
+)
 from pipeline.events.undo import Undone
 
 
@@ -29,6 +36,7 @@ def event(row: EventView) -> dict[str, Any]:
         "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
         "code": row.failure_code,
         "graph_status": row.graph_status,
+        "graph": None if row.graph is None else [graph_line(line) for line in row.graph],
         "stage": row.stage,
         "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),
         "usage": usage(row),
@@ -115,6 +123,20 @@ def receipt_line(line: ReceiptLine) -> dict[str, Any]:
         "message": line.message_ordinal,
         **withheld,
         **({"conflict_id": str(line.conflict_id)} if line.conflict_id else {}),
+    }
+
+
+def graph_line(line: GraphReceiptLine) -> dict[str, Any]:
+    """The effect of one fact on a relation."""
+    return {
+        "event": line.outcome,
+        "source": line.source,
+        "relationship": line.relation,
+        "target": line.destination,
+        "reason": line.reason,
+        "relation_id": str(line.relation_id) if line.relation_id else None,
+        "memory_id": str(line.memory_id) if line.memory_id else None,
+        "message": line.message_ordinal,
     }
 
 

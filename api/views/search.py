@@ -8,7 +8,7 @@ from typing import Any
 
 from api.views.memories import attributes, memory, only, scope_ids
 from pipeline.domain.passages import Turn
-from pipeline.graph.store import RelationView
+from pipeline.graph.views import GraphPath, RelationView
 from pipeline.search.candidates import Score
 from pipeline.search.explain import MEANING, Explained
 from pipeline.search.prompt_context import assemble
@@ -69,7 +69,7 @@ def search(
     hits = _within(ranking.hits)
     answer: dict[str, Any] = {
         "results": [only(hit(row), fields) for row in hits],
-        "relations": [relation(row) for row in ranking.relations],
+        "relations": [path(row) for row in ranking.relations],
         "degraded": ranking.degraded,
         "incomplete": ranking.incomplete,
         "pending": ranking.pending,
@@ -130,13 +130,26 @@ def scored(score: Score) -> dict[str, Any]:
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 
+def path(row: GraphPath) -> dict[str, Any]:
+    """A relation, with the relations that lead to it from an entity of the query."""
+    return relation(row.relation) | {"path": [relation(step) for step in row.via]}
+
+
 def relation(row: RelationView) -> dict[str, Any]:
-    """A relation near the results."""
+    """A relation with its times: in the world, and in Memlane."""
     return {
+        "id": str(row.id),
         "source": row.source,
+        "source_id": str(row.source_id),
         "source_type": row.source_kind,
         "relationship": row.relation,
         "target": row.destination,
+        "target_id": str(row.destination_id),
         "target_type": row.destination_kind,
         "valid_from": row.valid_from,
+        "valid_to": row.valid_to,
+        "created_at": row.created_at,
+        "expired_at": row.expired_at,
+        "memory_id": str(row.memory_id) if row.memory_id else None,
+        "event_id": str(row.event_id),
     }

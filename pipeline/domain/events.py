@@ -152,7 +152,7 @@ class AddOptions:
     """Options of an add. Only events with equal options share a batch.
 
     `procedural`: store one summary of the messages, which are an agent's work. `mode`: None for the
-    mode of the project.
+    mode of the project. `graph`: None for the setting of the project.
     """
 
     infer: bool = True
@@ -164,6 +164,7 @@ class AddOptions:
     procedural: bool = False
     mode: Mode | None = None
     dry_run: DryRun | None = None
+    graph: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,25 @@
-"""Values of the graph: entities, relations, and changes to them."""
+"""Values of the graph: entities, relations, and changes to them.
+
+A node is an entity of one scope. Nodes that name the same thing are merged: they keep their own
+relations, and reads show all of them under the node that they are merged into, their `root`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
 from uuid import UUID, uuid5
 
+from pipeline.domain.facts import Fact
 from pipeline.domain.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of the graph; `kind` is a lower-case word such as person, place, organization."""
+    """A thing as a model names it; `kind` is a lower-case word such as person or place."""
 
     name: str
     kind: str
@@ -40,11 +49,157 @@ class StoredRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgeEnding:
+    """A current edge that a fact ends. `fact` is its 0-based position."""
+
+    relation_id: UUID
+    fact: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphChanges:
-    """New edges, and the ids of current edges that the new facts end."""
+    """A model's answer: the edges that facts state, and the current edges that they end.
+
+    `ended`: edges that end by one of the facts, in outputs of earlier releases.
+    """
 
     relations: tuple[Relation, ...] = ()
     ended: tuple[UUID, ...] = ()
+    endings: tuple[EdgeEnding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTypes:
+    """Types of entities and relations that a project adds, each with its description."""
+
+    entities: Mapping[str, str] = field(default_factory=dict)
+    relations: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationRequest:
+    """Facts to relate.
+
+    `current`: current edges near the facts. `vocabulary`: names of relations that the project uses.
+    """
+
+    facts: Sequence[Fact]
+    current: Sequence[StoredRelation] = ()
+    types: GraphTypes = field(default_factory=GraphTypes)
+    vocabulary: Sequence[str] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the facts."""
+        return [fact.text for fact in self.facts]
+
+
+class GraphOutcome(StrEnum):
+    """Effect of a fact on one edge of the graph."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    INVALIDATE = "INVALIDATE"
+    NOOP = "NOOP"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity of a scope.
+
+    `key`: unique in the scope. `plain`: its name without case, accents and punctuation.
+    `qualifier`: the role that tells it from another person of the same name. `root`: the node
+    that it is merged into; None for itself. `mentions`: number of batches that named it.
+    """
+
+    id: UUID
+    name: str
+    key: str
+    plain: str
+    kind: str
+    qualifier: str | None = None
+    root: UUID | None = None
+    mentions: int = 0
+
+    @property
+    def root_id(self) -> UUID:
+        """Id of the node under which its relations are shown."""
+        return self.root or self.id
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentEdge:
+    """A current edge between stored nodes, with their names."""
+
+    id: UUID
+    source_id: UUID
+    source: str
+    relation: str
+    destination_id: UUID
+    destination: str
+    valid_from: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Two nodes that name the same thing: `node_id` is shown under `into`, a root, from now on."""
+
+    node_id: UUID
+    into: UUID
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewEdge:
+    """An edge to insert. `valid_to`: it has ended already, by a later fact of the same batch."""
+
+    id: UUID
+    source_id: UUID
+    relation: str
+    destination_id: UUID
+    fact: int
+    valid_from: datetime
+    valid_to: datetime | None = None
+    ended_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedEdge:
+    """A current edge to close, and the fact that ends it.
+
+    `valid_to`: the time since when it does not hold; None for an edge that a better one replaces.
+    """
+
+    id: UUID
+    valid_to: datetime | None
+    fact: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphLine:
+    """A line of the receipt: the effect of a fact on an edge, and the reason."""
+
+    fact: int
+    outcome: GraphOutcome
+    relation_id: UUID | None
+    source: str
+    relation: str
+    destination: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPlan:
+    """Changes of the stored graph: what one batch writes.
+
+    `nodes`: all nodes that the batch names; those that do not exist are inserted.
+    """
+
+    nodes: Sequence[Node] = ()
+    merges: Sequence[Merge] = ()
+    edges: Sequence[NewEdge] = ()
+    ended: Sequence[EndedEdge] = ()
+    lines: Sequence[GraphLine] = ()
 
 
 def name_key(name: str) -> str:
@@ -54,4 +209,15 @@ def name_key(name: str) -> str:
 
 def entity_id(scope: Scope, entity: Entity) -> UUID:
     """Stable id of an entity: the same name in the same scope gives the same id."""
-    return uuid5(scope.lane_id, f"entity:{name_key(entity.name)}")
+    return node_id(scope, name_key(entity.name))
+
+
+def node_id(scope: Scope, key: str) -> UUID:
+    """Stable id of the node with this key in the scope."""
+    return uuid5(scope.lane_id, f"entity:{key}")
+
+
+def graph_types(stored: Mapping[str, Any] | None) -> GraphTypes:
+    """The types that a project's stored settings name."""
+    stored = stored or {}
+    return GraphTypes(stored.get("entity_types") or {}, stored.get("relation_types") or {})

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from pipeline.domain.events import AddOptions, Event, StageName
+from pipeline.domain.graph import GraphTypes
 from pipeline.domain.messages import Message, SourcedMessage
 from pipeline.domain.modes import NO_BUDGETS, Budgets, Mode
 from pipeline.domain.scope import Scope
@@ -103,6 +104,7 @@ class Batch:
     project that pays for it; for a replay in a shadow that is not the scope's. `summary`: that of
     the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
     `answers_kept`: a dry run in this scope has kept answers of models.
+    `graph`: False for no graph, None for the server's setting.
     """
 
     id: UUID
@@ -119,6 +121,8 @@ class Batch:
     summary: str | None = None
     gather: Gather | None = None
     answers_kept: bool = False
+    graph_types: GraphTypes = field(default_factory=GraphTypes)
+    graph: bool | None = None
 
     @property
     def options(self) -> AddOptions:

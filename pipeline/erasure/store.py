@@ -51,6 +51,7 @@ from pipeline.ledger.tables import (
     entities,
     events,
     feedback,
+    graph_receipts,
     idempotency_keys,
     kept_answers,
     lanes,
@@ -292,6 +293,7 @@ def _all_of(
     )
     elsewhere = and_(receipts.c.event_id.in_(in_history), among(receipts.c.memory_id, memory_ids))
     yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
+    yield "graph_receipts", delete(graph_receipts).where(graph_receipts.c.event_id.in_(theirs))
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     past = among(past_states.c.memory_id, memory_ids)

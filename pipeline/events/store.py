@@ -37,6 +37,7 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.events import FINAL, EventType, StageName, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
+from pipeline.domain.graph import GraphOutcome
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -48,6 +49,7 @@ from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
     failed_runs,
+    graph_receipts,
     lanes,
     messages,
     receipts,
@@ -80,6 +82,20 @@ class ReceiptLine:
     message_ordinal: int
     suggestion_id: UUID | None = None
     conflict_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphReceiptLine:
+    """The effect of one fact of an event on a relation of the graph."""
+
+    outcome: GraphOutcome
+    relation_id: UUID | None
+    memory_id: UUID | None
+    source: str
+    relation: str
+    destination: str
+    reason: str
+    message_ordinal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +161,8 @@ class EventView:
     omitted: Sequence[dict[str, Any]]
     receipt: Sequence[ReceiptLine]
     stages: Sequence[StageRun]
+    # The effects on the graph. None: a page leaves them out.
+    graph: Sequence[GraphReceiptLine] | None = None
     # On a page: texts were shortened, or messages, receipt lines or options left out.
     truncated: bool = False
 
@@ -269,7 +287,7 @@ class Events:
     async def _views(
         self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
     ) -> list[EventView]:
-        """Read matching events with their receipts, runs and messages, in four statements.
+        """Read matching events with their receipts, runs and messages, in a few statements.
 
         `whole`: all of them; otherwise excerpts, for a page.
         """
@@ -320,17 +338,22 @@ class Events:
             message_rows = (await connection.execute(_messages_of(ids, whole=whole))).all()
             dry = [r.batch_id for r in rows if r.event_type == EventType.DRY_RUN]
             dry_lines = dict((await connection.execute(_dry_receipts_of(dry))).all()) if dry else {}
+            graph = (await connection.execute(_graph_of(ids))).all() if whole else None
         lines_of, messages_of = _grouped(lines, "event_id"), _grouped(message_rows, "event_id")
         runs_of = _grouped(runs, "batch_id")
         views = [
             _view(row, lines_of[row.id], runs_of[row.batch_id], messages_of[row.id]) for row in rows
         ]
-        return [
+        views = [
             _dry_run(view, dry_lines.get(view.batch_id) or ())
             if view.event_type == EventType.DRY_RUN
             else view
             for view in views
         ]
+        if graph is None:
+            return views
+        graph_of = _grouped(graph, "event_id")
+        return [replace(view, graph=_graph_lines(graph_of[view.id])) for view in views]
 
 
 def _dry_run(view: EventView, lines: Sequence[Mapping[str, Any]]) -> EventView:
@@ -386,6 +409,28 @@ def _dry_receipts_of(batches: Sequence[UUID]) -> Select[Any]:
     return select(stage_runs.c.batch_id, stage_runs.c.output["receipt"]).where(
         stage_runs.c.stage == StageName.APPLY, among(stage_runs.c.batch_id, batches)
     )
+
+
+def _graph_of(ids: Sequence[UUID]) -> Select[Any]:
+    lines = select(graph_receipts).where(among(graph_receipts.c.event_id, ids))
+    return lines.order_by(graph_receipts.c.event_id, graph_receipts.c.ordinal)
+
+
+def _graph_lines(rows: Sequence[Row[Any]]) -> list[GraphReceiptLine]:
+    """Build the lines of one event."""
+    return [
+        GraphReceiptLine(
+            GraphOutcome(row.outcome),
+            row.relation_id,
+            row.memory_id,
+            row.source,
+            row.relation,
+            row.destination,
+            row.reason,
+            row.message_ordinal,
+        )
+        for row in rows
+    ]
 
 
 def _messages_of(ids: Sequence[UUID], *, whole: bool) -> Select[Any]:

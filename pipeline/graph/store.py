@@ -6,40 +6,36 @@ A relation that ends is closed, not deleted: `valid_to` is the time it stopped b
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Integer, Select, Text, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Select, Text, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.graph import StoredRelation, name_key
+from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
+from pipeline.domain.graph_nodes import USER
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
+from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView
 from pipeline.ledger.filter_conditions import lanes_with
 from pipeline.ledger.statements import Direct
-from pipeline.ledger.tables import entities, lanes, relations
+from pipeline.ledger.tables import lanes
+from pipeline.text.names import is_self, names_in, names_self, plain_name
 
-# Maximum number of current relations in one model call.
-OFFERED = 50
-
-
-@dataclass(frozen=True, slots=True)
-class RelationView:
-    """A stored relation with the names and kinds of its entities."""
-
-    id: UUID
-    source: str
-    source_kind: str
-    relation: str
-    destination: str
-    destination_kind: str
-    valid_from: datetime
-    valid_to: datetime | None
+# Maximum number of current relations in one model call, and of those that a batch is compared with.
+OFFERED, COMPARED = 50, 2_000
+# Maximum number of nodes with similar names.
+MOST_SIMILAR = 200
+# Maximum number of relations on a path, of those followed from one node, of paths, and of lanes.
+HOPS, FAN, MOST_PATHS, MOST_AROUND, MOST_LANES = 3, 30, 300, 2_000, 200
+# Maximum number of names of relations that are read, and that a model is shown.
+MOST_NAMES, SHOWN_NAMES = 500, 40
 
 
 class Graph:
@@ -57,71 +53,194 @@ class Graph:
         """
         values = {
             "lane_id": scope.lane_id,
-            "text": name_key(" ".join(texts)),
+            "names": names_in("\n".join(texts)),
             "until": until,
             "limit": OFFERED,
         }
         rows = await self._direct.rows(statement("mentioned"), values)
         return [StoredRelation(**row) for row in rows]
 
+    async def vocabulary(self, project_id: ProjectId) -> list[str]:
+        """Names of relations that several scopes of the project use."""
+        values = {"project_id": project_id, "most": MOST_NAMES, "limit": SHOWN_NAMES}
+        rows = await self._direct.rows(statement("vocabulary"), values)
+        return [row.relation for row in rows]
+
+    async def known(
+        self, scope: Scope, names: Sequence[str], ids: Sequence[UUID] = ()
+    ) -> list[Node]:
+        """Nodes of a scope with one of these plain names or ids, in the order of their mention."""
+        values = {"lane_id": scope.lane_id, "names": list(names), "ids": list(ids)}
+        return [_node(row) for row in await self._direct.rows(statement("known"), values)]
+
+    async def similar(self, scope: Scope, words: Sequence[str]) -> list[Node]:
+        """Nodes of a scope with one of these words in their names, last mentioned first."""
+        values = {"lane_id": scope.lane_id, "words": list(words), "limit": MOST_SIMILAR}
+        return [_node(row) for row in await self._direct.rows(statement("similar"), values)]
+
+    async def current(
+        self, scope: Scope, roots: Sequence[UUID]
+    ) -> tuple[list[CurrentEdge], dict[UUID, UUID]]:
+        """Current relations of these roots, newest first, and the root of each end that has one."""
+        values = {"lane_id": scope.lane_id, "roots": list(roots), "limit": COMPARED}
+        rows = await self._direct.rows(statement("current"), values)
+        edges = [
+            CurrentEdge(
+                row.id, row.source_id, row.source, row.relation, row.destination_id,
+                row.destination, row.valid_from,
+            )
+            for row in rows
+        ]  # fmt: skip
+        ends = (
+            (row[f"{side}_id"], row[f"{side}_root"])
+            for row in rows
+            for side in ("source", "destination")
+        )
+        return edges, {node_id: root for node_id, root in ends if root is not None}
+
     async def near(
         self,
         project_id: ProjectId,
         pinned: Mapping[str, str],
         query: str,
-        texts: Sequence[str],
+        memory_ids: Sequence[UUID] = (),
         *,
         limit: int,
-    ) -> list[RelationView]:
-        """Current relations near a search, newest first, in the lanes with these entity ids.
+        hops: int = HOPS,
+        times: GraphTimes = NOW,
+    ) -> list[GraphPath]:
+        """Relations that answer a query, best first, in the lanes with these entity ids.
 
-        These are the relations with an entity named in the query, and those with both entities
-        named in `texts`, the search results.
+        They are on paths of up to `hops` relations from the entities that the query names, or are
+        stated by these memories, the results of a search; see pipeline/graph/ranking.
         """
+        scopes = await self._lanes(project_id, pinned)
+        if not scopes:
+            return []
+        names = names_in(query)
+        if names_self(query):
+            names.append(plain_name(USER))
+        ways, stated = await asyncio.gather(
+            self._walk(scopes, times, names=names, hops=hops, most=MOST_PATHS),
+            self._stated(scopes, times, memory_ids),
+        )
+        paths = await self._paths(project_id, [*ways, *([relation_id] for relation_id in stated)])
+        return ranked(paths, query, memory_ids, limit=limit)
+
+    async def around(
+        self,
+        project_id: ProjectId,
+        pinned: Mapping[str, str],
+        *,
+        name: str | None,
+        node_id: UUID | None,
+        hops: int,
+        times: GraphTimes = NOW,
+    ) -> list[GraphPath]:
+        """The neighbourhood of an entity: up to MOST_PATHS relations, nearest first."""
+        scopes = await self._lanes(project_id, pinned)
+        ways = await self._walk(
+            scopes,
+            times,
+            names=[plain_name(USER if is_self(name) else name)] if name else (),
+            ids=[node_id] if node_id else (),
+            hops=hops,
+            most=MOST_AROUND,
+        )
+        paths = await self._paths(project_id, ways)
+        return list({path.relation.id: path for path in reversed(paths)}.values())[::-1]
+
+    async def page(
+        self,
+        project_id: ProjectId,
+        pinned: Mapping[str, str],
+        *,
+        times: GraphTimes = NOW,
+        limit: int,
+        offset: int,
+    ) -> tuple[list[GraphPath], int]:
+        """A page of the relations of the lanes with these ids, newest first, and their number."""
+        scopes = await self._lanes(project_id, pinned)
+        values = {"lanes": scopes, "limit": limit, "offset": offset, **_times(times)}
+        rows = await self._direct.rows(statement("page"), values)
+        count = rows[0]["count"] if rows else 0
+        return await self._paths(project_id, [[row.id] for row in rows]), count
+
+    async def _lanes(self, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
         if not pinned:
             return []
+        values = {**pinned, "in_project": project_id}
+        return [row.id for row in await self._direct.rows(_lanes_of(*pinned), values)]
+
+    async def _walk(
+        self,
+        scopes: Sequence[UUID],
+        times: GraphTimes,
+        *,
+        names: Sequence[str] = (),
+        ids: Sequence[UUID] = (),
+        hops: int,
+        most: int,
+    ) -> list[Sequence[UUID]]:
+        """Paths of relations, as their ids; see walk.sql."""
         values = {
-            **pinned,
-            "in_project": project_id,
-            "query": name_key(query),
-            "texts": name_key(" ".join(texts)),
-            "limit": limit,
+            "lanes": list(scopes),
+            "names": list(names),
+            "ids": list(ids),
+            "hops": hops,
+            "fan": FAN,
+            "most": most,
+            **_times(times),
         }
-        return [RelationView(**row) for row in await self._direct.rows(_near(*pinned), values)]
+        return [row.path for row in await self._direct.rows(statement("walk"), values)]
+
+    async def _stated(
+        self, scopes: Sequence[UUID], times: GraphTimes, memory_ids: Sequence[UUID]
+    ) -> list[UUID]:
+        """Relations that these memories state."""
+        if not memory_ids:
+            return []
+        values = {
+            "lanes": list(scopes),
+            "memory_ids": list(memory_ids),
+            "most": MOST_PATHS,
+            **_times(times),
+        }
+        return [row.id for row in await self._direct.rows(statement("stated"), values)]
+
+    async def _paths(
+        self, project_id: ProjectId, ways: Sequence[Sequence[UUID]]
+    ) -> list[GraphPath]:
+        """The paths with their relations; those with a deleted relation are left out."""
+        ids = list(dict.fromkeys(relation_id for way in ways for relation_id in way))
+        if not ids:
+            return []
+        values = {"ids": ids, "project_id": project_id}
+        rows = await self._direct.rows(statement("relations"), values)
+        views = {row.id: RelationView(**row) for row in rows}
+        return [
+            GraphPath(views[way[-1]], [views[relation_id] for relation_id in way[:-1]])
+            for way in ways
+            if views.keys() >= set(way)
+        ]
+
+
+def _times(times: GraphTimes) -> dict[str, datetime | None]:
+    return {"as_of": times.as_of, "valid_at": times.valid_at}
 
 
 @cache
-def _near(*pinned: str) -> Select[Any]:
-    """Statement for the relations near a query or its results, for the entity ids in `pinned`."""
-    source, destination = entities.alias("source"), entities.alias("destination")
-    in_lanes = relations.c.lane_id.in_(select(lanes.c.id).where(lanes_with(pinned)))
-    both_in_texts = and_(*(names_any("texts", end) for end in (source, destination)))
-    near = or_(names_any("query", source, destination), both_in_texts)
-    limit = bindparam("limit", type_=Integer)
-    return _current(source, destination, and_(in_lanes, near)).limit(limit)
+def _lanes_of(*pinned: str) -> Select[Any]:
+    return select(lanes.c.id).where(lanes_with(pinned)).limit(MOST_LANES)
+
+
+def _node(row: Any) -> Node:
+    return Node(
+        row.id, row.name, row.name_key, row.plain, row.kind, row.qualifier, row.root, row.mentions
+    )
 
 
 def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
     """True if the text in the bind parameter `text` contains the name of one of the entities."""
     value = bindparam(text, type_=Text)
     return or_(*(func.strpos(value, end.c.name_key) > 0 for end in ends))
-
-
-def _current(source: Any, destination: Any, where: ColumnElement[bool]) -> Select[Any]:
-    """Select current relations with the names and kinds of their entities, newest first."""
-    return (
-        select(
-            relations.c.id,
-            source.c.name.label("source"),
-            source.c.kind.label("source_kind"),
-            relations.c.relation,
-            destination.c.name.label("destination"),
-            destination.c.kind.label("destination_kind"),
-            relations.c.valid_from,
-            relations.c.valid_to,
-        )
-        .join(source, source.c.id == relations.c.source_id)
-        .join(destination, destination.c.id == relations.c.destination_id)
-        .where(relations.c.expired_at.is_(None), where)
-        .order_by(relations.c.valid_from.desc(), relations.c.id)
-    )

@@ -91,4 +91,6 @@ async def _perform(stage: StageName, batch: Batch, services: Services) -> Finish
         case Step.RELATE:
             await require_budget(batch, services.ledger)
             graph = services.ledger.graph
-            return await relate(batch, model=model, graph=graph, memories=memories)
+            return await relate(
+                batch, model=model, embedder=embedder, graph=graph, memories=memories
+            )

@@ -11,6 +11,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from pipeline.domain.events import AddOptions, Event
+from pipeline.domain.graph import graph_types
 from pipeline.domain.lanes import Activation, Batch, Override, gather_of
 from pipeline.domain.messages import Message, Omission, Role, Source, SourcedMessage
 from pipeline.domain.modes import Mode, budgets_of
@@ -29,6 +30,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         _event(position, value, project.get("instructions"))
         for position, value in enumerate(row.events)
     ]
+    options = events[0].options
     return Batch(
         id=activation.batch_id,
         scope=activation.scope,
@@ -41,12 +43,14 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         age_s=row.age_s,
         reconsidered=row.reconsidered,
         override=_OVERRIDE.validate_python(row.override or {}),
-        mode=events[0].options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
+        mode=options.mode or Mode(project.get("mode") or Mode.CONSOLIDATE),
         budgets=budgets_of(project.get("budget")),
         payer=ProjectId(UUID(project["id"])) if project else None,
         summary=row.summary,
         gather=gather_of(project.get("gather")),
         answers_kept=row.answers_kept,
+        graph_types=graph_types(project.get("graph_types")),
+        graph=project.get("enable_graph") if options.graph is None else options.graph,
     )
 
 

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
-from uuid import UUID, uuid5
+from uuid import UUID
 
 import orjson
 from sqlalchemy import TextClause
@@ -18,7 +18,7 @@ from sqlalchemy import TextClause
 from pipeline.domain.conflicts import OpenConflict
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import Entity, GraphChanges, Relation, entity_id, name_key
+from pipeline.domain.graph import EndedEdge, GraphLine, GraphPlan, NewEdge, Node
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory, structure
 from pipeline.domain.reconcile import Change
@@ -106,7 +106,7 @@ class MemoryEffects:
 class GraphEffects:
     """Changes of the graph.
 
-    `facts`: the facts that relations refer to by position. `memories`: the memory of each fact.
+    `facts`: the facts that the plan refers to by position. `memories`: the memory of each fact.
     """
 
     query: ClassVar[TextClause] = statement("finish_relate")
@@ -115,39 +115,68 @@ class GraphEffects:
     batch: Batch
     facts: Sequence[Fact]
     memories: Sequence[UUID]
-    changes: GraphChanges
+    plan: GraphPlan
 
     def values(self) -> dict[str, Any]:
-        """Parameters of finish_relate: entities, new relations and ended ones."""
-        scope, placed = self.batch.scope, self.changes.relations
-        ends = {
-            entity_id(scope, end): end
-            for relation in placed
-            for end in (relation.source, relation.destination)
-        }
+        """Parameters of finish_relate: nodes, relations and receipt lines."""
+        plan = self.plan
         return {
-            "said_at": max(message.said_at for message in self.batch.messages),
-            "last_event_id": self.batch.events[-1].id,
             "event_ids": [event.id for event in self.batch.events],
             "memory_ids": list(self.memories),
-            "ended": list(self.changes.ended),
-            "entities": _json([_node(key, entity) for key, entity in ends.items()]),
-            "relations": _json([self._edge(relation) for relation in placed]),
+            "entities": _json([_node(node) for node in plan.nodes]),
+            "merges": _json(
+                [{"id": m.node_id, "merged_into": m.into, "reason": m.reason} for m in plan.merges]
+            ),
+            "relations": _json([self._edge(edge) for edge in plan.edges]),
+            "ended": _json([self._ended(edge) for edge in plan.ended]),
+            "lines": _json([self._line(place, line) for place, line in enumerate(plan.lines)]),
         }
 
-    def _edge(self, relation: Relation) -> dict[str, Any]:
-        """Build the row of a relation. Its id is the same on every retry."""
-        fact = self.facts[relation.fact]
-        event: Event = self.batch.events[fact.source.event]
-        ends = [entity_id(self.batch.scope, end) for end in (relation.source, relation.destination)]
+    def _event(self, fact: int) -> Event:
+        return self.batch.events[self.facts[fact].source.event]
+
+    def _origin(self, fact: int) -> dict[str, Any]:
+        """The event, message and memory of a fact."""
         return {
-            "id": uuid5(event.id, f"relation:{event.seq}:{ends[0]}:{relation.relation}:{ends[1]}"),
-            "source_id": ends[0],
-            "relation": relation.relation,
-            "destination_id": ends[1],
-            "event_id": event.id,
-            "memory_id": self.memories[relation.fact] if self.memories else None,
-            "valid_from": event.messages[fact.source.message].said_at,
+            "event_id": self._event(fact).id,
+            "message_ordinal": self.facts[fact].source.message,
+            "memory_id": self.memories[fact] if self.memories else None,
+        }
+
+    def _edge(self, edge: NewEdge) -> dict[str, Any]:
+        """Build the row of a new relation."""
+        return {
+            "id": edge.id,
+            "source_id": edge.source_id,
+            "relation": edge.relation,
+            "destination_id": edge.destination_id,
+            "valid_from": edge.valid_from,
+            "valid_to": edge.valid_to,
+            "ended_by": None if edge.ended_by is None else self._event(edge.ended_by).id,
+            **self._origin(edge.fact),
+        }
+
+    def _ended(self, edge: EndedEdge) -> dict[str, Any]:
+        """Build the changed columns of a relation that ends."""
+        origin = self._origin(edge.fact)
+        return {
+            "id": edge.id,
+            "valid_to": edge.valid_to,
+            "ended_by": origin["event_id"],
+            "memory_id": origin["memory_id"],
+        }
+
+    def _line(self, place: int, line: GraphLine) -> dict[str, Any]:
+        """Build the receipt line of a change of the graph."""
+        return {
+            "place": place,
+            "outcome": line.outcome,
+            "relation_id": line.relation_id,
+            "source": line.source,
+            "relation": line.relation,
+            "destination": line.destination,
+            "reason": line.reason,
+            **self._origin(line.fact),
         }
 
 
@@ -257,12 +286,14 @@ def _suggestion(suggestion: Suggestion) -> dict[str, Any]:
     }
 
 
-def _node(key: UUID, entity: Entity) -> dict[str, Any]:
+def _node(node: Node) -> dict[str, Any]:
     return {
-        "id": key,
-        "name": entity.name,
-        "name_key": name_key(entity.name),
-        "kind": entity.kind,
+        "id": node.id,
+        "name": node.name,
+        "name_key": node.key,
+        "kind": node.kind,
+        "plain_name": node.plain,
+        "qualifier": node.qualifier,
     }
 
 

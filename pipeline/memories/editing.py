@@ -108,7 +108,10 @@ async def lock_memories(
 async def end_unstated(
     connection: AsyncConnection, retired: ColumnElement[bool], *, ended_by: UUID | None = None
 ) -> None:
-    """Expire relations of the retired memories' events, if an event has no active memory left."""
+    """Expire relations that the retired memories state.
+
+    A relation of an earlier release names no memory: it expires once its event has no active one.
+    """
     stating = memories.alias("stating")
     stated = (
         select(stating.c.id)
@@ -120,11 +123,14 @@ async def end_unstated(
         .exists()
     )
     event_ids = select(memories.c.event_id).where(retired, memories.c.event_id.is_not(None))
-    await connection.execute(
-        update(relations)
-        .where(relations.c.expired_at.is_(None), relations.c.event_id.in_(event_ids), ~stated)
-        .values(expired_at=func.now(), ended_by=ended_by)
-    )
+    of_event = and_(relations.c.memory_id.is_(None), relations.c.event_id.in_(event_ids), ~stated)
+    of_memory = relations.c.memory_id.in_(select(memories.c.id).where(retired))
+    for unstated in (of_memory, of_event):
+        await connection.execute(
+            update(relations)
+            .where(relations.c.expired_at.is_(None), unstated)
+            .values(expired_at=func.now(), ended_by=ended_by)
+        )
 
 
 def _refuse_immutable(edited: Iterable[Memory]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.models.questions.curate import curate_prompt
@@ -52,12 +52,10 @@ class PromptedModel:
             return Answer(settled(facts))
         return await ask(self._llm, decide_prompt(facts, neighbours, instructions))
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        if not facts:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        if not request.facts:
             return Answer(GraphChanges())
-        return await ask(self._llm, relate_prompt(facts, current))
+        return await ask(self._llm, relate_prompt(request))
 
     async def distil(
         self, question: Question, memories: Sequence[str]

@@ -15,7 +15,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import EdgeEnding, GraphChanges, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
 from pipeline.domain.summaries import SummaryUpdate
@@ -73,14 +73,20 @@ class RecordedModel:
             COST,
         )
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         saved = _saved(await self._recorded(), Related)
         if saved.detail is not None:
             raise MalformedAnswer(f"The recorded graph failed as well: {saved.detail}")
-        ended = await self._ledger.recordings.same_relations(self._batch.scope, saved.changes.ended)
-        return Answer(replace(saved.changes, ended=tuple(ended)), COST)
+        changes = saved.changes
+        ids = [*changes.ended, *(ending.relation_id for ending in changes.endings)]
+        ours = await self._ledger.recordings.same_relations(self._batch.scope, ids)
+        endings = tuple(
+            EdgeEnding(ours[ending.relation_id], ending.fact)
+            for ending in changes.endings
+            if ending.relation_id in ours
+        )
+        ended = tuple(ours[relation_id] for relation_id in changes.ended if relation_id in ours)
+        return Answer(replace(changes, ended=ended, endings=endings), COST)
 
     async def distil(
         self, question: Question, memories: Sequence[str]

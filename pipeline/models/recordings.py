@@ -31,17 +31,17 @@ class Recordings:
         async with self._engine.connect() as connection:
             return {row.stage: row.output for row in await connection.execute(query)}
 
-    async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> list[UUID]:
-        """Current relations of `scope` that equal the relations `ids` of another scope.
+    async def same_relations(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+        """For relations of another scope, the current relation of `scope` that equals each.
 
         Equal: the same relation name between entities of the same names.
         """
         if not ids:
-            return []
+            return {}
         theirs, ours = relations.alias("theirs"), relations.alias("ours")
         ends = {name: (entities.alias(), entities.alias()) for name in ("source", "destination")}
         query = (
-            select(ours.c.id)
+            select(theirs.c.id.label("theirs"), ours.c.id.label("ours"))
             .select_from(theirs)
             .join(ours, and_(ours.c.relation == theirs.c.relation, ours.c.expired_at.is_(None)))
             .where(ours.c.lane_id == scope.lane_id, theirs.c.id.in_(ids))
@@ -52,4 +52,4 @@ class Recordings:
                 our, and_(our.c.id == ours.c[f"{name}_id"], our.c.name_key == their.c.name_key)
             )
         async with self._engine.connect() as connection:
-            return list((await connection.scalars(query)).all())
+            return {row.theirs: row.ours for row in await connection.execute(query)}

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.usage import Answer, Usage
 from pipeline.models.kept_answers import KeptAnswers
@@ -58,11 +58,10 @@ class RehearsedModel(WrappedModel):
             question, _DECISIONS, lambda: self._model.decide(facts, neighbours, instructions)
         )
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        question = ("relate", list(facts), list(current))
-        return await self._answer(question, _CHANGES, lambda: self._model.relate(facts, current))
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        undated = [replace(fact, said_at=None) for fact in request.facts]
+        question = ("relate", replace(request, facts=undated))
+        return await self._answer(question, _CHANGES, lambda: self._model.relate(request))
 
     async def _answer(
         self, question: object, kind: TypeAdapter[T], ask: Callable[[], Awaitable[Answer[T]]]

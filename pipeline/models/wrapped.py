@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
@@ -42,10 +42,8 @@ class WrappedModel:
             "decide", lambda model: model.decide(facts, neighbours, instructions)
         )
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        return await self._call("relate", lambda model: model.relate(facts, current))
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        return await self._call("relate", lambda model: model.relate(request))
 
     async def distil(
         self, question: Question, memories: Sequence[str]

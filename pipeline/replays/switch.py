@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict
 from pipeline.domain.events import FINAL, EventType, Status
-from pipeline.domain.graph import Entity, entity_id
+from pipeline.domain.graph import node_id
 from pipeline.domain.lanes import Wake
 from pipeline.domain.rollback import PastState, effective
 from pipeline.domain.scope import Scope
@@ -399,7 +399,11 @@ async def _adopt(
     }
     await connection.execute(statement("protect_copies"), values)
     await connection.execute(statement("replace_memories"), values)
-    await connection.execute(statement("merge_kept"), values)
+    merged = (await connection.execute(statement("merge_kept"), values)).all()
+    values |= {
+        "kept_theirs": [row.theirs for row in merged],
+        "kept_ours": [row.ours for row in merged],
+    }
     here = (await connection.scalars(statement("adopt_memories"), values)).all()
     await _expire(connection, shadow.scope)
     await _name(connection, shadow)
@@ -421,19 +425,24 @@ async def _expire(connection: AsyncConnection, scope: Scope) -> None:
 
 
 async def _name(connection: AsyncConnection, shadow: Shadow) -> None:
-    """Insert an entity into the scope for each entity of the shadow, with the id it has there."""
+    """Insert an entity into the scope for each entity of the shadow, with the id it has there.
+
+    Entities that the scope has keep their merges.
+    """
     query = select(entities).where(entities.c.lane_id == shadow.apart.lane_id)
     scope = shadow.scope
+    rows = (await connection.execute(query)).all()
+    ids = {row.id: node_id(scope, row.name_key) for row in rows}
     met = [
-        {
-            "id": entity_id(scope, Entity(row.name, row.kind)),
+        row._asdict()
+        | {
+            "id": ids[row.id],
             "project_id": scope.project_id,
             "lane_id": scope.lane_id,
-            "name": row.name,
-            "name_key": row.name_key,
-            "kind": row.kind,
+            "merged_into": ids.get(row.merged_into),
+            "root_id": ids.get(row.root_id),
         }
-        for row in await connection.execute(query)
+        for row in rows
     ]
     if met:
         await connection.execute(insert(entities).on_conflict_do_nothing(), met)

@@ -29,7 +29,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
-from pipeline.graph.store import RelationView
+from pipeline.graph.views import GraphPath, GraphTimes
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
@@ -64,6 +64,8 @@ log = structlog.get_logger()
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
 LONGEST_S = 60.0
+# If the graph takes longer, the search returns no relations.
+GRAPH_TIMEOUT_S = 2.0
 # If the embedder takes longer, the search compares words alone.
 EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
@@ -86,8 +88,8 @@ class Query:
     returned.
 
     `earlier`: the user's turns before the question, newest first; see pipeline/search/conversation.
-    `decay`: that of the project, see pipeline/domain/decay. `snapshot`: the time of the memories;
-    see pipeline/domain/versions. Relations are only those of the present.
+    `decay`: that of the project, see pipeline/domain/decay. `snapshot`: the time of the memories
+    and relations; see pipeline/domain/versions. `graph`: return relations.
     """
 
     text: str
@@ -109,6 +111,7 @@ class Query:
     earlier: Sequence[str] = ()
     decay: Decay | None = None
     snapshot: Snapshot = CURRENT
+    graph: bool = True
 
     @property
     def turns_asked(self) -> tuple[str, ...]:
@@ -148,7 +151,8 @@ class Hit:
 class SearchResult:
     """Result of a search.
 
-    `degraded`: the dense channel did not answer, so only words were compared. `incomplete`: the
+    `degraded`: the dense channel did not answer, so only words were compared, or the graph did not,
+    so the relations are missing. `incomplete`: the
     filter matches more passages than can be compared exactly, and fewer than `top_k` of the
     nearest.
 
@@ -157,7 +161,7 @@ class SearchResult:
     """
 
     hits: Sequence[Hit]
-    relations: Sequence[RelationView]
+    relations: Sequence[GraphPath]
     degraded: bool
     pending: int | None
     explained: Sequence[Explained] = ()
@@ -242,23 +246,42 @@ async def _search(
             passages=ledger.passages,
         )
     hits = await _hits(where, cutoff.best(reranking.ranked), query.around, ledger)
-    relations: Sequence[RelationView] = ()
-    if standing is not None and standing.related and where.is_current:
-        texts = [hit.passage.text for hit in hits]
-        ids = pinned(query.filter)
-        relations = await ledger.graph.near(
-            project_id, ids, query.whole_text, texts, limit=RELATIONS
-        )
+    relations: Sequence[GraphPath] | None = ()
+    related = standing is not None and (standing.related or not where.is_current)
+    if related and query.graph:
+        relations = await _relations(project_id, query, hits, ledger)
     return SearchResult(
         hits,
-        relations,
-        degraded=dense.degraded,
+        relations or (),
+        degraded=dense.degraded or relations is None,
         pending=standing.pending if standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
         incomplete=dense.incomplete,
     )
+
+
+async def _relations(
+    project_id: ProjectId, query: Query, hits: Sequence[Hit], ledger: SearchStores
+) -> Sequence[GraphPath] | None:
+    """Relations that answer the query; None if the graph does not answer in time."""
+    memory_ids = [hit.passage.id for hit in hits if isinstance(hit.passage, Memory)]
+    try:
+        async with asyncio.timeout(GRAPH_TIMEOUT_S):
+            return await ledger.graph.near(
+                project_id,
+                pinned(query.filter),
+                query.whole_text,
+                memory_ids,
+                limit=RELATIONS,
+                times=GraphTimes(query.snapshot.as_of, query.snapshot.valid_at),
+            )
+    except TransientError as error:
+        log.warning("search_degraded", code=error.code)
+    except TimeoutError:
+        log.warning("search_degraded", code=FailureCode.STORE_UNAVAILABLE, limit_s=GRAPH_TIMEOUT_S)
+    return None
 
 
 async def _ranked(

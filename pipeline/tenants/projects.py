@@ -58,6 +58,8 @@ class ProjectView:
     budget: Mapping[str, Any] | None
     curator: Mapping[str, Any] | None
     gather: Mapping[str, Any] | None
+    graph_types: Mapping[str, Any] | None
+    enable_graph: bool | None
     created_at: datetime
     updated_at: datetime
 

@@ -49,3 +49,8 @@ _FORMS = """
 IRREGULAR = {
     form: base for base, *forms in (group.split() for group in _FORMS.split(";")) for form in forms
 }
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())

@@ -21,6 +21,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.events.retention import Retention
 from pipeline.events.store import EventView
+from pipeline.graph.views import RelationView
 from pipeline.ingest.accept import accept
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
@@ -217,6 +218,12 @@ class Engine:
         )
         async with self.ledger.engine.connect() as connection:
             return list((await connection.scalars(query)).all())
+
+    async def relations(self, query: str, user_id: str = "maya") -> list[RelationView]:
+        """Current relations that a search of these words returns."""
+        user = {"user_id": user_id}
+        paths = await self.ledger.graph.near(self.project.id, user, query, limit=10)
+        return [path.relation for path in paths]
 
     async def lane_state(self, user_id: str = "maya") -> str:
         query = select(lanes.c.state).where(lanes.c.id == self.scope(user_id).lane_id)

@@ -14,7 +14,7 @@ from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Relation, StoredRelation
+from pipeline.domain.graph import Relation, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
@@ -82,9 +82,14 @@ class PromptAnswers:
             StoredRelation(UUID(int=int(m[1])), json.loads(m[2]), m[3], json.loads(m[4]))
             for m in _matches(_EDGE, part["Current relations"])
         ]
-        answer = await self._memory.relate(_texts(part["Facts"]), current)
-        rows = [_relation_row(relation) for relation in answer.value.relations]
-        return {"relations": rows, "ended": [ended.int for ended in answer.value.ended]}
+        facts = [Fact(text, Source(0, n)) for n, text in enumerate(_texts(part["Facts"]))]
+        changes = (await self._memory.relate(RelationRequest(facts, current))).value
+        ends = (end for row in changes.relations for end in (row.source, row.destination))
+        return {
+            "entities": [{"name": end.name, "type": end.kind} for end in dict.fromkeys(ends)],
+            "relations": [_relation_row(relation) for relation in changes.relations],
+            "ended": [{"relation": e.relation_id.int, "fact": e.fact + 1} for e in changes.endings],
+        }
 
     async def _object(self, part: Sections) -> Any:
         shape = json.loads(part["Form"][0])
@@ -159,8 +164,6 @@ def _relation_row(relation: Relation) -> dict[str, Any]:
     return {
         "fact": relation.fact + 1,
         "source": relation.source.name,
-        "source_kind": relation.source.kind,
         "relation": relation.relation,
         "target": relation.destination.name,
-        "target_kind": relation.destination.kind,
     }

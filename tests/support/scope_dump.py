@@ -18,6 +18,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.tables import (
     entities,
     events,
+    graph_receipts,
     memories,
     memory_history,
     messages,
@@ -69,6 +70,7 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
     versions = await _rows(
         ledger, summaries, summaries.c.lane_id == scope.lane_id, summaries.c.version
     )
+    graph_lines = await _rows(ledger, graph_receipts, graph_receipts.c.event_id.in_(ids))
     sheet = {
         "events": [
             [names.of("event", e.id), e.status, e.failure_code, e.graph_status, e.note, e.options]
@@ -93,9 +95,10 @@ async def dump(ledger: Ledger, scope: Scope) -> bytes:
         "memories": sorted(_memory(names, row) for row in memory_rows),
         "history": sorted(_state(names, row) for row in past),
         "past_states": sorted({_past_state(names, row) for row in replaced}),
-        "entities": [[names.of("entity", n.id), n.name, n.name_key, n.kind] for n in nodes],
+        "entities": [_node(names, row) for row in nodes],
         "relations": sorted(_edge(names, row) for row in edges),
         "summaries": [[s.text, s.after_seq, s.until_seq, s.messages] for s in versions],
+        "graph_receipts": sorted(_graph_line(names, row) for row in graph_lines),
     }
     return orjson.dumps(sheet, option=orjson.OPT_INDENT_2)
 
@@ -157,12 +160,43 @@ def _past_state(names: Names, row: Row[Any]) -> tuple[str, ...]:
     )
 
 
+def _node(names: Names, row: Row[Any]) -> list[str]:
+    return _texts(
+        names.of("entity", row.id),
+        row.name,
+        row.name_key,
+        row.kind,
+        row.plain_name,
+        row.qualifier,
+        row.mentions,
+        names.of("entity", row.merged_into),
+        names.of("entity", row.root_id),
+        row.merge_reason,
+    )
+
+
+def _graph_line(names: Names, row: Row[Any]) -> list[str]:
+    return _texts(
+        names.of("event", row.event_id),
+        row.ordinal,
+        row.outcome,
+        names.of("memory", row.memory_id),
+        row.source,
+        row.relation,
+        row.destination,
+        row.reason,
+        row.message_ordinal,
+    )
+
+
 def _edge(names: Names, row: Row[Any]) -> list[str]:
     return _texts(
         names.of("entity", row.source_id),
         row.relation,
         names.of("entity", row.destination_id),
         names.of("event", row.event_id),
+        row.message_ordinal,
+        names.of("memory", row.memory_id),
         names.of("event", row.ended_by),
         row.valid_from,
         row.valid_to,

@@ -28,7 +28,7 @@ from pipeline.adapters.model_rules.relate import relate_facts
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.summaries import SummaryUpdate
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
@@ -78,12 +78,11 @@ class RulesModel:
         decisions = await self._run(pairs <= INLINE_PAIRS, lambda: decide_facts(facts, neighbours))
         return Answer(decisions, USAGE)
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        """The edges that the facts state, and the ids of current edges that they end."""
-        pairs = len(facts) * (len(facts) + len(current))
-        changes = await self._run(pairs <= INLINE_PAIRS, lambda: relate_facts(facts, current))
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        """The edges that the facts state, and the current edges that they end."""
+        texts, current = request.texts, request.current
+        pairs = len(texts) * (len(texts) + len(current))
+        changes = await self._run(pairs <= INLINE_PAIRS, lambda: relate_facts(texts, current))
         return Answer(changes, USAGE)
 
     async def distil(

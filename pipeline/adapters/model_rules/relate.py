@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pipeline.adapters.model_rules import words as w
 from pipeline.adapters.model_rules.slots import Slot, ends_of, is_single, slots_of, stems
-from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, StoredRelation
 
 # Kind of the entity that a relation points to; "thing" for the others.
 KINDS = {
@@ -54,22 +54,22 @@ VISIT = re.compile(r"^travel to (?P<x>.+)$")
 
 
 def relate_facts(facts: Sequence[str], current: Sequence[StoredRelation]) -> GraphChanges:
-    """Edges of all facts, and the ids of current edges that they end, without duplicates.
+    """Edges of all facts, and the current edges that they end, without duplicates.
 
     If two facts exclude each other, the later one counts. An edge that is current is returned
     again, so that the new fact is linked to it.
     """
     edges: list[Relation] = []
-    ended: dict[UUID, None] = {}
+    ended: dict[UUID, EdgeEnding] = {}
     names = _names(current)
     for number, text in enumerate(facts):
         for slot in (_renamed(slot, names) for slot in slots_of(text)):
             edges = [edge for edge in edges if not _ends(slot, *_words_of(edge))]
             for old in current:
                 if _ends(slot, old.source, old.relation, old.destination):
-                    ended[old.relation_id] = None
+                    ended.setdefault(old.relation_id, EdgeEnding(old.relation_id, number))
             edges += [edge for edge in _edges(slot, text, number) if edge not in edges]
-    return GraphChanges(tuple(_once(edges)), tuple(ended))
+    return GraphChanges(tuple(_once(edges)), endings=tuple(ended.values()))
 
 
 def _names(current: Sequence[StoredRelation]) -> dict[str, str]:

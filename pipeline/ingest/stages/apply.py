@@ -75,6 +75,7 @@ async def apply(
     applied = Applied(tuple(sorted(by_fact)), tuple(by_fact[fact] for fact in sorted(by_fact)))
     mode = mode_of(batch)
     consolidates = mode is not None and mode.mode is Mode.CONSOLIDATE
+    graph = graph and batch.graph is not False
     relates = graph and consolidates and not batch.options.procedural and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
 

@@ -1,31 +1,39 @@
 """relate: changed facts -> entities and relations. The third model call.
 
 The memories are already stored, so a permanent failure of the graph does not fail the event:
-`graph_status` reports it, and the graph alone can be replayed.
+`graph_status` reports it, and the graph alone can be replayed. The model names entities and
+relations; which nodes these are, and which relations they end, is computed: see
+pipeline/domain/graph_plan and graph_nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from pipeline.domain.errors import PermanentError
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges, StoredRelation, name_key
+from pipeline.domain.graph import GraphChanges, GraphPlan, Node, RelationRequest
+from pipeline.domain.graph_nodes import SIMILAR, USER, NodeSet, may_be_same
+from pipeline.domain.graph_plan import FactSource, plan_changes
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
 from pipeline.graph.store import Graph
 from pipeline.ingest.stages import Finished
 from pipeline.lanes.effects import GraphEffects
 from pipeline.memories.store import Memories
-from pipeline.ports import MemoryModel
+from pipeline.ports import Embedder, MemoryModel
+from pipeline.text.entity_types import entity_type
+from pipeline.text.names import is_self, plain_name
 
 # Maximum characters of a name. Longer texts are no names; an index entry has at most 2,700 bytes.
 LONGEST_NAME = 300
 
 
-async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Memories) -> Finished:
+async def relate(
+    batch: Batch, *, model: MemoryModel, embedder: Embedder, graph: Graph, memories: Memories
+) -> Finished:
     """Extract the relations of the changed facts.
 
     If the model fails with a PermanentError, only the graph fails.
@@ -33,21 +41,101 @@ async def relate(batch: Batch, *, model: MemoryModel, graph: Graph, memories: Me
     changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:
         return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
-    texts = [fact.text for fact in changed]
     until = max(message.said_at for message in batch.messages) if batch.replayed else None
-    current = await graph.mentioned_in(batch.scope, texts, until=until)
+    texts = [fact.text for fact in changed]
+    request = RelationRequest(
+        changed,
+        await graph.mentioned_in(batch.scope, texts, until=until),
+        batch.graph_types,
+        await graph.vocabulary(batch.payer or batch.scope.project_id),
+    )
     try:
-        answer = await model.relate(texts, current)
+        answer = await model.relate(request)
     except PermanentError as error:
         failed = Related("FAILED", GraphChanges(), f"{error.code}: {error}")
         return Finished(dump(failed), None, error.usage)
-    changes = _without_repeats(_of_names(answer.value), current)
+    changes = _of_names(answer.value)
+    plan = await _plan(batch, request, changes, graph, embedder)
     return Finished(
         dump(Related("SUCCEEDED", changes)),
         None,
         answer.usage,
-        GraphEffects(batch, changed, of, changes),
+        GraphEffects(batch, changed, of, plan),
     )
+
+
+async def _plan(
+    batch: Batch,
+    request: RelationRequest,
+    changes: GraphChanges,
+    graph: Graph,
+    embedder: Embedder,
+) -> GraphPlan:
+    """Compute the changes of the stored graph from the model's answer."""
+    scope, types = batch.scope, request.types
+    kinds = _kinds(changes, types.entities)
+    speakers = [plain_name(fact.speaker) for fact in request.facts if fact.speaker]
+    subjects = [plain_name(fact.subject) for fact in request.facts if fact.subject]
+    wanted = [*kinds, plain_name(USER), *speakers, *subjects]
+    nodes = await graph.known(scope, list(dict.fromkeys(wanted)))
+    missing = kinds.keys() - {node.plain for node in nodes}
+    similar = await _similar(batch, {name: kinds[name] for name in missing}, graph, embedder)
+    # An edge that the model ends may lie between other nodes.
+    ended = {ending.relation_id for ending in changes.endings}.union(changes.ended)
+    shown = [edge for edge in request.current if edge.relation_id in ended]
+    of_ended = [plain_name(end) for edge in shown for end in (edge.source, edge.destination)]
+    nodes += await graph.known(scope, of_ended, [node.root_id for node in similar.values()])
+    roots = dict.fromkeys(node.root_id for node in nodes)
+    current, merged = await graph.current(scope, list(roots))
+    if batch.replayed:
+        until = max(message.said_at for message in batch.messages)
+        current = [edge for edge in current if edge.valid_from <= until]
+    return plan_changes(
+        changes,
+        request.facts,
+        [_source(batch, fact) for fact in request.facts],
+        nodes=NodeSet(scope, nodes, types.entities, similar, merged),
+        current=current,
+        types=types,
+    )
+
+
+def _kinds(changes: GraphChanges, own: Mapping[str, str]) -> dict[str, str]:
+    """The type of each entity of the answer, by plain name."""
+    ends = (end for edge in changes.relations for end in (edge.source, edge.destination))
+    return {
+        plain_name(end.name): entity_type(end.kind, own) for end in ends if not is_self(end.name)
+    }
+
+
+async def _similar(
+    batch: Batch, new: Mapping[str, str], graph: Graph, embedder: Embedder
+) -> dict[str, Node]:
+    """For new names, the stored node with a similar name that is no look-alike.
+
+    Names are embedded only if there is a candidate, so most batches embed none.
+    """
+    words = {word for name in new for word in name.split()}
+    stored = await graph.similar(batch.scope, sorted(words)) if words else []
+    pairs = [
+        (name, node)
+        for name, kind in new.items()
+        for node in stored
+        if may_be_same(name, node, kind)
+    ]
+    if not pairs:
+        return {}
+    texts = list(dict.fromkeys(text for name, node in pairs for text in (name, node.plain)))
+    vectors = dict(zip(texts, await embedder.embed(texts), strict=True))
+    near = [(float(vectors[name] @ vectors[node.plain]), name, node) for name, node in pairs]
+    near.sort(key=lambda pair: pair[0])
+    return {name: node for cosine, name, node in near if cosine >= SIMILAR}
+
+
+def _source(batch: Batch, fact: Fact) -> FactSource:
+    """The event and the time of a fact."""
+    event = batch.events[fact.source.event]
+    return FactSource(event.id, event.seq, event.messages[fact.source.message].said_at)
 
 
 def _changed(batch: Batch) -> tuple[list[Fact], Sequence[UUID]]:
@@ -76,17 +164,3 @@ def _of_names(changes: GraphChanges) -> GraphChanges:
         <= LONGEST_NAME
     )
     return replace(changes, relations=short)
-
-
-def _without_repeats(changes: GraphChanges, current: Sequence[StoredRelation]) -> GraphChanges:
-    """Keep relations that the same answer both ends and states."""
-    stated = {
-        (name_key(new.source.name), new.relation, name_key(new.destination.name))
-        for new in changes.relations
-    }
-    going_on = {
-        old.relation_id
-        for old in current
-        if (name_key(old.source), old.relation, name_key(old.destination)) in stated
-    }
-    return replace(changes, ended=tuple(key for key in changes.ended if key not in going_on))

@@ -1,8 +1,9 @@
 -- Write a batch's changes of the graph, its output and the lane's next stage: one commit, or
--- nothing. `ended_by` of a closed relation is the event that replaced it; without one, the batch's
--- last event, because the model does not say which fact ended it. Storing an existing relation
--- changes nothing. Relations of a fact whose memory a person has deleted are not stored. The
--- memories are locked, so a deletion right after this sees the relations that it must end.
+-- nothing. A relation that ends is closed: `valid_to` is the time since when it does not hold, and
+-- `ended_by` the event that says so. A relation without `valid_to` is replaced by one that began
+-- earlier. Storing an existing relation changes nothing. Changes by a fact whose memory a person has
+-- deleted are not stored. The memories are locked, so a deletion right after this sees the relations
+-- that it must end.
 WITH held AS (
     UPDATE lanes SET
         {advance.sql}
@@ -20,35 +21,79 @@ WITH held AS (
 ), placed AS (
     SELECT * FROM jsonb_to_recordset(CAST(:relations AS jsonb)) AS p (
         id uuid, source_id uuid, relation text, destination_id uuid, event_id uuid,
-        valid_from timestamptz, memory_id uuid
+        message_ordinal smallint, memory_id uuid, valid_from timestamptz, valid_to timestamptz,
+        ended_by uuid
     )
     WHERE p.memory_id IS NULL OR p.memory_id IN (SELECT id FROM standing)
-), node AS (
-    INSERT INTO entities (id, project_id, lane_id, name, name_key, kind)
-    SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind
-    FROM held h, jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
-        id uuid, name text, name_key text, kind text
+), merge AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:merges AS jsonb)) AS m (
+        id uuid, merged_into uuid, reason text
     )
+), node AS (
+    INSERT INTO entities AS e (
+        id, project_id, lane_id, name, name_key, kind, plain_name, qualifier, mentioned_at,
+        merged_into, root_id, merge_reason, merged_at
+    )
+    SELECT n.id, h.project_id, h.lane_id, n.name, n.name_key, n.kind, n.plain_name, n.qualifier,
+           now(), m.merged_into, m.merged_into, m.reason,
+           CASE WHEN m.merged_into IS NOT NULL THEN now() END
+    FROM held h, jsonb_to_recordset(CAST(:entities AS jsonb)) AS n (
+        id uuid, name text, name_key text, kind text, plain_name text, qualifier text
+    ) LEFT JOIN merge m USING (id)
     WHERE n.id IN (SELECT source_id FROM placed UNION SELECT destination_id FROM placed)
-    ON CONFLICT DO NOTHING
+       OR EXISTS (SELECT FROM entities known WHERE known.id = n.id)
+       OR (m.id IS NOT NULL AND EXISTS (SELECT FROM standing))
+    ORDER BY n.id
+    ON CONFLICT (id) DO UPDATE SET
+        mentions = e.mentions + 1, mentioned_at = now(),
+        plain_name = coalesce(e.plain_name, excluded.plain_name),
+        qualifier = coalesce(e.qualifier, excluded.qualifier),
+        merged_into = coalesce(e.merged_into, excluded.merged_into),
+        root_id = coalesce(e.root_id, excluded.root_id),
+        merge_reason = coalesce(e.merge_reason, excluded.merge_reason),
+        merged_at = coalesce(e.merged_at, excluded.merged_at)
+    RETURNING e.id
+), moved AS (
+    -- The members of a node that is merged move with it. A node that the batch inserts has none.
+    UPDATE entities SET root_id = m.merged_into
+    FROM held h, merge m
+    WHERE entities.lane_id = h.lane_id AND entities.root_id = m.id
+      AND m.id IN (SELECT id FROM node) AND entities.id NOT IN (SELECT id FROM node)
 ), closed AS (
-    UPDATE relations SET
-        valid_to = CAST(:said_at AS timestamptz), expired_at = now(),
-        ended_by = coalesce(
-            (SELECT p.event_id FROM placed p
-              WHERE p.source_id = relations.source_id AND p.relation = relations.relation LIMIT 1),
-            CAST(:last_event_id AS uuid))
-    FROM held
-    WHERE relations.id = ANY (CAST(:ended AS uuid[])) AND relations.lane_id = held.lane_id
-      AND relations.expired_at IS NULL
-      AND (CAST(:memory_ids AS uuid[]) = '{}' OR EXISTS (SELECT FROM standing))
+    UPDATE relations SET valid_to = e.valid_to, expired_at = now(), ended_by = e.ended_by
+    FROM held, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
+        id uuid, valid_to timestamptz, ended_by uuid, memory_id uuid
+    )
+    WHERE relations.id = e.id AND relations.lane_id = held.lane_id AND relations.expired_at IS NULL
+      AND (e.memory_id IS NULL OR e.memory_id IN (SELECT id FROM standing))
+    RETURNING relations.id
 ), edge AS (
+    -- After `closed`: a relation that began earlier takes the place of the same current relation.
     INSERT INTO relations (
-        id, project_id, lane_id, source_id, relation, destination_id, event_id, valid_from
+        id, project_id, lane_id, source_id, relation, destination_id, event_id, message_ordinal,
+        memory_id, valid_from, valid_to, expired_at, ended_by
     )
     SELECT p.id, h.project_id, h.lane_id, p.source_id, p.relation, p.destination_id, p.event_id,
-           p.valid_from
+           p.message_ordinal, p.memory_id, p.valid_from, p.valid_to,
+           CASE WHEN p.valid_to IS NOT NULL THEN now() END, p.ended_by
     FROM held h, placed p
+    WHERE (SELECT count(*) FROM closed) + (SELECT count(*) FROM node) >= 0
     ON CONFLICT DO NOTHING
+), line AS (
+    INSERT INTO graph_receipts (
+        event_id, ordinal, outcome, relation_id, memory_id, source, relation, destination, reason,
+        message_ordinal
+    )
+    SELECT l.event_id,
+           (SELECT coalesce(max(o.ordinal), -1) FROM graph_receipts o
+             WHERE o.event_id = l.event_id)
+               + row_number() OVER (PARTITION BY l.event_id ORDER BY l.place),
+           l.outcome, l.relation_id, l.memory_id, l.source, l.relation, l.destination, l.reason,
+           l.message_ordinal
+    FROM held h, jsonb_to_recordset(CAST(:lines AS jsonb)) AS l (
+        place integer, event_id uuid, outcome text, relation_id uuid, memory_id uuid, source text,
+        relation text, destination text, reason text, message_ordinal smallint
+    )
+    WHERE l.memory_id IS NULL OR l.memory_id IN (SELECT id FROM standing)
 ), {save_output.sql}
 SELECT true AS lane, true AS held FROM held

@@ -7,6 +7,7 @@
     projects ─< lanes ─< events ─< messages        the turns, in order (lane, seq, ordinal)
                   │         │         └─── turn_vectors   vectors of turns for searches
                   │         ├──< receipts          the outcome of each fact
+                  │         ├──< graph_receipts    its effect on the graph
                   │         ├──< cleared_lanes     the turns that a delete_all hid
                   │         ├─── stage_runs        output and cost of each stage of its batch
                   │         └─── failed_runs       cost of failed tries
@@ -36,7 +37,7 @@ from pipeline.ledger.tables.conflicts import conflict_members, conflicts
 from pipeline.ledger.tables.costs import event_costs, usage_daily
 from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
-from pipeline.ledger.tables.graph import entities, relations
+from pipeline.ledger.tables.graph import entities, graph_receipts, relations
 from pipeline.ledger.tables.idempotency import idempotency_keys
 from pipeline.ledger.tables.kept_answers import kept_answers
 from pipeline.ledger.tables.lanes import lanes
@@ -71,6 +72,7 @@ __all__ = [
     "events",
     "failed_runs",
     "feedback",
+    "graph_receipts",
     "idempotency_keys",
     "kept_answers",
     "lanes",

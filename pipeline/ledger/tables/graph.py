@@ -1,8 +1,20 @@
-"""The graph: entities of a scope, and relations between them with both their times."""
+"""The graph: entities of a scope, relations between them with both their times, and receipts."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Table, Text, UniqueConstraint, Uuid, text
+from sqlalchemy import (
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
 
 from pipeline.ledger.tables.columns import metadata, now, time
 
@@ -15,9 +27,25 @@ entities = Table(
     Column("name", Text, nullable=False),
     Column("name_key", Text, nullable=False),
     Column("kind", Text, nullable=False),
+    # The name as it is compared; NULL in rows of earlier releases: `name_key`.
+    Column("plain_name", Text),
+    # The role that tells a person from another one of the same name: brother, colleague.
+    Column("qualifier", Text),
+    # Number of batches that named it.
+    Column("mentions", Integer, nullable=False, server_default="1"),
+    time("mentioned_at"),
+    # The entity that names the same thing, and the last one of that chain. Relations stay with the
+    # entity that a fact names, so that a merge can be taken back; reads show them under the root.
+    Column("merged_into", Uuid),
+    Column("root_id", Uuid),
+    Column("merge_reason", Text),
+    time("merged_at"),
     now("created_at"),
     UniqueConstraint("lane_id", "name_key"),
 )
+PLAIN = func.coalesce(entities.c.plain_name, entities.c.name_key)
+Index("ix_entities_plain", entities.c.lane_id, PLAIN)
+Index("ix_entities_root", entities.c.root_id, postgresql_where=entities.c.root_id.is_not(None))
 
 relations = Table(
     "relations",
@@ -29,6 +57,9 @@ relations = Table(
     Column("relation", Text, nullable=False),
     Column("destination_id", ForeignKey("entities.id"), nullable=False),
     Column("event_id", Uuid, nullable=False),
+    # The message and the memory that state it; NULL in rows of earlier releases.
+    Column("message_ordinal", SmallInteger),
+    Column("memory_id", Uuid),
     # The event that ended it, so that an undo can restore it.
     Column("ended_by", Uuid),
     # Valid time: true in the world from … to. Transaction time: known here from … to.
@@ -47,4 +78,24 @@ relations = Table(
     ),
     Index("ix_relations_event", "event_id"),
     Index("ix_relations_ended", "ended_by", postgresql_where=text("ended_by IS NOT NULL")),
+    Index("ix_relations_source", "source_id"),
+    Index("ix_relations_destination", "destination_id"),
+    Index("ix_relations_memory", "memory_id", postgresql_where=text("memory_id IS NOT NULL")),
+    Index("ix_relations_names", "project_id", "relation", "lane_id"),
+)
+
+# The effect of each fact on the graph, beside the receipt of the memories.
+graph_receipts = Table(
+    "graph_receipts",
+    metadata,
+    Column("event_id", Uuid, primary_key=True),
+    Column("ordinal", SmallInteger, primary_key=True),
+    Column("outcome", Text, nullable=False),
+    Column("relation_id", Uuid),
+    Column("memory_id", Uuid),
+    Column("source", Text, nullable=False),
+    Column("relation", Text, nullable=False),
+    Column("destination", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("message_ordinal", SmallInteger, nullable=False),
 )

@@ -51,6 +51,10 @@ projects = Table(
     Column("curator", JSONB(none_as_null=True)),
     # {"messages", "tokens", "seconds"}: turns wait for each other up to these; NULL: they do not.
     Column("gather", JSONB(none_as_null=True)),
+    # {"entity_types": {"name": "description", …}, "relation_types": {…}}; NULL: the built-in ones.
+    Column("graph_types", JSONB(none_as_null=True)),
+    # Graph of the adds that do not say; NULL: that of the server.
+    Column("enable_graph", Boolean),
     now("created_at"),
     now("updated_at"),
 )

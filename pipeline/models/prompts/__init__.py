@@ -20,9 +20,11 @@ from string import Template
 from typing import Any
 
 from pipeline.domain.events import Instructions
-from pipeline.domain.graph import StoredRelation
+from pipeline.domain.graph import GraphTypes, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models.categories import BUILT_IN, offered
+from pipeline.text import entity_types as types
+from pipeline.text import relation_names as relations
 
 # Maximum length of an earlier turn. It only explains pronouns, and prompt tokens cost money.
 CONTEXT_CHARS = 280
@@ -118,12 +120,28 @@ def form(shape: Mapping[str, Any]) -> str:
     return json.dumps(shape, ensure_ascii=False)
 
 
-def edges(relations: Sequence[StoredRelation]) -> str:
+def edges(current: Sequence[StoredRelation]) -> str:
     """One line for each relation: `1: "Anna" lives_in "Rome"`."""
     return _lines(
         f"{n}: {quoted(edge.source)} {edge.relation} {quoted(edge.destination)}"
-        for n, edge in enumerate(relations, start=1)
+        for n, edge in enumerate(current, start=1)
     )
+
+
+def entity_types(own: GraphTypes) -> str:
+    """The types of entities in one line, and a line for each type of the project."""
+    return _lines([", ".join(types.BUILT_IN), *_described(own.entities)])
+
+
+def relation_names(request: RelationRequest) -> str:
+    """The names of relations in one line, and a line for each one of the project."""
+    own = request.types.relations
+    names = dict.fromkeys((*relations.OFFERED, *request.vocabulary))
+    return _lines([", ".join(name for name in names if name not in own), *_described(own)])
+
+
+def _described(meanings: Mapping[str, str]) -> list[str]:
+    return [f"{name}: {quoted(meaning)}" if meaning else name for name, meaning in meanings.items()]
 
 
 def wishes(instructions: Instructions) -> str:

@@ -22,6 +22,21 @@ WITH copy AS MATERIALIZED (
           SELECT FROM receipts k
           WHERE k.event_id = c.copy_of AND k.memory_id = r.memory_id AND k.outcome = r.outcome
             AND k.text IS NOT DISTINCT FROM r.text)
+), drawn AS (
+    INSERT INTO graph_receipts (
+        event_id, ordinal, outcome, relation_id, memory_id, source, relation, destination, reason,
+        message_ordinal
+    )
+    SELECT c.copy_of,
+           coalesce((SELECT max(ordinal) + 1 FROM graph_receipts k WHERE k.event_id = c.copy_of), 0)
+               + row_number() OVER (PARTITION BY c.copy_of ORDER BY c.seq, r.ordinal) - 1,
+           r.outcome, r.relation_id,
+           coalesce((SELECT k.ours
+                     FROM unnest(CAST(:kept_theirs AS uuid[]), CAST(:kept_ours AS uuid[]))
+                         AS k (theirs, ours) WHERE k.theirs = r.memory_id), r.memory_id),
+           r.source, r.relation, r.destination, r.reason, r.message_ordinal
+    FROM events c JOIN graph_receipts r ON r.event_id = c.id
+    WHERE c.project_id = CAST(:shadow_id AS uuid)
 ), withheld AS (
     UPDATE suggestions SET
         project_id = CAST(:project_id AS uuid), lane_id = CAST(:lane_id AS uuid),

@@ -10,6 +10,10 @@ UPDATE relations SET
     destination_id = (
         SELECT ours.id FROM entities theirs JOIN entities ours USING (name_key)
         WHERE theirs.id = relations.destination_id AND ours.lane_id = CAST(:lane_id AS uuid)),
+    memory_id = coalesce(
+        -- The scope's memory that was kept in place of an equal one of the shadow.
+        (SELECT k.ours FROM unnest(CAST(:kept_theirs AS uuid[]), CAST(:kept_ours AS uuid[]))
+            AS k (theirs, ours) WHERE k.theirs = relations.memory_id), memory_id),
     event_id = (SELECT c.copy_of FROM events c WHERE c.id = relations.event_id),
     ended_by = (SELECT c.copy_of FROM events c WHERE c.id = relations.ended_by)
 WHERE lane_id = CAST(:shadow_lane_id AS uuid)

@@ -1,6 +1,7 @@
 -- The scope's memories that are still active at this point have an equal row in the shadow. Keep
 -- the scope's row with its id, history and feedback, delete the shadow's copy, and let the shadow's
--- receipts and conflicts name the scope's row.
+-- receipts and conflicts name the scope's row. Returns the ids of both, for the relations of the
+-- graph.
 WITH kept AS MATERIALIZED (
     SELECT theirs.id AS theirs, ours.id AS ours
     FROM memories theirs JOIN memories ours USING (text_hash)
@@ -24,6 +25,8 @@ WITH kept AS MATERIALIZED (
     WHERE theirs.lane_id = CAST(:shadow_lane_id AS uuid) AND theirs.state = 'ACTIVE'
       AND ours.lane_id = CAST(:lane_id AS uuid) AND ours.state = 'ACTIVE'
       AND ours.text_hash = theirs.text_hash
-    RETURNING theirs.id
+    RETURNING theirs.id AS theirs, ours.id AS ours
+), forgotten AS (
+    DELETE FROM memory_history USING dropped WHERE memory_history.memory_id = dropped.theirs
 )
-DELETE FROM memory_history USING dropped WHERE memory_history.memory_id = dropped.id
+SELECT theirs, ours FROM dropped

@@ -306,9 +306,9 @@ async def test_an_option_that_a_route_does_not_have_is_refused(
 
 
 async def test_a_key_that_mem0_routes_ignore_is_named_in_a_header(service: Service) -> None:
-    body = LIVES | {"enable_graph": True, "source": "cli", "org_id": "", "bad\r\nname": 1}
+    body = LIVES | {"output_shape": True, "source": "cli", "org_id": "", "bad\r\nname": 1}
     answer = await service.client.post(ADD, json=body)
-    assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "enable_graph")
+    assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "output_shape")
     answer = await service.client.post(ADD, json=LIVES)
     assert "X-Memlane-Ignored" not in answer.headers
 

@@ -44,11 +44,9 @@ WORDS = ("maya-4711", "Zanzibar", "zanzibar", "Quetzal", "quetzal", "key-of-maya
 # Effect of an erasure on each table. A new table must be added to one of these sets.
 ERASED = {
     "memories", "memory_accesses", "memory_history", "past_states", "messages", "receipts",
-    "idempotency_keys",
-    "relations", "entities", "shadows", "owners", "feedback", "suggestions", "webhook_deliveries",
-    "rebuilt", "curator_runs", "curator_steps", "summaries", "summary_states",
-    "kept_answers",
-    "conflicts", "conflict_members",
+    "idempotency_keys", "relations", "entities", "graph_receipts", "shadows", "owners", "feedback",
+    "suggestions", "webhook_deliveries", "rebuilt", "curator_runs", "curator_steps", "summaries",
+    "summary_states", "kept_answers", "conflicts", "conflict_members",
     "turn_vectors", "cleared_lanes", "usage_daily",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}

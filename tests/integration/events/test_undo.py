@@ -96,9 +96,7 @@ async def memory_of(engine: Engine, event_id: UUID) -> UUID:
 
 
 async def relations(engine: Engine) -> set[tuple[str, str, str]]:
-    edges = await engine.ledger.graph.near(
-        engine.project.id, {"user_id": "maya"}, "user berlin munich", [], limit=10
-    )
+    edges = await engine.relations("user berlin munich")
     return {(edge.source, edge.relation, edge.destination) for edge in edges}
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
@@ -46,11 +46,9 @@ class Paid(RulesModel):
         answer = await super().decide(facts, neighbours, instructions)
         return Answer(answer.value, PAID, answer.note)
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         self.calls.append("relate")
-        return Answer((await super().relate(facts, current)).value, PAID)
+        return Answer((await super().relate(request)).value, PAID)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.modes import Mode
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
@@ -55,10 +55,8 @@ class Priced(RulesModel):
     ) -> Answer[tuple[Decision, ...]]:
         return self._paid("decide", await super().decide(facts, neighbours, instructions))
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        return self._paid("relate", await super().relate(facts, current))
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        return self._paid("relate", await super().relate(request))
 
     async def distil(
         self, question: Question, memories: Sequence[str]

@@ -14,7 +14,7 @@ from pipeline.domain.errors import ModelRejected, StoreUnavailable
 from pipeline.domain.events import AddOptions, Instructions, StageName, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.filters import parse
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
@@ -86,9 +86,7 @@ async def test_relations_are_stored_and_an_ended_one_is_no_longer_read(engine: E
     await engine.drain()
     await engine.add("I moved to Munich.")
     await engine.drain()
-    near = await engine.ledger.graph.near(
-        engine.project.id, {"user_id": "maya"}, "user", [], limit=10
-    )
+    near = await engine.relations("user")
     assert [(r.relation, r.destination) for r in near if r.relation == "lives_in"] == [
         ("lives_in", "Munich")
     ]
@@ -96,9 +94,7 @@ async def test_relations_are_stored_and_an_ended_one_is_no_longer_read(engine: E
 
 @dataclass
 class NoGraph(RulesModel):
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         raise ModelRejected("the graph prompt was refused")
 
 

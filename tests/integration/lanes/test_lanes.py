@@ -17,7 +17,7 @@ from pipeline.domain.errors import LaneLost, MalformedAnswer, ModelUnavailable, 
 from pipeline.domain.events import AddOptions, EventType, StageName, Status
 from pipeline.domain.facts import Fact
 from pipeline.domain.filters import parse
-from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.lanes import Hold, Wake
 from pipeline.domain.stage_outputs import Related, dump
 from pipeline.domain.usage import Answer, Usage
@@ -423,9 +423,7 @@ async def test_a_state_of_the_ledger_that_passes_is_waited_for(engine: Engine) -
 class Naming(RulesModel):
     """Model that returns a very long text as the name of an entity."""
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         user = Entity("User", "person")
         page = Entity("".join(chr(97 + n * n % 26) + str(n) for n in range(4_000)), "thing")
         named = Relation(user, "likes", Entity("jazz", "music"), 0)
@@ -438,8 +436,7 @@ async def test_a_name_longer_than_an_index_holds_is_none(engine: Engine) -> None
     await engine.drain()
     event = await engine.event(event_id)
     assert (event.status, event.graph_status) == (Status.SUCCEEDED, "SUCCEEDED")
-    user = {"user_id": "maya"}
-    [relation] = await engine.ledger.graph.near(engine.project.id, user, "jazz", [], limit=10)
+    [relation] = await engine.relations("jazz")
     assert relation.destination == "jazz"
 
 

@@ -19,6 +19,8 @@ from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.facts import Fact
+from pipeline.domain.graph import RelationRequest
+from pipeline.domain.messages import Source
 from pipeline.domain.usage import Answer
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.ledger.failures import LedgerUnavailable
@@ -143,7 +145,9 @@ async def test_questions_to_a_model_are_timed_and_its_failures_counted() -> None
     failed, seconds = errors._value.get(), timed._sum.get()
     with pytest.raises(ModelUnavailable):
         await MeasuredModel(Failing()).extract(None)  # type: ignore[arg-type]
-    await MeasuredModel(RulesModel()).relate(["User lives in Bern"], [])
+    await MeasuredModel(RulesModel()).relate(
+        RelationRequest([Fact("User lives in Bern", Source(0, 0))])
+    )
     assert errors._value.get() == failed + 1
     assert timed._sum.get() > seconds
 

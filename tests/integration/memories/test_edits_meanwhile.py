@@ -131,9 +131,7 @@ async def test_a_memory_deleted_while_its_event_relates_leaves_no_relation(engin
     await engine.ledger.editing.retire(engine.project.id, [memory_id])
     await engine.drain()
     assert await engine.texts() == []
-    user = {"user_id": "maya"}
-    near = engine.ledger.graph.near(engine.project.id, user, "Berlin", [], limit=10)
-    assert await near == []
+    assert await engine.relations("Berlin") == []
 
 
 async def test_what_others_said_in_the_same_batch_is_related_all_the_same(engine: Engine) -> None:
@@ -145,7 +143,5 @@ async def test_what_others_said_in_the_same_batch_is_related_all_the_same(engine
         [memory_id] = (await connection.scalars(query)).all()
     await engine.ledger.editing.retire(engine.project.id, [memory_id])
     await engine.drain()
-    user = {"user_id": "maya"}
-    graph, project = engine.ledger.graph, engine.project.id
-    assert await graph.near(project, user, "Berlin", [], limit=10) == []
-    assert len(await graph.near(project, user, "jazz", [], limit=10)) == 1
+    assert await engine.relations("Berlin") == []
+    assert len(await engine.relations("jazz")) == 1

@@ -32,7 +32,7 @@ from pipeline.bootstrap import build_embedder, build_model
 from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
-from pipeline.domain.graph import StoredRelation
+from pipeline.domain.graph import RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest
@@ -99,8 +99,7 @@ async def test_facts_are_extracted_decided_and_related(server: LLMServer, llm: J
     decided = await model.decide(extracted.value, stored, Instructions())
     assert len(decided.value) == len(extracted.value)
     related = await model.relate(
-        [fact.text for fact in extracted.value],
-        [StoredRelation(UUID(int=2), "User", "lives_in", "Paris")],
+        RelationRequest(extracted.value, [StoredRelation(UUID(int=2), "User", "lives_in", "Paris")])
     )
     assert all(edge.relation == edge.relation.lower() for edge in related.value.relations)
     assert [server.count(kind) for kind in ("extract", "decide", "relate")] == [1, 1, 1]

@@ -16,7 +16,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import AddOptions, Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
-from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.graph import EdgeEnding, Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Answer
 from pipeline.events.service import undo
@@ -76,17 +76,19 @@ class Whim(RulesModel):
             return Decision(place, Outcome.UPDATE, reason, text=new, memory_id=target)
         return Decision(place, Outcome.NOOP, reason, memory_id=target)
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         self.takes += 1
         if self.takes % 7 == 0:
             raise MalformedAnswer(f"Whim {self.takes}.")
         user, verb = Entity("User", "person"), f"drinks_{self.takes % 4}"
-        drinks = [next(word for word in DRINKS if word in fact) for fact in facts]
+        drinks = [next(word for word in DRINKS if word in text) for text in request.texts]
         new = [Relation(user, verb, Entity(drink, "drink"), n) for n, drink in enumerate(drinks)]
-        ended = tuple(edge.relation_id for edge in current if edge.destination in drinks)
-        return Answer(GraphChanges(tuple(new), ended))
+        ended = tuple(
+            EdgeEnding(edge.relation_id, drinks.index(edge.destination))
+            for edge in request.current
+            if edge.destination in drinks
+        )
+        return Answer(GraphChanges(tuple(new), endings=ended))
 
 
 class Mute(RulesModel):
@@ -100,9 +102,7 @@ class Mute(RulesModel):
     ) -> Answer[tuple[Decision, ...]]:
         raise AssertionError("asked to decide")
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         raise AssertionError("asked to relate")
 
 

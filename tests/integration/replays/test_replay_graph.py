@@ -12,7 +12,7 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import Instructions, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, StoredRelation
+from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.events.service import cancel, replay_graph, undo
 from pipeline.ports import ExtractionRequest
@@ -26,9 +26,7 @@ class NoGraph(RulesModel):
 
     error: Exception = field(default_factory=lambda: MalformedAnswer("no JSON"))
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         raise self.error
 
 
@@ -47,12 +45,10 @@ class OnlyGraph(RulesModel):
     ) -> Answer[tuple[Decision, ...]]:
         raise AssertionError("the decisions are kept")
 
-    async def relate(
-        self, facts: Sequence[str], current: Sequence[StoredRelation]
-    ) -> Answer[GraphChanges]:
-        self.calls.append(list(facts))
-        self.offered.append([edge.destination for edge in current])
-        return await super().relate(facts, current)
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        self.calls.append(request.texts)
+        self.offered.append([edge.destination for edge in request.current])
+        return await super().relate(request)
 
 
 async def unrelated(engine: Engine, *texts: str, error: Exception | None = None) -> list[UUID]:
@@ -73,9 +69,7 @@ async def again(engine: Engine, event_id: UUID) -> None:
 
 
 async def relations(engine: Engine) -> list[tuple[str, str]]:
-    edges = await engine.ledger.graph.near(
-        engine.project.id, {"user_id": "maya"}, "user berlin oslo anna", [], limit=10
-    )
+    edges = await engine.relations("user berlin oslo anna")
     return sorted((edge.relation, edge.destination) for edge in edges)
 
 

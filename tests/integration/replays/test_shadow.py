@@ -369,7 +369,7 @@ async def test_the_scope_goes_on_from_what_was_switched_on(service: Service) -> 
     assert [line["event"] for line in (await service.event(second))["results"]] == ["UPDATE"]
     [memory] = await service.listed(**MAYA)
     assert "Oslo" in memory["memory"]
-    near = await engine.ledger.graph.near(engine.project.id, MAYA, "user berlin oslo", [], limit=10)
+    near = await engine.relations("user berlin oslo", **MAYA)
     assert [edge.destination for edge in near if edge.relation == "lives_in"] == ["Oslo"]
     assert (await service.client.post(f"/v1/event/{second}/undo/")).status_code == 200
     [memory] = await service.listed(**MAYA)

@@ -7,12 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.graph import Entity, GraphChanges, Relation, StoredRelation
+from pipeline.domain.facts import Fact
+from pipeline.domain.graph import (
+    EdgeEnding,
+    Entity,
+    GraphChanges,
+    Relation,
+    RelationRequest,
+    StoredRelation,
+)
+from pipeline.domain.messages import Source
 
 
 async def relate(*facts: str, current: tuple[tuple[str, str, str], ...] = ()) -> GraphChanges:
     edges = [StoredRelation(UUID(int=at), *edge) for at, edge in enumerate(current)]
-    return (await RulesModel().relate(facts, edges)).value
+    stated = [Fact(text, Source(0, at)) for at, text in enumerate(facts)]
+    return (await RulesModel().relate(RelationRequest(stated, edges))).value
+
+
+def ended(changes: GraphChanges) -> tuple[UUID, ...]:
+    return tuple(ending.relation_id for ending in changes.endings)
 
 
 def drawn(relation: Relation) -> str:
@@ -81,7 +95,8 @@ ENDINGS = [
 async def test_a_fact_ends_the_edges_it_excludes(
     fact: str, edge: tuple[str, str, str], ends: bool
 ) -> None:
-    assert (await relate(fact, current=(edge,))).ended == ((UUID(int=0),) if ends else ())
+    changes = await relate(fact, current=(edge,))
+    assert changes.endings == ((EdgeEnding(UUID(int=0), 0),) if ends else ())
 
 
 async def test_no_longer_liking_draws_no_positive_edge() -> None:
@@ -101,7 +116,7 @@ async def test_a_relative_known_by_name_is_one_person() -> None:
         "User's sister lives in Braga",
         current=(("User", "has_sister", "Ines"), ("Ines", "lives_in", "Porto")),
     )
-    assert changes.ended == (UUID(int=1),)
+    assert ended(changes) == (UUID(int=1),)
     assert [drawn(edge) for edge in changes.relations] == ["Ines:person -lives_in-> Braga:place"]
 
 
@@ -125,5 +140,5 @@ async def test_any_facts_and_edges_are_read_without_raising(
     assert changes == await relate(*facts, current=tuple(current))
     assert all(0 <= relation.fact < len(facts) for relation in changes.relations)
     assert all(r.source.name and r.destination.name for r in changes.relations)
-    assert set(changes.ended) <= {UUID(int=at) for at in range(len(current))}
-    assert len(set(changes.ended)) == len(changes.ended)
+    assert set(ended(changes)) <= {UUID(int=at) for at in range(len(current))}
+    assert len(set(ended(changes))) == len(ended(changes))

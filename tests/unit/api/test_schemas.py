@@ -206,7 +206,7 @@ def test_options_are_what_was_asked_and_empty_where_nothing_was() -> None:
 
 def test_unknown_keys_are_ignored_as_clients_send_many() -> None:
     known = add()
-    assert add(source="CLI", version="v2", org_id="o", enable_graph=True, output={}) == known
+    assert add(source="CLI", version="v2", org_id="o", output_shape=True, output={}) == known
 
 
 # ── reads ────────────────────────────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import EventType, Instructions, Question
 from pipeline.domain.facts import Fact, Neighbour, Outcome
-from pipeline.domain.graph import Entity, Relation, StoredRelation
+from pipeline.domain.graph import EdgeEnding, Entity, Relation, RelationRequest, StoredRelation
 from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.domain.usage import Usage
 from pipeline.models import prompts
@@ -318,27 +318,39 @@ def relation(**more: Any) -> dict[str, Any]:
     return {
         "fact": 1,
         "source": "Ann",
-        "source_kind": "Person",
         "relation": "Lives in",
         "target": "Rome",
-        "target_kind": "place",
     } | more
 
 
+def graph(*relations: dict[str, Any], ended: Sequence[Any] = ()) -> dict[str, Any]:
+    entities = [{"name": "ann", "type": "Person"}, {"name": "Rome", "type": "place"}]
+    return {"entities": entities, "relations": relations, "ended": ended}
+
+
 def test_edges_are_typed_named_alike_and_told_once():
-    answer = json.dumps({"relations": [relation(), relation(relation="lives-in")], "ended": [1, 1]})
+    ended = [{"relation": 1, "fact": 1}, 1]
+    answer = json.dumps(graph(relation(), relation(relation="lives-in"), ended=ended))
     changes = parse_relations(answer, 1, [EDGE])
     rome = Relation(Entity("Ann", "person"), "lives_in", Entity("Rome", "place"), 0)
-    assert (changes.relations, changes.ended) == ((rome,), (EDGE.relation_id,))
+    assert (changes.relations, changes.endings) == ((rome,), (EdgeEnding(EDGE.relation_id, 0),))
+
+
+def test_the_user_needs_no_entry_among_the_entities():
+    [mine] = parse_relations(json.dumps(graph(relation(source="me"))), 1, []).relations
+    assert mine.source == Entity("me", "person")
 
 
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ({"relations": [relation(fact=2)], "ended": []}, "relations.0.fact is 2"),
-        ({"relations": [], "ended": [2]}, "ended.0 is 2"),
-        ({"relations": [relation(relation="!?")], "ended": []}, "relations.0.relation"),
-        ({"relations": [relation(source=" ")], "ended": []}, "relations.0.source"),
+        (graph(relation(fact=2)), "relations.0.fact is 2"),
+        (graph(ended=[2]), "ended.0.relation is 2"),
+        (graph(ended=[{"relation": 1, "fact": 7}]), "ended.0.fact is 7"),
+        (graph(relation(relation="!?")), "relations.0.relation"),
+        (graph(relation(source=" ")), "relations.0.source"),
+        (graph(relation(source="Bob")), "relations.0.source is not among the entities"),
+        (graph(relation(target="Oslo")), "relations.0.target is not among the entities"),
         ({"relations": []}, "ended: Field required"),
     ],
 )
@@ -348,7 +360,7 @@ def test_an_unusable_graph_says_why(answer: dict[str, Any], error: str):
 
 
 async def test_no_facts_relate_nothing_without_a_call():
-    changes = (await PromptedModel(ScriptedLLM()).relate([], [EDGE])).value
+    changes = (await PromptedModel(ScriptedLLM()).relate(RelationRequest([], [EDGE]))).value
     assert (changes.relations, changes.ended) == ((), ())
 
 

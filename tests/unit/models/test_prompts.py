@@ -16,7 +16,7 @@ NAMES = ("extract", "decide", "relate", "distil", "summary")
 VALUES = {
     "extract": {"wishes": "", "categories": "", "summary": "", "context": "", "messages": ""},
     "decide": {"wishes": "", "memories": "", "facts": ""},
-    "relate": {"relations": "", "facts": ""},
+    "relate": {"entity_types": "", "relation_names": "", "relations": "", "facts": ""},
     "distil": {"wishes": "", "form": "", "memories": ""},
     "summary": {"wishes": "", "summary": "", "messages": ""},
 }

@@ -1,0 +1,70 @@
+"""Order of the paths that a search finds in the graph: by words, then by the ranked memories.
+
+A path is a short text: the names and relations along it. It is compared with the query by BM25, in
+which the words of a relation's synonyms count too: "employer" finds works_at. A relation that a
+result of the search states comes before an equal one that none does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import log
+from uuid import UUID
+
+from pipeline.graph.views import GraphPath
+from pipeline.text.relation_names import words_about
+from pipeline.text.terms import asked, terms
+
+# BM25: saturation of repeats, and weight of the length. Paths are short and of about equal length.
+K, B = 1.2, 0.3
+# Weight of a relation that the first result states; the others count less by their rank.
+STATED = 0.5
+
+
+def ranked(
+    paths: Sequence[GraphPath], query: str, memory_ids: Sequence[UUID], *, limit: int
+) -> list[GraphPath]:
+    """The best paths to different relations, best first."""
+    wanted = asked(query)
+    texts = [Counter(_words(path)) for path in paths]
+    rank = {memory_id: place for place, memory_id in enumerate(memory_ids)}
+    rarity = _rarity(texts, wanted)
+    usual = sum(text.total() for text in texts) / len(texts) if texts else 1.0
+
+    def score(place: int) -> tuple[float, int]:
+        path = paths[place]
+        memory_id = path.relation.memory_id
+        stated = STATED / (1 + rank[memory_id]) if memory_id in rank else 0.0
+        return -(_bm25(texts[place], rarity, usual) + stated), len(path.via)
+
+    best: dict[UUID, GraphPath] = {}
+    for place in sorted(range(len(paths)), key=score):
+        best.setdefault(paths[place].relation.id, paths[place])
+    return list(best.values())[:limit]
+
+
+def _words(path: GraphPath) -> list[str]:
+    """The terms of a path: its names, and the words of its relations."""
+    relations = (*path.via, path.relation)
+    names = " ".join(f"{r.source} {r.destination}" for r in relations)
+    return [*terms(names), *(word for r in relations for word in words_about(r.relation))]
+
+
+def _rarity(texts: Sequence[Counter[str]], wanted: Sequence[str]) -> Mapping[str, float]:
+    count = len(texts)
+    holding = {word: sum(word in text for text in texts) for word in wanted}
+    return {
+        word: log(1 + (count - number + 0.5) / (number + 0.5))
+        for word, number in holding.items()
+        if number
+    }
+
+
+def _bm25(text: Counter[str], rarity: Mapping[str, float], usual: float) -> float:
+    length = K * (1 - B + B * text.total() / usual)
+    return sum(
+        weight * text[word] * (K + 1) / (text[word] + length)
+        for word, weight in rarity.items()
+        if word in text
+    )

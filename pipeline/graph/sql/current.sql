@@ -1,0 +1,18 @@
+-- Current relations of nodes, which are members of these roots.
+WITH member AS MATERIALIZED (
+    SELECT unnest(CAST(:roots AS uuid[])) AS id
+    UNION SELECT e.id FROM entities e WHERE e.root_id = ANY (CAST(:roots AS uuid[]))
+), near AS (
+    SELECT r.id FROM member m JOIN relations r ON r.source_id = m.id WHERE r.expired_at IS NULL
+    UNION
+    SELECT r.id FROM member m JOIN relations r ON r.destination_id = m.id
+    WHERE r.expired_at IS NULL
+)
+SELECT r.id, r.source_id, s.name AS source, r.relation, r.destination_id, d.name AS destination,
+       r.valid_from, s.root_id AS source_root, d.root_id AS destination_root
+FROM near JOIN relations r USING (id)
+JOIN entities s ON s.id = r.source_id
+JOIN entities d ON d.id = r.destination_id
+WHERE r.lane_id = CAST(:lane_id AS uuid)
+ORDER BY r.valid_from DESC, r.id
+LIMIT CAST(:limit AS integer)

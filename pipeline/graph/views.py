@@ -1,0 +1,54 @@
+"""Values that reads of the graph return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class RelationView:
+    """A stored relation, with the names and kinds under which its entities are shown.
+
+    `valid_from` and `valid_to`: since when and until when it holds in the world. `created_at` and
+    `expired_at`: the same for what Memlane knew.
+    """
+
+    id: UUID
+    source_id: UUID
+    source: str
+    source_kind: str
+    relation: str
+    destination_id: UUID
+    destination: str
+    destination_kind: str
+    valid_from: datetime
+    valid_to: datetime | None
+    created_at: datetime
+    expired_at: datetime | None
+    event_id: UUID
+    memory_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPath:
+    """A relation, and the relations that lead to it from an entity that the query names."""
+
+    relation: RelationView
+    via: Sequence[RelationView] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTimes:
+    """The times at which the graph is read.
+
+    `as_of`: what Memlane knew then; `valid_at`: what held in the world then. None: now.
+    """
+
+    as_of: datetime | None = None
+    valid_at: datetime | None = None
+
+
+NOW = GraphTimes()

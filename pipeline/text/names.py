@@ -1,0 +1,84 @@
+"""Names of things: the form in which they are compared, and the names that a text may contain.
+
+plain_name("the Café Müller!")   cafe muller
+plain_name("Maya's")             maya
+names_in("Where is Maya Lopez?") where, is, maya, lopez, where is, …, maya lopez, …
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pipeline.text.terms import fold
+from pipeline.text.word_lists import words_of
+
+# Most words of a name, most characters of a name in a script without spaces, and most words of a
+# text that are read.
+MOST_WORDS = 6
+MOST_UNSPACED = 8
+MOST_READ = 400
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
+_POSSESSIVE = re.compile(r"['’`´]s?(?=\W|$)")
+_ARTICLES = words_of("the a an der die das el la los las le les")
+# Legal forms of companies; they are no part of a name.
+_LEGAL_FORMS = words_of("ag gmbh inc ltd llc co corp plc sa sl kg se")
+_SELF = words_of(
+    """
+    user users i me my myself mine self speaker ich mich mir mein meine meiner meinem meinen
+    benutzer benutzerin nutzer nutzerin yo mi mis usuario usuaria 用户 我 本人
+    """
+)
+
+
+def plain_name(name: str) -> str:
+    """A name without case, accents, punctuation, article and possessive ending; "" for no name."""
+    tokens = _tokens(name)
+    if len(tokens) > 1 and tokens[0] in _ARTICLES:
+        tokens = tokens[1:]
+    while len(tokens) > 1 and tokens[-1] in _LEGAL_FORMS:
+        tokens = tokens[:-1]
+    return " ".join(tokens)
+
+
+def is_self(name: str) -> bool:
+    """True for the words with which a speaker without a name is meant: User, I, ich, 我."""
+    return plain_name(name) in _SELF
+
+
+def names_self(text: str) -> bool:
+    """True if a text speaks of its speaker: "my sister", "wo wohne ich", "我的"."""
+    return any(token in _SELF or token.startswith("我") for token in _tokens(text)[:MOST_READ])
+
+
+def names_in(text: str) -> list[str]:
+    """All plain names that a text may contain: its runs of up to MOST_WORDS words, without repeats.
+
+    Of a run without spaces, all parts of up to MOST_UNSPACED characters; of a word with a final s
+    also the word without it, for the German genitive.
+    """
+    names: dict[str, None] = {}
+    tokens = _tokens(text)[:MOST_READ]
+    for at, token in enumerate(tokens):
+        if re.match(rf"[{_UNSPACED}]", token):
+            names.update(dict.fromkeys(_parts(token[:MOST_READ])))
+        run = ""
+        for word in tokens[at : at + MOST_WORDS]:
+            for form in (word, word[:-1]) if len(word) > 3 and word.endswith("s") else (word,):
+                names[f"{run}{form}"] = None
+            run = f"{run}{word} "
+    return list(names)
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(fold(_POSSESSIVE.sub(" ", text)))
+
+
+def _parts(run: str) -> Sequence[str]:
+    return [
+        run[at : at + size]
+        for at in range(len(run))
+        for size in range(1, min(MOST_UNSPACED, len(run) - at) + 1)
+    ]

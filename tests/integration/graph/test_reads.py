@@ -1,0 +1,158 @@
+"""Reads of the graph: paths of a search, the neighbourhood of an entity, and both clocks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import MAYA, SEARCH, Service, serving
+from tests.integration.ingest.test_graph import Edge, Scripted
+
+GRAPH = "/v1/graph/"
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        yield built
+
+
+async def drawn(service: Service, *edges: Edge, **body: object) -> None:
+    """Add a fact for each edge; its words are those of the edge."""
+    for number, edge in enumerate(edges):
+        service.engine.with_model(Scripted({"": [edge]}, KINDS))
+        await service.add(f"I like number{number}{edge[2]}.", **body)
+
+
+KINDS = {"Bosch": "organization", "Stuttgart": "place", "Porto": "place", "Acme": "organization"}
+FAMILY = (
+    ("User", "has_sister", "Ines"),
+    ("Ines", "works_at", "Bosch"),
+    ("Bosch", "located_in", "Stuttgart"),
+    ("User", "has_friend", "Kim"),
+    ("Kim", "lives_in", "Porto"),
+)
+
+
+def texts(relations: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [f"{row['source']} {row['relationship']} {row['target']}" for row in relations]
+
+
+async def graph(service: Service, **params: object) -> list[str]:
+    answer = await service.client.get(GRAPH, params=MAYA | params)  # type: ignore[arg-type]
+    assert answer.status_code == 200, answer.text
+    return texts(answer.json()["results"])
+
+
+async def searched(service: Service, query: str, **body: object) -> dict[str, Any]:
+    answer = await service.client.post(SEARCH, json={"query": query, "filters": MAYA} | body)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+@pytest.mark.parametrize(
+    ("query", "relation", "path"),
+    [
+        ("Where does Ines work?", "Ines works_at Bosch", []),
+        ("Which company does my sister work for?", "Ines works_at Bosch",
+         ["User has_sister Ines"]),
+        ("In which city is the employer of my sister located?", "Bosch located_in Stuttgart",
+         ["User has_sister Ines", "Ines works_at Bosch"]),
+        ("In which town does my friend live?", "Kim lives_in Porto", ["User has_friend Kim"]),
+    ],
+)  # fmt: skip
+async def test_a_search_returns_the_relation_with_the_path_to_it(
+    service: Service, query: str, relation: str, path: list[str]
+) -> None:
+    await drawn(service, *FAMILY)
+    relations = (await searched(service, query))["relations"]
+    first = relations[0]
+    assert (texts([first]), texts(first["path"])) == ([relation], path)
+    assert len({row["id"] for row in relations}) == len(relations)
+
+
+async def test_a_relation_of_a_result_is_returned_without_its_name(service: Service) -> None:
+    await service.add("My sister Ines lives in Porto.")
+    answer = await searched(service, "Porto")
+    assert "Ines lives_in Porto" in texts(answer["relations"])
+    quiet = await searched(service, "Porto", enable_graph=False)
+    assert quiet["relations"] == []
+
+
+async def test_the_neighbourhood_of_an_entity_grows_with_its_hops(service: Service) -> None:
+    await drawn(service, *FAMILY)
+    near = [await graph(service, entity="ines", hops=hops) for hops in (1, 2, 3)]
+    assert set(near[0]) == {"User has_sister Ines", "Ines works_at Bosch"}
+    assert set(near[1]) - set(near[0]) == {"Bosch located_in Stuttgart", "User has_friend Kim"}
+    assert set(near[2]) - set(near[1]) == {"Kim lives_in Porto"}
+    assert await graph(service, entity="nobody") == []
+
+
+async def test_pages_hold_each_relation_once(service: Service) -> None:
+    await drawn(service, *FAMILY)
+    pages = [
+        await graph(service, page=page, page_size=2, **more)
+        for more in ({}, {"entity": "me", "hops": 3})
+        for page in (1, 2, 3)
+    ]
+    rows = [row for page in pages for row in page]
+    assert sorted(rows[:5]) == sorted(rows[5:]) == sorted(" ".join(edge) for edge in FAMILY)
+
+
+async def now(service: Service) -> str:
+    async with service.engine.ledger.engine.connect() as connection:
+        time: datetime = await connection.scalar(select(func.clock_timestamp()))  # type: ignore[assignment]
+    return time.astimezone(UTC).isoformat()
+
+
+async def test_both_clocks(service: Service) -> None:
+    """The employer in March, and the employer that was believed before the second message."""
+    await service.add("I work at Acme.", timestamp="2026-02-01T10:00:00Z")
+    before = await now(service)
+    await service.add("I work at Bosch now.", timestamp="2026-05-01T10:00:00Z")
+    assert await graph(service, entity="me") == ["User works_at Bosch"]
+    assert await graph(service, entity="me", valid_at="2026-03-15") == ["User works_at Acme"]
+    assert await graph(service, entity="me", valid_at="2026-01-15") == []
+    assert await graph(service, entity="me", as_of=before) == ["User works_at Acme"]
+    assert await graph(service, as_of=before) == ["User works_at Acme"]
+    assert await graph(service, as_of=before, valid_at="2026-06-01") == ["User works_at Acme"]
+    assert await graph(service, valid_at="2026-06-01") == ["User works_at Bosch"]
+    assert await graph(service, as_of="2020-01-01") == []
+
+
+async def test_another_scope_and_another_project_see_nothing(
+    service: Service, ledger: Ledger
+) -> None:
+    await drawn(service, *FAMILY)
+    assert await graph(service, user_id="noor", entity="ines") == []
+    page = (await service.client.get(GRAPH, params=MAYA)).json()["results"]
+    async with serving(ledger) as stranger:
+        assert await graph(stranger, entity="ines") == []
+        assert await graph(stranger, entity_id=page[0]["source_id"]) == []
+    assert len(await graph(service, entity_id=page[0]["source_id"])) >= 1
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"user_id": "maya", "hops": 4}, {"user_id": "maya", "as_of": "yesterday"}]
+)
+async def test_an_unusable_question_is_refused(service: Service, params: dict[str, str]) -> None:
+    assert (await service.client.get(GRAPH, params=params)).status_code == 400
+
+
+async def test_a_graph_that_does_not_answer_leaves_a_degraded_search(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.add("I live in Berlin.")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise StoreUnavailable("no answer")
+
+    monkeypatch.setattr(type(service.engine.ledger.graph), "near", broken)
+    answer = await searched(service, "Berlin")
+    assert (len(answer["results"]), answer["relations"], answer["degraded"]) == (1, [], True)
