@@ -181,6 +181,11 @@ COMPONENTS: Mapping[str, Schema] = {
     "Decided": fields(
         decided=WHOLE, results=many(fields(id=ID, event_id=maybe(ID), error=maybe(TEXT)))
     ),
+    "GraphEntity": fields(
+        id=ID, name=TEXT, type=TEXT, qualifier=maybe(TEXT), mentions=WHOLE, merged_into=maybe(ID),
+        merge_reason=maybe(TEXT), merged_at=maybe(TIME), members=many(fields(id=ID, name=TEXT)),
+        created_at=TIME,
+    ),
     "GraphLine": fields(
         event=one_of("ADD", "UPDATE", "INVALIDATE", "NOOP"), source=TEXT, relationship=TEXT,
         target=TEXT, reason=TEXT, relation_id=maybe(ID), memory_id=maybe(ID), message=WHOLE,
@@ -300,6 +305,7 @@ ORG = ORGS + "{org_id}/"
 PROJECT = ORG + "projects/{project_id}/"
 HOOKS = "/api/v1/webhooks/"
 EVENT = "/v1/event/{event_id}/"
+NODE = "/v1/graph/entities/{node_id}/"
 OF_ENTITY = "{entity_type}/{entity_id}/"
 REPLAYS = "/v1/replays/{replay_id}/"
 MEMORIES = many(ref("MemoryRow"))
@@ -335,6 +341,11 @@ ANSWERS: Mapping[str, Schema] = {
     "PUT /v1/batch/": ref("Done"),
     "DELETE /v1/batch/": ref("Done"),
     "GET /v1/graph/": page("Relation"),
+    "GET " + NODE: ref("GraphEntity"),
+    "PUT " + NODE: ref("GraphEntity"),
+    "DELETE " + NODE: fields(message=TEXT, relations=WHOLE),
+    "POST " + NODE + "merge/": ref("GraphEntity"),
+    "POST " + NODE + "split/": ref("GraphEntity"),
     "GET /v1/entities/": page(
         "Entity",
         **dict.fromkeys(("total_users", "total_agents", "total_apps", "total_runs"), WHOLE),

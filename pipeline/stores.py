@@ -17,6 +17,7 @@ from pipeline.events.answers import Answers
 from pipeline.events.cancel_and_replay import Recourse
 from pipeline.events.store import Events
 from pipeline.events.undo import Undo
+from pipeline.graph.editing import GraphEditing
 from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.store import Lanes
@@ -80,6 +81,7 @@ class Ledger:
     recut: Recut
     indexes: Indexes
     graph: Graph
+    graph_editing: GraphEditing
     projects: Projects
     keys: ApiKeys
     members: Members
@@ -143,6 +145,7 @@ class Ledger:
             recut=Recut(long),
             indexes=Indexes(long),
             graph=Graph(engine),
+            graph_editing=GraphEditing(engine),
             projects=Projects(engine),
             keys=ApiKeys(engine),
             members=Members(engine),

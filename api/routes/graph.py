@@ -1,4 +1,4 @@
-"""The graph of a scope: the neighbourhood of an entity, at a time."""
+"""The graph of a scope: the neighbourhood of an entity at a time, and edits of entities."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
+from api.schemas.graph import LONGEST_NAME, MergeRequest, RenameRequest
+from api.views import graph as graph_views
 from api.views import search as search_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
@@ -18,7 +20,6 @@ from pipeline.graph.views import GraphTimes
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], route_class=StrictJson)
 
-LONGEST_NAME = 300
 Name = Annotated[str | None, Query(min_length=1, max_length=LONGEST_NAME)]
 
 
@@ -62,3 +63,44 @@ async def neighbourhood(
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
     return page.envelope([search_views.path(row) for row in rows], count, http)
+
+
+ENTITY = "/entities/{node_id}/"
+
+
+@router.get(ENTITY)
+async def get_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """An entity, with the entities that are merged into it."""
+    return graph_views.entity(await api.stores.ledger.graph_editing.get(project.id, node_id))
+
+
+@router.put(ENTITY)
+async def rename_entity(
+    node_id: UUID, request: RenameRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Change the name or the type of an entity."""
+    editing = api.stores.ledger.graph_editing
+    row = await editing.rename(project.id, node_id, name=request.name, kind=request.kind)
+    return graph_views.entity(row)
+
+
+@router.delete(ENTITY)
+async def delete_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """Delete an entity, what is merged into it, and their relations, for good. Memories stay."""
+    count = await api.stores.ledger.graph_editing.erase(project.id, node_id)
+    return {"message": "Entity deleted.", "relations": count}
+
+
+@router.post(ENTITY + "merge/")
+async def merge_entity(
+    node_id: UUID, request: MergeRequest, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Merge an entity into another one of the same ids: both stay, and reads show them as one."""
+    editing = api.stores.ledger.graph_editing
+    return graph_views.entity(await editing.merge(project.id, node_id, request.into))
+
+
+@router.post(ENTITY + "split/")
+async def split_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
+    """Take back the merge of an entity."""
+    return graph_views.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))

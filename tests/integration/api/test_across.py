@@ -35,6 +35,7 @@ WEBHOOK = "/api/v1/webhooks/{webhook_id}/"
 WEBHOOKS = "/api/v1/webhooks/projects/{project_id}/"
 RECEIVER = {"url": "https://hooks.example.org/", "name": "door", "event_types": ["memory_add"]}
 ENTITY = "/v2/entities/{entity_type}/{entity_id:path}/"
+NODE = "/v1/graph/entities/{node_id}/"
 WORD = "Zanzibar"
 TURN = {"messages": "I moved to Lima.", "user_id": "maya"}
 
@@ -49,6 +50,7 @@ class Holding:
     event_id: str
     replay_id: str
     suggestion_id: str
+    node_id: str
     curator_run_id: str
     conflict_id: str
     key_id: str
@@ -204,6 +206,16 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
     ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
     ("GET", "/v1/summaries/"): [Case(READ, query=lambda ids: MAYA | {"agent_id": ids.entity_id})],
+    ("GET", "/v1/graph/"): [
+        Case(READ, query=lambda _: MAYA),
+        Case(READ, query=lambda it: MAYA | {"entity_id": it.node_id}),
+        Case(READ, query=lambda _: MAYA | {"entity": "me", "as_of": "2100-01-01"}),
+    ],
+    ("GET", NODE): [Case(READ)],
+    ("PUT", NODE): [Case(WRITE, lambda _: {"name": "mine"})],
+    ("DELETE", NODE): [Case(WRITE)],
+    ("POST", NODE + "merge/"): [Case(WRITE, lambda it: {"into": it.node_id})],
+    ("POST", NODE + "split/"): [Case(WRITE)],
     ("POST", "/v1/replays/"): [Case(WRITE, lambda _: MAYA)],
     ("GET", "/v1/replays/"): [Case(READ)],
     ("GET", "/v1/replays/{replay_id}/"): [Case(READ)],
@@ -336,6 +348,8 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
     curator_run = await post("/v1/curator/runs/", user_id="maya", agent_id=agent)
     listed = await client.post(LIST, json={"filters": MAYA}, headers=headers)
     [memory] = listed.json()["results"]
+    graph = await client.get("/v1/graph/", params=MAYA, headers=headers)
+    relation = graph.json()["results"][0]
     log = WEBHOOK.format(**webhook) + "deliveries/"
     [delivery] = (await client.get(log, headers=headers)).json()["results"]
     holding = Holding(
@@ -345,6 +359,7 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
         event_id=event["event_id"],
         replay_id=replay["id"],
         suggestion_id=str(await suggestion(service, project.id)),
+        node_id=relation["source_id"],
         curator_run_id=curator_run["id"],
         conflict_id=str(await conflict(service, project.id)),
         key_id=keys[WRITE]["id"],

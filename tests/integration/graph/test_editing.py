@@ -1,0 +1,98 @@
+"""Edits of entities by people: merge, split, rename, delete."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from pipeline.ledger.tables import graph_receipts
+from pipeline.stores import Ledger
+from tests.integration.api.test_api import MAYA, Service, said, serving
+from tests.integration.graph.test_reads import drawn, graph
+
+ENTITY = "/v1/graph/entities/"
+EDGES = (
+    ("Ines", "works_at", "Bosch"),
+    ("Nes", "lives_in", "Porto"),
+    ("Inesita", "has_friend", "Kim"),
+)
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        await drawn(built, *EDGES)
+        yield built
+
+
+async def ids(service: Service) -> dict[str, str]:
+    """Ids of the entities, by the name under which they are shown."""
+    answer = await service.client.get("/v1/graph/", params=MAYA)
+    rows = answer.json()["results"]
+    return {row[end]: row[f"{end}_id"] for row in rows for end in ("source", "target")}
+
+
+async def act(service: Service, method: str, path: str, status: int = 200, **body: Any) -> Any:
+    answer = await service.client.request(method, ENTITY + path, json=body or None)
+    assert answer.status_code == status, answer.text
+    return answer.json() if status == 200 else said(answer)
+
+
+async def test_a_merge_shows_two_entities_as_one_and_a_split_takes_it_back(
+    service: Service,
+) -> None:
+    before, known = sorted(await graph(service)), await ids(service)
+    await act(service, "POST", f"{known['Inesita']}/merge/", into=known["Nes"])
+    merged = await act(service, "POST", f"{known['Nes']}/merge/", into=known["Ines"])
+    assert [member["name"] for member in merged["members"]] == ["Inesita", "Nes"]
+    assert sorted(await graph(service)) == [
+        "Ines has_friend Kim", "Ines lives_in Porto", "Ines works_at Bosch",
+    ]  # fmt: skip
+    assert len(await graph(service, entity="nes")) == 3
+    refused = await act(service, "POST", f"{known['Nes']}/merge/", 409, into=known["Kim"])
+    assert "split it first" in refused
+    again = await act(service, "POST", f"{known['Ines']}/merge/", 409, into=known["Nes"])
+    assert "one entity already" in again
+    split = await act(service, "POST", f"{known['Nes']}/split/")
+    assert [member["name"] for member in split["members"]] == ["Inesita"]
+    assert (await act(service, "GET", f"{known['Ines']}/"))["members"] == []
+    await act(service, "POST", f"{known['Inesita']}/split/")
+    assert sorted(await graph(service)) == before
+    assert "not merged" in await act(service, "POST", f"{known['Ines']}/split/", 409)
+
+
+async def test_a_merged_entity_is_the_other_one_for_new_facts(service: Service) -> None:
+    known = await ids(service)
+    await act(service, "POST", f"{known['Nes']}/merge/", into=known["Ines"])
+    await drawn(service, ("Ines", "lives_in", "Acme Town"))
+    assert "Ines lives_in Porto" not in await graph(service)
+
+
+async def test_entities_of_other_ids_are_not_merged(service: Service) -> None:
+    known = await ids(service)
+    await drawn(service, ("Ines", "works_at", "Acme"), user_id="noor")
+    answer = await service.client.get("/v1/graph/", params={"user_id": "noor"})
+    theirs = answer.json()["results"][0]["source_id"]
+    assert "same ids" in await act(service, "POST", f"{known['Ines']}/merge/", 409, into=theirs)
+
+
+async def test_a_renamed_entity_is_found_by_its_new_name(service: Service) -> None:
+    known = await ids(service)
+    row = await act(service, "PUT", f"{known['Ines']}/", name="Ines Costa", type="human")
+    assert (row["name"], row["type"]) == ("Ines Costa", "person")
+    assert await graph(service, entity="ines costa") == ["Ines Costa works_at Bosch"]
+    await act(service, "PUT", f"{known['Ines']}/", 400, name="!?")
+
+
+async def test_a_deleted_entity_leaves_nothing_in_the_graph(service: Service) -> None:
+    known = await ids(service)
+    await act(service, "POST", f"{known['Nes']}/merge/", into=known["Ines"])
+    assert (await act(service, "DELETE", f"{known['Ines']}/"))["relations"] == 2
+    assert await graph(service) == ["Inesita has_friend Kim"]
+    await act(service, "GET", f"{known['Nes']}/", 404)
+    async with service.engine.ledger.engine.connect() as connection:
+        lines = (await connection.scalars(select(graph_receipts.c.source))).all()
+    assert set(lines) == {"Inesita"}
