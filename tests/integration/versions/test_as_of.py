@@ -86,7 +86,9 @@ class History:
                 self.answers.append((await now(self.service), each, await self.all(each)))
 
     async def all(self, user: str, **options: object) -> list[dict[str, Any]]:
-        return await listed(self.service, user, **options)
+        """The user's list, without the flag of an open conflict, which only the present has."""
+        rows = await listed(self.service, user, **options)
+        return [row | {"conflict_id": None} for row in rows]
 
     async def add(self, user: str) -> None:
         pick = self.random.choice
