@@ -46,12 +46,15 @@ class Whim(RulesModel):
         if any("poison" in sourced.message.content for sourced in request.messages):
             raise MalformedAnswer("no JSON")
         facts = [
-            # A take-back names nothing that its memory does not have.
-            Fact(part if part.startswith("no ") else f"{part} #{self.takes}", sourced.source)
+            Fact(f"{part} after dinner outside{self._number(part)}", sourced.source)
             for sourced in request.messages
             for part in sourced.message.content.split("; ")
         ]
         return Answer(tuple(facts))
+
+    def _number(self, part: str) -> str:
+        """The number of the answer; a take-back names nothing that its memory does not have."""
+        return "" if part.startswith("no ") else f" #{self.takes}"
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
