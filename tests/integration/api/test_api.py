@@ -557,14 +557,17 @@ async def test_an_immutable_memory_is_not_edited_but_may_be_deleted(service: Ser
 
 @dataclass
 class Decides(RulesModel):
-    """Model that takes every message as a fact, with a fixed decision on the nearest memory."""
+    """Model that takes every message as a residence, and decides the same on the nearest memory."""
 
     outcome: Outcome = Outcome.NOOP
     text: str | None = None
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         return Answer(
-            tuple(Fact(sourced.message.content, sourced.source) for sourced in request.messages)
+            tuple(
+                Fact(s.message.content, s.source, subject="user", attribute="residence")
+                for s in request.messages
+            )
         )
 
     async def decide(
@@ -641,7 +644,8 @@ async def test_a_fact_said_twice_in_a_turn_has_one_effect_whatever_is_decided(
 ) -> None:
     await service.add("I live in Berlin.")
     service.engine.with_model(CHANGES[kind])
-    event = await service.event(await service.add("I moved to Munich.", "I moved to Munich."))
+    text = "I no longer live in Berlin." if first == "DELETE" else "I moved to Munich."
+    event = await service.event(await service.add(text, text))
     assert (event["status"], event["error"]) == ("SUCCEEDED", None)
     assert [line["event"] for line in event["results"]] == [first, "NOOP"]
     assert len(await service.listed()) == (0 if first == "DELETE" else 1)
