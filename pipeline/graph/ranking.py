@@ -25,7 +25,8 @@ STATED = 0.5
 def ranked(
     paths: Sequence[GraphPath], query: str, memory_ids: Sequence[UUID], *, limit: int
 ) -> list[GraphPath]:
-    """The best paths to different relations, best first."""
+    """The best relations, each with the shortest path to it, best first."""
+    paths = _shortest(paths)
     wanted = asked(query)
     texts = [Counter(_words(path)) for path in paths]
     rank = {memory_id: place for place, memory_id in enumerate(memory_ids)}
@@ -38,10 +39,15 @@ def ranked(
         stated = STATED / (1 + rank[memory_id]) if memory_id in rank else 0.0
         return -(_bm25(texts[place], rarity, usual) + stated), len(path.via)
 
+    return [paths[place] for place in sorted(range(len(paths)), key=score)[:limit]]
+
+
+def _shortest(paths: Sequence[GraphPath]) -> list[GraphPath]:
+    """One path to each relation: the shortest from an entity of the query, else none."""
     best: dict[UUID, GraphPath] = {}
-    for place in sorted(range(len(paths)), key=score):
-        best.setdefault(paths[place].relation.id, paths[place])
-    return list(best.values())[:limit]
+    for path in sorted(paths, key=lambda path: (not path.walked, len(path.via))):
+        best.setdefault(path.relation.id, path)
+    return list(best.values())
 
 
 def _words(path: GraphPath) -> list[str]:

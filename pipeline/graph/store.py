@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -124,7 +125,9 @@ class Graph:
             self._walk(scopes, times, names=names, hops=hops, most=MOST_PATHS),
             self._stated(scopes, times, memory_ids),
         )
-        paths = await self._paths(project_id, [*ways, *([relation_id] for relation_id in stated)])
+        paths = await self._paths(project_id, ways)
+        alone = await self._paths(project_id, [[relation_id] for relation_id in stated])
+        paths += [replace(path, walked=False) for path in alone]
         return ranked(paths, query, memory_ids, limit=limit)
 
     async def around(

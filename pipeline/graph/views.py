@@ -34,10 +34,14 @@ class RelationView:
 
 @dataclass(frozen=True, slots=True)
 class GraphPath:
-    """A relation, and the relations that lead to it from an entity that the query names."""
+    """A relation, and the relations that lead to it from an entity that the query names.
+
+    `walked`: False if no path leads to it, because only a result states it.
+    """
 
     relation: RelationView
     via: Sequence[RelationView] = ()
+    walked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _ARTICLES = words_of("the a an der die das el la los las le les")
 _LEGAL_FORMS = words_of("ag gmbh inc ltd llc co corp plc sa sl kg se")
 _SELF = words_of(
     """
-    user users i me my myself mine self speaker ich mich mir mein meine meiner meinem meinen
+    user users i me my myself mine self speaker ich mich mir mein meine meiner meinem meinen meines
     benutzer benutzerin nutzer nutzerin yo mi mis usuario usuaria 用户 我 本人
     """
 )

@@ -1,0 +1,81 @@
+"""Questions of two and three hops: the right path among the relations of a search."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pipeline.adapters.model_rules import RulesModel
+from pipeline.domain.events import Instructions
+from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
+from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
+from pipeline.domain.usage import Answer
+from pipeline.ports import ExtractionRequest
+from pipeline.stores import Ledger
+from tests.eval.paths.worlds import Edge, World, load
+from tests.integration.api.test_api import SEARCH, Service, serving
+
+WORLDS = load()
+# Least share of the questions whose path is found.
+LEAST = 0.9
+
+
+class Told(RulesModel):
+    """Model for which each message is a fact; it knows the relations of each text."""
+
+    def __init__(self, edges: Mapping[str, Sequence[Edge]]) -> None:
+        super().__init__()
+        self._edges = edges
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        return Answer(tuple(Fact(m.message.content, m.source) for m in request.messages))
+
+    async def decide(
+        self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
+    ) -> Answer[tuple[Decision, ...]]:
+        return Answer(tuple(Decision(n, Outcome.ADD, "New.", f.text) for n, f in enumerate(facts)))
+
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        return Answer(
+            GraphChanges(
+                tuple(
+                    Relation(Entity(source, "thing"), name, Entity(target, "thing"), fact)
+                    for fact, text in enumerate(request.texts)
+                    for source, name, target in self._edges[text]
+                )
+            )
+        )
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        yield built
+
+
+def steps(relation: Mapping[str, Any]) -> tuple[Edge, ...]:
+    """The relations of a path, with the one it leads to."""
+    return tuple(
+        (row["source"], row["relationship"], row["target"]) for row in (*relation["path"], relation)
+    )
+
+
+async def answered(service: Service, world: World) -> list[bool]:
+    """For each question of a world, the presence of its path in the relations of a search."""
+    service.engine.with_model(Told(dict(world.facts)))
+    for text, _ in world.facts:
+        await service.add(text, user_id=world.name)
+    results = []
+    for question in world.questions:
+        body = {"query": question.text, "filters": {"user_id": world.name}}
+        answer = (await service.client.post(SEARCH, json=body)).json()
+        results.append(question.path in [steps(row) for row in answer["relations"]])
+    return results
+
+
+async def test_the_path_to_the_answer_is_among_the_relations(service: Service) -> None:
+    results = [hit for world in WORLDS for hit in await answered(service, world)]
+    assert len(results) >= 40
+    assert sum(results) >= LEAST * len(results)
