@@ -293,7 +293,8 @@ async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
         await connection.execute(text("ANALYZE memories"))
         ids = (await connection.scalars(select(memories.c.id).limit(3))).all()
         hashes = (await connection.scalars(select(memories.c.text_hash).limit(9))).all()
-    values = {"lane_id": scope.lane_id, "ids": list(ids), "hashes": list(hashes), "event_ids": []}
+    values = {"lane_id": scope.lane_id, "ids": list(ids), "hashes": list(hashes)}
+    values |= {"event_ids": [], "slots": ["user · residence"]}
     with recorded(ledger.engine) as statements:
         async with ledger.engine.connect() as connection:
             rows = (await connection.execute(statement("touchable"), values)).all()
