@@ -166,7 +166,7 @@ class Runtime:
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
-        # Those of them that hold no lane: runs of the curator, and summaries.
+        # Tasks that hold no lane: runs of the curator, and summaries.
         self._runs: set[asyncio.Task[None]] = set()
         # Suspects in quarantine: they do not count towards `worker_concurrency`.
         self._aside: set[asyncio.Task[Any]] = set()

@@ -116,7 +116,7 @@ class Memories:
         embedder: str,
         limit: int,
     ) -> tuple[list[tuple[Comparable, bytes | None]], int]:
-        """Those of the scope's active memories that have an id, a slot or most of the terms.
+        """The active memories of the scope that have an id, a slot or most of the terms.
 
         Returns also the number of the scope's memories.
         """

@@ -91,7 +91,7 @@ async def test_the_neighbourhood_of_an_entity_grows_with_its_hops(service: Servi
     assert set(near[0]) == {"User has_sister Ines", "Ines works_at Bosch"}
     assert set(near[1]) - set(near[0]) == {"Bosch located_in Stuttgart", "User has_friend Kim"}
     assert set(near[2]) - set(near[1]) == {"Kim lives_in Porto"}
-    assert await graph(service, entity="nobody") == []
+    assert await graph(service, entity="unknown") == []
 
 
 async def test_pages_hold_each_relation_once(service: Service) -> None:

@@ -62,7 +62,7 @@ async def test_a_walk_goes_on_where_it_was_stopped(old: Engine) -> None:
     [(version, position), _] = await walks(old)
     assert version < CUT
     assert position is not None
-    # What lies behind it is not cut a second time.
+    # Rows before the saved position are not cut a second time.
     async with old.ledger.engine.begin() as connection:
         first = memories.c.id <= position[0]
         await connection.execute(update(memories).where(first).values(terms=["later"]))

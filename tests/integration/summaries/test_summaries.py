@@ -324,5 +324,5 @@ async def test_a_backlog_is_summarized_in_steps(
 
 async def test_a_scope_without_ids_is_refused(service: Service, model: Summing) -> None:
     assert (await service.client.get(SUMMARIES)).status_code == 400
-    unknown = await service.client.get(SUMMARIES, params={"user_id": "nobody"})
+    unknown = await service.client.get(SUMMARIES, params={"user_id": "unknown"})
     assert unknown.json()["results"] == []
