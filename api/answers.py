@@ -275,7 +275,8 @@ COMPONENTS: Mapping[str, Schema] = {
         inclusion_prompt=maybe(TEXT), exclusion_prompt=maybe(TEXT), multilingual=FLAG, decay=FLAG,
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
         is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT),
-        curator=maybe(OBJECT), gather=maybe(OBJECT), graph_types=maybe(OBJECT), **DATES,
+        curator=maybe(OBJECT), gather=maybe(OBJECT), graph_types=maybe(OBJECT),
+        tamper_evidence=FLAG, **DATES,
     ),
     "Key": fields(**KEY),
     "NewKey": fields(**KEY, key=TEXT),
@@ -319,6 +320,20 @@ ANSWERS: Mapping[str, Schema] = {
         fields(results=many(either(ref("ReceiptLine"), ref("QueuedLine"))), relations=many(ANY)),
     ),
     "GET /v1/memories/": either(MEMORIES, page("MemoryRow")),
+    "GET /v1/verify/": fields(
+        ok=FLAG,
+        sealed=WHOLE,
+        waiting=WHOLE,
+        faults=many(
+            fields(
+                problem=TEXT,
+                kind=TEXT,
+                id=maybe(ID),
+                number=maybe(WHOLE),
+                lane_id=ID,
+            )
+        ),
+    ),
     "DELETE /v1/memories/": either(ref("Started"), ref("WouldDelete")),
     "POST /v2/memories/": either(MEMORIES, page("MemoryRow")),
     "POST /v3/memories/": some(

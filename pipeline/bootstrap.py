@@ -160,8 +160,14 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
     )
     inbox = connect(url, pool_size=INBOX_CONNECTIONS, name=name, limits=INBOX)
     long = connect(url, pool_size=LONG_CONNECTIONS, name=name, limits=LONG)
-    answers_for = timedelta(hours=settings.dry_run_hours)
-    return Ledger.of(engine, lanes, inbox=inbox, long=long, answers_for=answers_for)
+    return Ledger.of(
+        engine,
+        lanes,
+        inbox=inbox,
+        long=long,
+        answers_for=timedelta(hours=settings.dry_run_hours),
+        seal_key=settings.seal_key.get_secret_value().encode() if settings.seal_key else None,
+    )
 
 
 def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifications:

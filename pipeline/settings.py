@@ -307,6 +307,10 @@ class Settings(BaseSettings):
     """Seconds that `infer=false` and `async_mode=false` wait for the result before they answer
     PENDING.
     """
+    seal_key: SecretStr | None = None
+    """Key that signs the seals of projects with tamper evidence: 32 random bytes or more, which the
+    database must not contain. Without it no project can have tamper evidence.
+    """
     metrics_token: SecretStr | None = None
     """Bearer token of `/metrics`. Without it `/metrics` answers only if `MEMLANE_HOST` is a
     loopback address.

@@ -34,6 +34,7 @@ from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
+from pipeline.seals.store import Seals
 from pipeline.search.recut import Recut
 from pipeline.search.store import Passages
 from pipeline.suggestions.decisions import Decisions
@@ -97,6 +98,7 @@ class Ledger:
     switch: Switch
     recordings: Recordings
     kept_answers: KeptAnswers
+    seals: Seals
     erasures: Erasures
     webhooks: Webhooks
     circuits: Circuits
@@ -112,12 +114,13 @@ class Ledger:
         inbox: AsyncEngine | None = None,
         long: AsyncEngine | None = None,
         answers_for: timedelta = timedelta(hours=1),
+        seal_key: bytes | None = None,
     ) -> Ledger:
         """Build all stores over these pools.
 
         `inbox`: pool for adds only, so that no read delays an add. `long`: pool for operations
         whose statements take longer the more rows they change. Default for both: `engine`.
-        `answers_for`: lifetime of the answers of dry runs.
+        `answers_for`: lifetime of the answers of dry runs. `seal_key`: signs seals.
         """
         inbox, long = inbox or engine, long or engine
         shadows = Shadows(long, grace=lanes.grace)
@@ -160,6 +163,7 @@ class Ledger:
             shadows=shadows,
             switch=Switch(long, shadows),
             recordings=Recordings(long),
+            seals=Seals(long, seal_key),
             kept_answers=KeptAnswers(engine, kept_for=answers_for),
             erasures=Erasures(long),
             webhooks=Webhooks(engine),

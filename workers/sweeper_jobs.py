@@ -58,6 +58,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
         (stores.ledger.recut.walk, CHORE_S),
         (stores.ledger.books.fold, CHORE_S),
         (courier.deliver, CHORE_S),
+        (stores.ledger.seals.seal, CHORE_S),
     ]
     healing = _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S)
     tasks = [

@@ -20,6 +20,7 @@ from api.routes import (
     suggestions,
     summaries,
     system,
+    verification,
     versions,
     webhooks,
 )
@@ -48,6 +49,7 @@ ROUTERS = tuple(
         organizations,
         keys,
         webhooks,
+        verification,
         system,
     )
 )

@@ -174,6 +174,8 @@ async def get_project(
 async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
     """Change a project's texts, categories and settings. Other API processes know it within 5 s."""
     request.something()
+    if request.tamper_evidence:
+        api.stores.ledger.seals.require_key()
     ledger = api.stores.ledger.projects
     await ledger.change(admin.project.id, request.columns(), request.settings())
     api.keys.forget()

@@ -179,6 +179,13 @@ class ProjectUpdateRequest(Request):
         default=None,
         description="When the curator looks through idle scopes; null: only on request.",
     )
+    tamper_evidence: bool | None = Field(
+        default=None,
+        description=(
+            "Seal events, receipts and history, so that `GET /v1/verify/` names a row that was "
+            "changed in the database. Needs `MEMLANE_SEAL_KEY`."
+        ),
+    )
     gather: bool | GatherOptions | None = Field(
         default=None,
         description=(
@@ -230,6 +237,8 @@ class ProjectUpdateRequest(Request):
         if "gather" in self.model_fields_set:
             limits = GatherOptions() if self.gather is True else self.gather or None
             given["gather"] = limits and limits.model_dump()
+        if self.tamper_evidence:  # rows of any age are sealed first
+            given["sealed_until"] = None
         if "graph_types" in self.model_fields_set:
             given["graph_types"] = self.graph_types and self.graph_types.stored()
         changed = {name: value or None for name, value in given.items() if name != "name" or value}

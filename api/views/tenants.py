@@ -71,6 +71,7 @@ def project(
         "budget": row.budget,
         "curator": row.curator,
         "gather": row.gather,
+        "tamper_evidence": bool(row.tamper_evidence),
         **NOT_HERE,
         "user_role": role,
         "enable_graph": graph and row.enable_graph is not False,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.cli import doctor, events, keys, replays
+from deploy.cli import doctor, events, keys, replays, verify
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
 from deploy.stack import control, rebuild
@@ -30,6 +30,7 @@ app = typer.Typer(
 app.add_typer(keys.app, name="keys", rich_help_panel=API)
 app.add_typer(events.app, name="events", rich_help_panel=API)
 app.add_typer(replays.app, name="replay", rich_help_panel=API)
+app.command("verify", rich_help_panel=API)(verify.verify)
 
 
 def main() -> None:

@@ -74,6 +74,7 @@ from pipeline.ledger.tables import (
 )
 from pipeline.ledger.tables.webhooks import webhook_deliveries
 from pipeline.replays.store import read, sweep_out
+from pipeline.seals.sql import statement as seal_statement
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import keep
 
@@ -156,6 +157,7 @@ class Erasures:
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
             await _withdraw(connection, project_id, owner)
+            await _entomb(connection, project_id, event_id, lane_ids, memory_ids)
             counts = {
                 store: (await connection.execute(rows)).rowcount
                 for store, rows in _all_of(project_id, owner, lane_ids, memory_ids)
@@ -357,6 +359,23 @@ async def _empty(
     }
     row = (await connection.execute(statement("erase_lanes"), values)).one()
     return {"events": row.events, "stage_outputs": row.stage_outputs}
+
+
+async def _entomb(
+    connection: AsyncConnection,
+    project_id: ProjectId,
+    event_id: UUID,
+    lane_ids: Sequence[UUID],
+    memory_ids: Sequence[UUID],
+) -> None:
+    """Mark the seals of the rows that the erasure deletes."""
+    values = {
+        "project_id": project_id,
+        "event_id": event_id,
+        "lane_ids": lane_ids,
+        "memory_ids": memory_ids,
+    }
+    await connection.execute(seal_statement("entomb"), values)
 
 
 async def _withdraw(connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey) -> None:

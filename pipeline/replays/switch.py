@@ -26,7 +26,15 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.locks import lock_lanes, locked
-from pipeline.ledger.tables import entities, events, lanes, memories, relations, shadows
+from pipeline.ledger.tables import (
+    entities,
+    events,
+    lanes,
+    memories,
+    relations,
+    seal_heads,
+    shadows,
+)
 from pipeline.memories.history import replaced
 from pipeline.memories.rows import states_of
 from pipeline.replays.diff import Difference, Edge, Edited, Remembered, Store, difference
@@ -410,6 +418,8 @@ async def _adopt(
     await connection.execute(statement("adopt_relations"), values)
     await connection.execute(statement("adopt_events"), values)
     await sweep_out(connection, shadow)
+    opened = update(seal_heads).where(seal_heads.c.lane_id == shadow.scope.lane_id)
+    await connection.execute(opened.values(reopened=True))
     await connection.execute(
         update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
     )

@@ -60,6 +60,7 @@ class ProjectView:
     gather: Mapping[str, Any] | None
     graph_types: Mapping[str, Any] | None
     enable_graph: bool | None
+    tamper_evidence: bool | None
     created_at: datetime
     updated_at: datetime
 

@@ -112,6 +112,7 @@ LOCKERS = {
         "erasure/store",
         "ledger/locks",
         "replays/store",
+        "seals/store",  # heads of chains, which nothing else locks
         "tenants/api_keys",
         "tenants/projects",
     )

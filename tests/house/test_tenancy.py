@@ -50,6 +50,7 @@ ALL_TENANTS = {
     "CuratorRuns.sweep": "the sweeper",
     "Direct.*": "executes statements of the stores",
     "EndNotifications.*": "one connection for all requests, which checked their events' projects",
+    "Seals.seal": "the sweeper",
     "Erasures.claim": "the eraser takes the next erasure of any project",
     "Erasures.end": "the eraser's claimed erasure",
     "Erasures.record_vectors": "the eraser's claimed erasure",

@@ -20,6 +20,7 @@
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
                   ├──< summaries, summary_states   rolling summaries of the conversation
                   ├──< kept_answers                models' answers to dry runs, for the real run
+                  ├──< seals, seal_heads           hash chains, of projects with tamper evidence
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -49,6 +50,7 @@ from pipeline.ledger.tables.memories import (
     past_states,
 )
 from pipeline.ledger.tables.replays import shadows
+from pipeline.ledger.tables.seals import seal_heads, seals
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.summaries import summaries, summary_states
@@ -89,6 +91,8 @@ __all__ = [
     "rebuilt",
     "receipts",
     "relations",
+    "seal_heads",
+    "seals",
     "shadows",
     "stage_runs",
     "suggestions",

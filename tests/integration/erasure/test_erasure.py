@@ -52,7 +52,8 @@ ERASED = {
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 NOBODY_S = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
-    "webhooks", "vector_collections", "vector_indexes", "term_cuts",
+    "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals",
+    "seal_heads",
 }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Seals: evidence of changes of events, receipts and history behind Memlane's back."""
