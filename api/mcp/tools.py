@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from api.http.ids import uuid
 from pipeline.domain.errors import InvalidInput
 
 Arguments = Mapping[str, Any]
@@ -117,10 +118,7 @@ def _memory(arguments: Arguments) -> str:
 
 def _uuid(arguments: Arguments, name: str) -> UUID:
     """Parse an id, so that it cannot change the path of the request. Errors: InvalidInput."""
-    try:
-        return UUID(str(arguments.get(name)))
-    except ValueError:
-        raise InvalidInput(f"{name} should be a valid UUID") from None
+    return uuid(name, arguments.get(name))
 
 
 def _add(arguments: Arguments) -> ApiRequest:

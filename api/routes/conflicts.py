@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
+from api.http.ids import uuid
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas.conflicts import ConflictResolveRequest
 from api.views import conflicts as conflict_views
 from pipeline.conflicts import service as use_cases
 from pipeline.domain.conflicts import ConflictState
-from pipeline.domain.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/conflicts", tags=["suggestions"], route_class=StrictJson)
 
@@ -42,7 +41,7 @@ async def list_conflicts(
 async def get(conflict_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """One conflict: its statements, the question to ask, and the resolution."""
     return conflict_views.conflict(
-        await api.stores.ledger.conflicts.get(project.id, uuid(conflict_id))
+        await api.stores.ledger.conflicts.get(project.id, uuid("conflict_id", conflict_id))
     )
 
 
@@ -54,7 +53,7 @@ async def resolve(
 
     `resolution_event_id` is an event with a receipt; an undo of it opens the conflict again.
     """
-    identity, stores = uuid(conflict_id), api.stores
+    identity, stores = uuid("conflict_id", conflict_id), api.stores
     await use_cases.resolve(
         project.id,
         identity,
@@ -65,11 +64,3 @@ async def resolve(
         index=stores.index,
     )
     return conflict_views.conflict(await stores.ledger.conflicts.get(project.id, identity))
-
-
-def uuid(value: str) -> UUID:
-    """Parse the id of a conflict. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("conflict_id should be a valid UUID") from None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
+from api.http.ids import uuid
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas.curator import CuratorRunRequest
 from api.views import curator as curator_views
 from pipeline.curator.store import RunLimits
-from pipeline.domain.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/curator/runs", tags=["suggestions"], route_class=StrictJson)
 
@@ -46,21 +45,13 @@ async def list_runs(api: Given, project: Caller, http: Request, page: Paged) -> 
 @router.get("/{curator_run_id}/")
 async def get(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """One run: its state, its numbers, and what it cost."""
-    run = await api.stores.ledger.curator.get(project.id, uuid(curator_run_id))
+    run = await api.stores.ledger.curator.get(project.id, uuid("curator_run_id", curator_run_id))
     return curator_views.run(run)
 
 
 @router.post("/{curator_run_id}/cancel/")
 async def cancel(curator_run_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """End an open run; its suggestions stay. A run that has ended is left as it is."""
-    identity, runs = uuid(curator_run_id), api.stores.ledger.curator
+    identity, runs = uuid("curator_run_id", curator_run_id), api.stores.ledger.curator
     await runs.cancel(project.id, identity)
     return curator_views.run(await runs.get(project.id, identity))
-
-
-def uuid(value: str) -> UUID:
-    """Parse the id of a run. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("curator_run_id should be a valid UUID") from None

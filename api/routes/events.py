@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
@@ -12,6 +11,7 @@ from fastapi.responses import StreamingResponse
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
 from api.examples import answers
+from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged
 from api.http.sse import UNBUFFERED, live
 from api.http.strict_json import StrictJson
@@ -37,7 +37,7 @@ async def get(
     wait: Annotated[float, Query(ge=0, le=LONGEST_WAIT_S)] = 0.0,
 ) -> dict[str, Any]:
     """An event with its receipt. `wait`: seconds to wait for its end before the response."""
-    identity = uuid(event_id)
+    identity = uuid("event_id", event_id)
     view = await api.stores.ledger.events.get(project.id, identity)
     if wait and view.completed_at is None and await api.watch.ended(identity, timeout_s=wait):
         view = await api.stores.ledger.events.get(project.id, identity)
@@ -49,7 +49,7 @@ async def stream(event_id: str, api: Given, project: Caller) -> StreamingRespons
     """Follow an event as Server-Sent Events: `stage` at each change of status, stage or wait, then
     `end` with the whole event. A comment every 15 s prevents proxies from closing the connection.
     """
-    identity = uuid(event_id)
+    identity = uuid("event_id", event_id)
     ledger = api.stores.ledger.events
     await ledger.status(project.id, identity)  # 404 must be sent before the stream starts
     frames = live(project.id, identity, events=ledger, watch=api.watch)
@@ -61,23 +61,18 @@ async def list_events(
     api: Given,
     project: Caller,
     http: Request,
+    page: Paged,
+    ids: EntityIds,
     status: str | None = None,
     event_type: str | None = None,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    app_id: str | None = None,
-    run_id: str | None = None,
     start_date: str | None = None,
     end_date: str | None = None,
-    *,
-    page: Paged,
 ) -> dict[str, Any]:
     """The project's events, newest first. `status` and `event_type` accept several words, separated
     by commas.
     """
-    ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
     wanted = EventFilter(
-        {name: value for name, value in ids.items() if value},
+        ids,
         kinds=kinds(event_type) if event_type else (),
         statuses=statuses(status) if status else (),
         created=period(start_date, end_date),
@@ -95,7 +90,7 @@ async def cancel(event_id: str, api: Given, project: Caller) -> dict[str, Any]:
     409 if its memories are stored or it has ended; a second cancel changes nothing. The response is
     the event: FAILED with code CANCELLED.
     """
-    identity = uuid(event_id)
+    identity = uuid("event_id", event_id)
     ledger = api.stores.ledger
     await use_cases.cancel(project.id, identity, ledger=ledger, dispatcher=api.dispatcher)
     return event_views.event(await ledger.events.get(project.id, identity))
@@ -114,7 +109,7 @@ async def replay(
     With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """
     edit = request or ReplayRequest()
-    identity = uuid(event_id)
+    identity = uuid("event_id", event_id)
     if edit.dry_run:
         identity = await use_cases.rehearse(
             project.id,
@@ -169,7 +164,7 @@ async def undo(
     are skipped and listed. A second undo is refused. With `dry_run` the response is the same,
     without `undone_at`, and nothing changes.
     """
-    identity = uuid(event_id)
+    identity = uuid("event_id", event_id)
     stores = api.stores
     undone = await use_cases.undo(
         project.id,
@@ -200,11 +195,3 @@ def _words(name: str, value: str, known: list[str]) -> list[str]:
     if not set(words) <= set(known):
         raise InvalidInput(f"{name} is one of {', '.join(known)}.")
     return words
-
-
-def uuid(value: str) -> UUID:
-    """Parse an event id. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("event_id should be a valid UUID") from None

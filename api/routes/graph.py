@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
+from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas.graph import LONGEST_NAME, MergeRequest, RenameRequest
 from api.views import graph as graph_views
 from api.views import search as search_views
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.filters import moment
 from pipeline.graph.views import GraphTimes
 
@@ -29,10 +29,7 @@ async def neighbourhood(
     project: Caller,
     http: Request,
     page: Paged,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    app_id: str | None = None,
-    run_id: str | None = None,
+    ids: SomeEntityIds,
     entity: Name = None,
     entity_id: UUID | None = None,
     hops: Annotated[int, Query(ge=1, le=3)] = 1,
@@ -44,10 +41,6 @@ async def neighbourhood(
 
     `valid_at`: those that held in the world at that time; `as_of`: those that were believed then.
     """
-    given = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
-    pinned = {name: value for name, value in given.items() if value}
-    if not pinned:
-        raise InvalidInput(f"Give at least one of {', '.join(given)}.")
     times = GraphTimes(
         None if as_of is None else moment("as_of", as_of),
         None if valid_at is None else moment("valid_at", valid_at),
@@ -55,11 +48,11 @@ async def neighbourhood(
     graph = api.stores.ledger.graph
     if entity is None and entity_id is None:
         rows, count = await graph.page(
-            project.id, pinned, times=times, limit=page.limit, offset=page.offset
+            project.id, ids, times=times, limit=page.limit, offset=page.offset
         )
     else:
         near = await graph.around(
-            project.id, pinned, name=entity, node_id=entity_id, hops=hops, times=times
+            project.id, ids, name=entity, node_id=entity_id, hops=hops, times=times
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
     return page.envelope([search_views.path(row) for row in rows], count, http)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
+from api.http.ids import uuid
 from api.http.paging import Paged
 from api.http.query_string import NO_CONDITION, conditions
 from api.http.strict_json import StrictJson, read
@@ -45,10 +45,10 @@ async def get(
     """A memory, also if it has expired. With `as_of`, as it was stored at that time, also if it was
     deleted since; with `valid_at`, the statement that held in its place at that time.
     """
-    ledger = api.stores.ledger
+    ledger, identity = api.stores.ledger, uuid("memory_id", memory_id)
     if snapshot.is_current:
-        return memory_views.memory(await ledger.memories.get(project.id, uuid(memory_id)))
-    return memory_views.memory(await ledger.versions.get(project.id, uuid(memory_id), snapshot))
+        return memory_views.memory(await ledger.memories.get(project.id, identity))
+    return memory_views.memory(await ledger.versions.get(project.id, identity, snapshot))
 
 
 @router.put("/v1/memories/{memory_id}/")
@@ -66,7 +66,7 @@ async def update(
     stores = api.stores
     [changed] = await memories.edit(
         project.id,
-        [MemoryEdit(uuid(memory_id), values)],
+        [MemoryEdit(uuid("memory_id", memory_id), values)],
         ledger=stores.ledger,
         embedder=stores.embedder,
         index=stores.index,
@@ -85,7 +85,7 @@ async def delete(
     stores = api.stores
     await memories.retire(
         project.id,
-        [uuid(memory_id)],
+        [uuid("memory_id", memory_id)],
         ledger=stores.ledger,
         index=stores.index,
         key_id=grant.key_id,
@@ -150,7 +150,7 @@ def _of_body(body: bytes) -> list[dict[str, Any]]:
 @router.get("/v1/memories/{memory_id}/history/")
 async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
     """All states of the memory, oldest first, with the reason of each change."""
-    entries = await api.stores.ledger.histories.of(project.id, uuid(memory_id))
+    entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
     if not entries:
         raise NotFound("Memory not found!")
     return [memory_views.history(entry) for entry in entries]
@@ -171,11 +171,3 @@ async def feedback(request: FeedbackRequest, api: Given, project: Caller) -> dic
 
 # Last, because the parameter also matches the fixed words of other paths.
 router.get("/v1/memories/{entity_type}/{entity_id:path}/")(list_of)
-
-
-def uuid(value: str) -> UUID:
-    """Parse a memory id. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("memory_id should be a valid UUID") from None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.examples import answers
+from api.http.ids import uuid
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas import replays as replay_schemas
 from api.views import replays as replay_views
-from pipeline.domain.errors import InvalidInput
 from pipeline.replays import service as use_cases
 
 router = APIRouter(prefix="/v1/replays", tags=["replays"], route_class=StrictJson)
@@ -55,7 +54,8 @@ async def get(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
 
     `behind`: number of events added since it started; a switch replays them first.
     """
-    return replay_views.replay(await api.stores.ledger.shadows.get(project.id, uuid(replay_id)))
+    identity = uuid("replay_id", replay_id)
+    return replay_views.replay(await api.stores.ledger.shadows.get(project.id, identity))
 
 
 @router.get("/{replay_id}/diff/", responses=answers("replay_diff"))
@@ -64,7 +64,7 @@ async def diff(replay_id: str, api: Given, project: Caller) -> dict[str, Any]:
     same message; relations; and edits by people that would be lost. 409 while the replay is
     RUNNING.
     """
-    difference = await api.stores.ledger.switch.difference(project.id, uuid(replay_id))
+    difference = await api.stores.ledger.switch.difference(project.id, uuid("replay_id", replay_id))
     return replay_views.diff(difference)
 
 
@@ -79,7 +79,7 @@ async def switch(
     `force` is true, also 409 if edits by people would be lost, or if events failed that had
     succeeded.
     """
-    identity = uuid(replay_id)
+    identity = uuid("replay_id", replay_id)
     stores = api.stores
     done = await use_cases.switch(
         project.id,
@@ -96,14 +96,6 @@ async def switch(
 @router.delete("/{replay_id}/")
 async def discard(replay_id: str, api: Given, project: Caller) -> dict[str, str]:
     """Delete a replay and its memories; nothing else changes. 409 after a switch."""
-    stores = api.stores
-    await use_cases.discard(project.id, uuid(replay_id), ledger=stores.ledger, index=stores.index)
+    stores, identity = api.stores, uuid("replay_id", replay_id)
+    await use_cases.discard(project.id, identity, ledger=stores.ledger, index=stores.index)
     return {"message": "Replay discarded."}
-
-
-def uuid(value: str) -> UUID:
-    """Parse a replay id. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("replay_id should be a valid UUID") from None

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Api, Given
+from api.http.ids import uuid
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.schemas.suggestions import AcceptRequest, DecideRequest
 from api.views import suggestions as suggestion_views
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.suggestions import service as use_cases
 from pipeline.suggestions.service import Action
@@ -66,7 +66,8 @@ async def decide(
 @router.get("/{suggestion_id}/")
 async def get(suggestion_id: str, api: Given, project: Caller) -> dict[str, Any]:
     """One suggestion: the memories before and after it, their sources, and what would be lost."""
-    stored = await api.stores.ledger.suggestions.get(project.id, uuid(suggestion_id))
+    identity = uuid("suggestion_id", suggestion_id)
+    stored = await api.stores.ledger.suggestions.get(project.id, identity)
     return suggestion_views.suggestion(stored)
 
 
@@ -110,7 +111,7 @@ async def _decide(
     text: str | None = None,
 ) -> dict[str, Any]:
     """Take one decision. Returns the suggestion."""
-    identity, stores = uuid(suggestion_id), api.stores
+    identity, stores = uuid("suggestion_id", suggestion_id), api.stores
     await use_cases.decide(
         project.id,
         identity,
@@ -122,11 +123,3 @@ async def _decide(
         index=stores.index,
     )
     return suggestion_views.suggestion(await stores.ledger.suggestions.get(project.id, identity))
-
-
-def uuid(value: str) -> UUID:
-    """Parse a suggestion id. Errors: InvalidInput."""
-    try:
-        return UUID(value)
-    except ValueError:
-        raise InvalidInput("suggestion_id should be a valid UUID") from None

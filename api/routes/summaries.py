@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 
 from api.auth.tenant import Caller
 from api.dependencies import Given
+from api.http.ids import SomeEntityIds
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
 from api.views import summaries as summary_views
-from pipeline.domain.errors import InvalidInput
 from pipeline.domain.scope import Scope
 
 router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=StrictJson)
@@ -19,24 +19,14 @@ router = APIRouter(prefix="/v1/summaries", tags=["summaries"], route_class=Stric
 
 @router.get("/")
 async def list_summaries(
-    api: Given,
-    project: Caller,
-    http: Request,
-    page: Paged,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    app_id: str | None = None,
-    run_id: str | None = None,
+    api: Given, project: Caller, http: Request, page: Paged, ids: SomeEntityIds
 ) -> dict[str, Any]:
     """The versions of one scope's summary, newest first; the first one is in use.
 
     `pending` names the messages since then, and the reason if a newer version could not be made.
     """
-    scope = Scope(project.id, user_id, agent_id, app_id, run_id)
-    if not (user_id or agent_id or app_id or run_id):
-        raise InvalidInput("Give at least one of user_id, agent_id, app_id, run_id.")
     versions, count, state = await api.stores.ledger.summaries.page(
-        scope, limit=page.limit, offset=page.offset
+        Scope(project.id, **ids), limit=page.limit, offset=page.offset
     )
     rows = [summary_views.version(row) for row in versions]
     return page.envelope(rows, count, http) | {"pending": summary_views.state(state)}

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Query, Request
 
 from api.auth.tenant import Caller, Granted
 from api.dependencies import Given
+from api.http.ids import EntityIds, uuid
 from api.http.paging import Paged
 from api.http.strict_json import StrictJson
-from api.routes.memories import uuid
 from api.schemas.versions import RestoreRequest
 from api.views import memories as memory_views
 from pipeline.domain.filters import moment
@@ -29,7 +29,7 @@ async def restore(
     stores = api.stores
     restored = await versions.restore(
         project.id,
-        uuid(memory_id),
+        uuid("memory_id", memory_id),
         request.version,
         reason=request.reason,
         ledger=stores.ledger,
@@ -46,26 +46,22 @@ async def changes(
     project: Caller,
     http: Request,
     page: Paged,
+    ids: EntityIds,
     since: Annotated[str, Query(alias="from")],
     until: Annotated[str | None, Query(alias="to")] = None,
-    user_id: str | None = None,
-    agent_id: str | None = None,
-    app_id: str | None = None,
-    run_id: str | None = None,
     memory_id: str | None = None,
 ) -> dict[str, Any]:
     """The memories that differ between two times (`to`: now), newest change first: added, changed
     or gone, each with both states and a `diff` of the texts. Ids restrict them to one user, agent,
     app, run or memory; without ids, they are those of the project.
     """
-    ids = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
     ledger = api.stores.ledger
     rows, counts = await ledger.changes.page(
         project.id,
         moment("from", since),
         moment("to", until) if until else await ledger.now(),
-        ids={name: value for name, value in ids.items() if value},
-        memory_id=uuid(memory_id) if memory_id else None,
+        ids=ids,
+        memory_id=uuid("memory_id", memory_id) if memory_id else None,
         limit=page.limit,
         offset=page.offset,
     )
