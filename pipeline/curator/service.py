@@ -6,14 +6,16 @@ A run is a sequence of steps; each asks one question about a few memories:
     ask      the model; its answer is saved
     act      the proposals that pass the checks are stored as open suggestions
 
-A worker that dies loses at most the current call: the next one continues after the last saved
-answer. Nothing changes a memory until a person decides.
+A worker renews the run's lease while it works. One that dies loses at most the current call: the
+next one continues after the last saved answer, as soon as the lease has ended. Nothing changes a
+memory until a person decides.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from uuid import UUID
@@ -39,6 +41,8 @@ from pipeline.domain.modes import CostLimit, Spent, uses
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Usage
 from pipeline.domain.vectors import from_bytes
+from pipeline.lanes.store import BEATS
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
 from pipeline.vector_index.index import compared
@@ -108,7 +112,8 @@ async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embed
     if claimed is None:
         return
     try:
-        await _steps(claimed, ledger, model, embedder)
+        async with _leased(claimed, ledger.curator):
+            await _steps(claimed, ledger, model, embedder)
     except asyncio.CancelledError:
         await asyncio.shield(ledger.curator.park(claimed, delay_s=0, waits=False))
         raise
@@ -116,6 +121,33 @@ async def run(hint: RunHint, *, ledger: CuratorStores, model: MemoryModel, embed
         await _wait(claimed, error, ledger)
     except PermanentError as error:
         await _end(claimed, ledger, RunEnding("FAILED", error.code, str(error)))
+
+
+@asynccontextmanager
+async def _leased(hint: RunHint, runs: CuratorRuns) -> AsyncIterator[None]:
+    """Renew the lease of a run for as long as the block runs."""
+    heartbeat = asyncio.create_task(_beat(hint, runs))
+    try:
+        yield
+    finally:
+        heartbeat.cancel()
+        await asyncio.wait([heartbeat])
+
+
+async def _beat(hint: RunHint, runs: CuratorRuns) -> None:
+    """Renew the lease once per interval, until cancelled or until another worker has the run.
+
+    After an error of the ledger the next beat renews it.
+    """
+    interval_s = runs.lease.total_seconds() / BEATS
+    while True:
+        await asyncio.sleep(interval_s)
+        try:
+            async with asyncio.timeout(interval_s):
+                if not await runs.renew(hint):
+                    return
+        except (LedgerUnavailable, TimeoutError) as error:
+            log.warning("heartbeat_missed", error=type(error).__name__)
 
 
 async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embedder: str) -> None:

@@ -4,8 +4,9 @@
        ▲                 │
        └── park, sweep ──┘
 
-Like a lane, a run has a lease and a fence: each write of a worker checks the fence, so a worker
-whose lease has ended writes nothing. An answer of the model is saved before anything acts on it.
+Like a lane, a run has a lease, which its worker renews, and a fence: each write of a worker checks
+the fence, so a worker that lost the run writes nothing. An answer of the model is saved before
+anything acts on it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from pipeline.memories.rows import as_memory, open_conflict
 
 NO_SUCH_RUN = "Curator run not found or you don't have permission to access it."
 NO_SUCH_SCOPE = "There are no memories of exactly these ids."
-# Time after which another worker may take a run: longer than any step, with its retries.
-LEASE = timedelta(minutes=10)
+# Time after which another worker may take a run whose lease was not renewed.
+LEASE = timedelta(minutes=1)
 # Time after which the sweeper repeats a hint.
 GRACE = timedelta(seconds=60)
 
@@ -109,7 +110,8 @@ class CuratorRunView:
 class CuratorRuns:
     """Store of the runs."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, *, lease: timedelta = LEASE) -> None:
+        self.lease = lease
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._direct = Direct(engine)
 
@@ -195,8 +197,13 @@ class CuratorRuns:
 
     async def claim(self, hint: RunHint) -> RunHint | None:
         """Claim a run. Returns it with its new fence; None for a stale hint."""
-        row = await self._direct.row(statement("claim_run"), _held(hint) | {"lease": LEASE})
+        row = await self._direct.row(statement("claim_run"), _held(hint) | {"lease": self.lease})
         return RunHint(hint.run_id, row.fence) if row else None
+
+    async def renew(self, hint: RunHint) -> bool:
+        """Renew the lease of a claimed run. False if another worker has it."""
+        row = await self._direct.row(statement("renew_run"), _held(hint) | {"lease": self.lease})
+        return row is not None
 
     async def read(self, hint: RunHint) -> CuratorRun | None:
         """A claimed run before its next step; None if another worker has it."""
@@ -244,7 +251,7 @@ class CuratorRuns:
         """Save a model's answer with its cost. False if another worker has the run."""
         answer = None if proposals is None else orjson.dumps(proposal_rows(proposals)).decode()
         values = {
-            "lease": LEASE,
+            "lease": self.lease,
             "centres": list(centres),
             "shown": _json([{"id": m.id, "version": m.version} for m in shown]),
             "answer": answer,
@@ -273,7 +280,7 @@ class CuratorRuns:
             }
             for s in suggestions
         ]
-        values = {"suggestions": _json(rows), "dropped": dropped, "lease": LEASE}
+        values = {"suggestions": _json(rows), "dropped": dropped, "lease": self.lease}
         row = await self._direct.row(statement("act"), _held(hint) | values)
         return row is not None
 

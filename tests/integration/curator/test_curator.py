@@ -10,11 +10,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import select, update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.curator import service as curator
-from pipeline.curator.service import CENTRES
 from pipeline.curator.store import CuratorRuns, CuratorRunView, RunHint, RunLimits
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.errors import ModelUnavailable
@@ -24,12 +23,10 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.modes import Mode
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.usage import Answer, Usage
-from pipeline.erasure.store import OwnerKey
 from pipeline.ingest.accept import accept
-from pipeline.ledger.tables import curator_runs, curator_steps, memories
+from pipeline.ledger.tables import curator_runs, memories
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import ChatTurn, Completion, ExtractionRequest, MemoryModel
-from pipeline.stores import Ledger
 from pipeline.suggestions import service as suggestions
 from pipeline.suggestions.service import Action
 from pipeline.suggestions.store import StoredSuggestion
@@ -369,97 +366,6 @@ async def test_a_scope_has_one_open_run(engine: Engine) -> None:
     assert await start(engine) != first
 
 
-class Died(BaseException):
-    """The worker was killed."""
-
-
-class Dying(CuratorRuns):
-    """Store that dies before or after its n-th call."""
-
-    def __init__(self, ledger: Ledger, call: int, *, after: bool) -> None:
-        super().__init__(ledger.engine)
-        self._left, self._after = call, after
-
-    async def _step(self, work: Any) -> Any:
-        self._left -= 1
-        if self._left == 0 and not self._after:
-            work.close()
-            raise Died
-        result = await work
-        if self._left == 0:
-            raise Died
-        return result
-
-    async def claim(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().claim(*args, **more))
-
-    async def read(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().read(*args, **more))
-
-    async def save(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().save(*args, **more))
-
-    async def act(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().act(*args, **more))
-
-    async def end(self, *args: Any, **more: Any) -> Any:
-        return await self._step(super().end(*args, **more))
-
-
-@pytest.mark.parametrize("after", [False, True])
-async def test_a_kill_at_any_step_loses_and_doubles_nothing(engine: Engine, after: bool) -> None:
-    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < CENTRES]
-    await plant(engine, store)
-    whole = Oracle(store)
-    run_id = await start(engine)
-    await carry_on(engine, whole)
-    right = contents(await listed(engine))
-    steps = (await engine.ledger.curator.get(engine.project.id, run_id)).steps
-    assert len(right) == CENTRES
-    kills = 0
-    while True:
-        kills += 1
-        async with engine.ledger.engine.begin() as connection:
-            await connection.execute(text("DELETE FROM suggestions"))
-        model = Oracle(store)
-        await start(engine)
-        try:
-            await carry_on(engine, model, Dying(engine.ledger, kills, after=after))
-        except Died:
-            await pass_time(engine, 60)
-            await carry_on(engine, model)
-        else:
-            break
-        assert contents(await listed(engine)) == right
-        # At most the call that was under way is paid twice; a saved answer is used.
-        assert model.calls <= steps + 1
-        if after:
-            assert model.calls == steps
-        async with engine.ledger.engine.connect() as connection:
-            open_runs = select(curator_runs.c.id).where(curator_runs.c.completed_at.is_(None))
-            assert (await connection.execute(open_runs)).all() == []
-            assert (await connection.execute(select(curator_steps))).all() == []
-    assert kills > 5
-
-
-async def test_a_worker_that_lost_its_run_writes_nothing(engine: Engine) -> None:
-    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
-    await plant(engine, store)
-
-    class Slow(Oracle):
-        async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
-            # While this worker waits for its model, its lease ends and another one is done.
-            await pass_time(engine, 60)
-            await carry_on(engine, scripted(lambda _: []))
-            return await super().curate(request)
-
-    run_id = await start(engine)
-    await carry_on(engine, Slow(store))
-    assert await listed(engine) == []
-    run = await engine.ledger.curator.get(engine.project.id, run_id)
-    assert (run.state, run.usage.calls) == ("SUCCEEDED", 1)
-
-
 async def test_a_model_that_does_not_answer_is_asked_again_later(engine: Engine) -> None:
     store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
     await plant(engine, store)
@@ -561,17 +467,3 @@ async def test_runs_over_http(service: Service) -> None:
     cancelled = await service.client.post(f"{url}{other['id']}/cancel/")
     assert cancelled.json()["status"] == "CANCELLED"
     assert (await service.client.get(url)).json()["count"] == 2
-
-
-async def test_an_erased_owner_leaves_no_run(engine: Engine) -> None:
-    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
-    await plant(engine, store)
-    await start(engine)
-    with pytest.raises(Died):
-        await carry_on(engine, Oracle(store), Dying(engine.ledger, 3, after=True))
-    async with engine.ledger.engine.connect() as connection:
-        assert len((await connection.execute(select(curator_steps))).all()) == 1
-    await engine.ledger.erasures.erase(engine.project.id, OwnerKey("user", "maya"))
-    async with engine.ledger.engine.connect() as connection:
-        for table in (curator_runs, curator_steps):
-            assert (await connection.execute(select(table))).all() == []

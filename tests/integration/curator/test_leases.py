@@ -1,0 +1,168 @@
+"""Workers of the curator that die, lose their runs, or wait longer than a lease."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import select, text
+
+from pipeline.curator.service import CENTRES
+from pipeline.curator.store import CuratorRuns
+from pipeline.domain.curation import CurationRequest, Proposal
+from pipeline.domain.usage import Answer
+from pipeline.erasure.store import OwnerKey
+from pipeline.ledger.tables import curator_runs, curator_steps
+from pipeline.stores import Ledger
+from tests.integration.curator.test_curator import (
+    Oracle,
+    carry_on,
+    contents,
+    listed,
+    pass_time,
+    plant,
+    scripted,
+    start,
+)
+from tests.support.engine import Engine
+from tests.support.planted import Part, planted
+from tests.support.stack import wait_until
+
+# Longest time until another worker may take the run of one that was killed.
+MOST_LEASE_MINUTES = 2
+
+
+class Died(BaseException):
+    """The worker was killed."""
+
+
+class Dying(CuratorRuns):
+    """Store that dies before or after its n-th call."""
+
+    def __init__(self, ledger: Ledger, call: int, *, after: bool) -> None:
+        super().__init__(ledger.engine)
+        self._left, self._after = call, after
+
+    async def _step(self, work: Any) -> Any:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            work.close()
+            raise Died
+        result = await work
+        if self._left == 0:
+            raise Died
+        return result
+
+    async def claim(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().claim(*args, **more))
+
+    async def read(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().read(*args, **more))
+
+    async def save(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().save(*args, **more))
+
+    async def act(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().act(*args, **more))
+
+    async def end(self, *args: Any, **more: Any) -> Any:
+        return await self._step(super().end(*args, **more))
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_kill_at_any_step_loses_and_doubles_nothing(engine: Engine, after: bool) -> None:
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < CENTRES]
+    await plant(engine, store)
+    whole = Oracle(store)
+    run_id = await start(engine)
+    await carry_on(engine, whole)
+    right = contents(await listed(engine))
+    steps = (await engine.ledger.curator.get(engine.project.id, run_id)).steps
+    assert len(right) == CENTRES
+    kills = 0
+    while True:
+        kills += 1
+        async with engine.ledger.engine.begin() as connection:
+            await connection.execute(text("DELETE FROM suggestions"))
+        model = Oracle(store)
+        await start(engine)
+        try:
+            await carry_on(engine, model, Dying(engine.ledger, kills, after=after))
+        except Died:
+            await pass_time(engine, MOST_LEASE_MINUTES)
+            await carry_on(engine, model)
+        else:
+            break
+        assert contents(await listed(engine)) == right
+        # At most the call that was under way is paid twice; a saved answer is used.
+        assert model.calls <= steps + 1
+        if after:
+            assert model.calls == steps
+        async with engine.ledger.engine.connect() as connection:
+            open_runs = select(curator_runs.c.id).where(curator_runs.c.completed_at.is_(None))
+            assert (await connection.execute(open_runs)).all() == []
+            assert (await connection.execute(select(curator_steps))).all() == []
+    assert kills > 5
+
+
+async def test_a_worker_that_lost_its_run_writes_nothing(engine: Engine) -> None:
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+
+    class Slow(Oracle):
+        async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+            # While this worker waits for its model, its lease ends and another one is done.
+            await pass_time(engine, 60)
+            await carry_on(engine, scripted(lambda _: []))
+            return await super().curate(request)
+
+    run_id = await start(engine)
+    await carry_on(engine, Slow(store))
+    assert await listed(engine) == []
+    run = await engine.ledger.curator.get(engine.project.id, run_id)
+    assert (run.state, run.usage.calls) == ("SUCCEEDED", 1)
+
+
+async def test_a_call_longer_than_the_lease_keeps_its_run(engine: Engine) -> None:
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+    runs = CuratorRuns(engine.ledger.engine, lease=timedelta(seconds=3))
+
+    async def due() -> datetime:
+        async with engine.ledger.engine.connect() as connection:
+            at: datetime = (await connection.scalars(select(curator_runs.c.due_at))).one()
+            return at
+
+    class Slow(Oracle):
+        async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
+            first = await due()
+
+            async def renewed_whole() -> bool:
+                return await due() >= first + runs.lease
+
+            # The lease that the worker began with is over once a whole lease was added to it.
+            await wait_until(renewed_whole, within_s=30, what="renewals of the lease")
+            assert await engine.ledger.curator.sweep(limit=10) == []
+            return await super().curate(request)
+
+    model = Slow(store)
+    run_id = await start(engine)
+    await carry_on(engine, model, runs)
+    run = await engine.ledger.curator.get(engine.project.id, run_id)
+    assert (run.state, model.calls, run.steps) == ("SUCCEEDED", 1, 1)
+    assert len(await listed(engine)) == 4
+
+
+async def test_an_erased_owner_leaves_no_run(engine: Engine) -> None:
+    store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
+    await plant(engine, store)
+    await start(engine)
+    with pytest.raises(Died):
+        await carry_on(engine, Oracle(store), Dying(engine.ledger, 3, after=True))
+    async with engine.ledger.engine.connect() as connection:
+        assert len((await connection.execute(select(curator_steps))).all()) == 1
+    await engine.ledger.erasures.erase(engine.project.id, OwnerKey("user", "maya"))
+    async with engine.ledger.engine.connect() as connection:
+        for table in (curator_runs, curator_steps):
+            assert (await connection.execute(select(table))).all() == []
