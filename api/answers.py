@@ -246,6 +246,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "WouldDelete": fields(
         dry_run=FLAG, note=TEXT, cancelled=WHOLE, results=many(ref("ReceiptLine"))
     ),
+    "WouldAccept": fields(dry_run=FLAG, note=TEXT, results=many(ref("ReceiptLine"))),
     "Erasing": fields(message=TEXT, event_id=ID, status=STATUS),
     "ErasureReceipt": fields(
         event_id=ID, entity_type=TEXT, status=STATUS, erased=OBJECT, created_at=TIME,
@@ -389,10 +390,9 @@ ANSWERS: Mapping[str, Schema] = {
     "GET /v1/summaries/": page("SummaryVersion", pending=ref("SummaryState")),
     "GET /v1/suggestions/": page("Suggestion"),
     "GET /v1/suggestions/{suggestion_id}/": ref("Suggestion"),
-    **{
-        f"POST /v1/suggestions/{{suggestion_id}}/{action}/": ref("Suggestion")
-        for action in ("accept", "reject", "dismiss")
-    },
+    "POST /v1/suggestions/{suggestion_id}/accept/": either(ref("Suggestion"), ref("WouldAccept")),
+    "POST /v1/suggestions/{suggestion_id}/reject/": ref("Suggestion"),
+    "POST /v1/suggestions/{suggestion_id}/dismiss/": ref("Suggestion"),
     "POST /v1/suggestions/decide/": ref("Decided"),
     "GET /v1/conflicts/": page("Conflict"),
     "GET /v1/conflicts/{conflict_id}/": ref("Conflict"),

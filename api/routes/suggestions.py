@@ -83,8 +83,21 @@ async def accept(
 
     `decision_event_id` is an event with a receipt, which can be undone. 409 if a memory has changed
     since: nothing is written, and the suggestion is INVALID.
+
+    With `dry_run` the response has the receipt that the event would get, and nothing changes.
     """
     text = request.text if request else None
+    if request and request.dry_run:
+        identity = uuid("suggestion_id", suggestion_id)
+        planned = await use_cases.rehearse(
+            project.id,
+            identity,
+            text=text,
+            by=grant.key_id,
+            ledger=api.stores.ledger,
+            embedder=api.stores.embedder,
+        )
+        return suggestion_views.would_accept(identity, planned)
     return await _decide(api, project, grant.key_id, suggestion_id, Action.ACCEPT, text)
 
 

@@ -14,11 +14,15 @@ from pipeline.suggestions.service import MOST_DECIDED, Action
 
 
 class AcceptRequest(OwnRequest):
-    """Options of an acceptance. `text`: stored in place of the proposed text."""
+    """Options of an acceptance. `text`: stored in place of the proposed text.
+
+    `dry_run`: answer what the acceptance would do, and do nothing.
+    """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "Maya lives in Porto."}]})
 
     text: MemoryText | None = None
+    dry_run: bool = False
 
     @field_validator("text")
     @classmethod

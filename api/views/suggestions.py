@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
+from api.views.events import receipt_line
 from pipeline.domain.suggestions import ShownChange, shown_changes
+from pipeline.events.store import ReceiptLine
+from pipeline.suggestions.decisions import AcceptedSuggestion
 from pipeline.suggestions.service import Decided
 from pipeline.suggestions.store import StoredSuggestion, Target
 
@@ -56,6 +60,21 @@ def source(row: Target) -> dict[str, Any]:
         "said_at": row.said_at,
         "speaker": row.speaker,
         "quote": row.quote[:LONGEST_QUOTE] if row.quote else None,
+    }
+
+
+def would_accept(suggestion_id: UUID, planned: AcceptedSuggestion) -> dict[str, Any]:
+    """The receipt that an acceptance would get."""
+    lines = [
+        ReceiptLine(
+            c.outcome, c.before.id, c.text, c.before.text, c.reason, 0, suggestion_id=suggestion_id
+        )
+        for c in planned.changes
+    ]
+    return {
+        "dry_run": True,
+        "note": planned.note,
+        "results": [receipt_line(line) for line in lines],
     }
 
 

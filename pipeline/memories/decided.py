@@ -30,13 +30,17 @@ from pipeline.text.slots import slot
 
 @dataclass(frozen=True, slots=True)
 class DecidedEvent:
-    """The event that records a decision. `options` name what was decided."""
+    """The event that records a decision. `options` name what was decided.
+
+    `edited`: a person wrote the new text, so no model changes it from then on.
+    """
 
     id: UUID
     kind: EventType
     options: Mapping[str, Any]
     note: str
     suggestion_id: UUID | None = None
+    edited: bool = False
 
 
 async def lock_active(
@@ -98,6 +102,7 @@ async def _write(
         assert vector is not None
         values |= text_columns(after.text)
         values |= {"embedding": to_bytes(vector), "embedder": embedder}
+        values |= {"edited_at": func.now()} if event.edited else {}
     row = await next_version(connection, before, values)
     written = as_memory(row)
     await write_history(

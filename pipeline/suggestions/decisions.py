@@ -17,6 +17,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Row, and_, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain.decided import DecidedChange
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import EventType
 from pipeline.domain.facts import Outcome
@@ -36,7 +37,7 @@ SOURCE = "suggestion"
 class Acceptance:
     """An acceptance: the text to store, None for a DELETE, with its vector and embedder.
 
-    `by`: id of the API key.
+    `by`: id of the API key. `edited`: a person wrote the text.
     """
 
     suggestion_id: UUID
@@ -44,14 +45,21 @@ class Acceptance:
     vector: Vector | None
     embedder: str
     by: UUID
+    edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AcceptedSuggestion:
-    """The event of an acceptance, and the memories that it changed."""
+    """The event of an acceptance with its note, and the changes that it made."""
 
     event_id: UUID
-    memory_ids: Sequence[UUID]
+    note: str
+    changes: Sequence[DecidedChange]
+
+    @property
+    def memory_ids(self) -> list[UUID]:
+        """The memories that it changed."""
+        return [c.before.id for c in self.changes if c.outcome is not Outcome.NOOP]
 
 
 class Decisions:
@@ -82,13 +90,16 @@ class Decisions:
         if current != state:
             raise Conflict(f"This suggestion is {current} already.")
 
-    async def accept(self, project_id: ProjectId, acceptance: Acceptance) -> AcceptedSuggestion:
-        """Apply an open suggestion as an event of its lane.
+    async def accept(
+        self, project_id: ProjectId, acceptance: Acceptance, *, dry_run: bool = False
+    ) -> AcceptedSuggestion:
+        """Apply an open suggestion as an event of its lane, in one transaction, which a dry run
+        rolls back.
 
         Errors: NotFound; Conflict if it is not open, if one of its memories has changed since (the
         suggestion is INVALID from then on), or if another memory has the text.
         """
-        async with self._engine.begin() as connection:
+        async with self._engine.connect() as connection:
             row = await _lane_locked(connection, project_id, acceptance.suggestion_id)
             versions = {UUID(t["memory_id"]): t["version"] for t in row.targets}
             added = await _added(connection, row)
@@ -99,14 +110,16 @@ class Decisions:
                 for memory_id, version in versions.items()
                 if memory_id not in current or current[memory_id].version != version
             ]
-            if not changed:
+            accepted = None
+            if changed:
+                this = update(suggestions).where(suggestions.c.id == row.id)
+                await connection.execute(this.values(state=SuggestionState.INVALID))
+            else:
                 targets = _targets(row, versions, added, current)
-                return await _apply(connection, project_id, row, targets, acceptance)
-            await connection.execute(
-                update(suggestions)
-                .where(suggestions.c.id == row.id)
-                .values(state=SuggestionState.INVALID)
-            )
+                accepted = await _apply(connection, project_id, row, targets, acceptance)
+            await (connection.rollback() if dry_run else connection.commit())
+        if accepted is not None:
+            return accepted
         names = ", ".join(map(str, changed))
         raise Conflict(f"Changed since this was suggested: memory {names}. Nothing was written.")
 
@@ -180,6 +193,7 @@ async def _apply(
         {"source": SOURCE, "suggestion_id": str(row.id), "kind": row.kind},
         f"A person accepted the suggestion {row.id}.",
         row.id,
+        edited=acceptance.edited,
     )
     await write_decided(
         connection,
@@ -200,5 +214,4 @@ async def _apply(
             decision_event_id=event_id,
         )
     )
-    touched = [c.before.id for c in changes if c.outcome is not Outcome.NOOP]
-    return AcceptedSuggestion(event_id, touched)
+    return AcceptedSuggestion(event_id, event.note, changes)

@@ -13,9 +13,10 @@ import structlog
 from pipeline.domain.errors import Conflict, InvalidInput, StoreUnavailable
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
+from pipeline.domain.vectors import NO_VECTOR
 from pipeline.ports import Embedder
-from pipeline.suggestions.decisions import Acceptance, Decisions
-from pipeline.suggestions.store import Suggestions
+from pipeline.suggestions.decisions import Acceptance, AcceptedSuggestion, Decisions
+from pipeline.suggestions.store import StoredSuggestion, Suggestions
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
@@ -77,13 +78,10 @@ async def decide(
         await ledger.decisions.decline(project_id, suggestion_id, DECLINED[action], by=by)
         return None
     suggestion = await ledger.suggestions.get(project_id, suggestion_id)
-    if suggestion.kind is SuggestionKind.DELETE and text is not None:
-        raise InvalidInput(NO_TEXT)
-    stored = text if text is not None else suggestion.proposed_text
-    if suggestion.kind is not SuggestionKind.DELETE and stored is None:
-        raise InvalidInput("This suggestion has no text of its own: send one.")
+    stored = stored_text(suggestion, text)
     vectors = await embedder.embed([stored]) if stored is not None else [None]
-    acceptance = Acceptance(suggestion_id, stored, vectors[0], embedder.name, by)
+    edited = stored != suggestion.proposed_text
+    acceptance = Acceptance(suggestion_id, stored, vectors[0], embedder.name, by, edited)
     accepted = await ledger.decisions.accept(project_id, acceptance)
     log.info("suggestion_accepted", event_id=str(accepted.event_id), kind=suggestion.kind)
     try:
@@ -92,6 +90,35 @@ async def decide(
         # Every read compares with the ledger; the sweeper writes the vectors later.
         log.warning("projection_owed", event_id=str(accepted.event_id))
     return accepted.event_id
+
+
+async def rehearse(
+    project_id: ProjectId,
+    suggestion_id: UUID,
+    *,
+    text: str | None,
+    by: UUID,
+    ledger: SuggestionStores,
+    embedder: Embedder,
+) -> AcceptedSuggestion:
+    """Compute what an acceptance would change, and change nothing. Errors: as `decide`."""
+    suggestion = await ledger.suggestions.get(project_id, suggestion_id)
+    stored = stored_text(suggestion, text)
+    acceptance = Acceptance(suggestion_id, stored, NO_VECTOR, embedder.name, by)
+    return await ledger.decisions.accept(project_id, acceptance, dry_run=True)
+
+
+def stored_text(suggestion: StoredSuggestion, text: str | None) -> str | None:
+    """The text that an acceptance stores: the given or the proposed one; None for a DELETE.
+
+    Errors: InvalidInput for a text without use, or if there is none.
+    """
+    if suggestion.kind is SuggestionKind.DELETE and text is not None:
+        raise InvalidInput(NO_TEXT)
+    stored = text if text is not None else suggestion.proposed_text
+    if suggestion.kind is not SuggestionKind.DELETE and stored is None:
+        raise InvalidInput("This suggestion has no text of its own: send one.")
+    return stored
 
 
 async def decide_many(

@@ -140,6 +140,9 @@ async def test_what_nothing_decides_is_kept_flagged_asked_resolved_and_undone(
             "RESOLVED", body.get("keep") != "both"
         )  # fmt: skip
         assert await flags(service) == dict.fromkeys(left)
+        # The text that a person wrote is an edit, which no model changes.
+        edited = {row["memory"] for row in await service.listed() if row["edited_at"]}
+        assert edited == ({body["text"]} if "text" in body else set())
         assert await open_conflicts(service) == []
         event_id = UUID(resolved["resolution_event_id"])
         receipt = await service.event(str(event_id))

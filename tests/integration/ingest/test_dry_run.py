@@ -17,6 +17,7 @@ from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
 from tests.integration.api.test_api import ADD, MAYA, Service, said, serving
+from tests.integration.ingest.test_decisions import Careless
 from tests.support.engine import Engine
 from tests.support.raw_look import COLUMNS
 
@@ -246,6 +247,53 @@ async def test_a_dry_run_of_an_undo_is_the_answer_that_follows(service: Service)
     assert planned.json()["restored"]
     undone = await service.client.post(path, json={})
     assert undone.json() | {"undone_at": None} == planned.json()
+
+
+@pytest.mark.parametrize("text", [None, "Maya lives in Porto, without Tom"])
+async def test_a_dry_run_of_an_acceptance_is_the_receipt_that_follows(
+    service: Service, text: str | None
+) -> None:
+    service.engine.with_model(Careless())
+    await service.add("Maya lives in Bern with Tom")
+    await service.add("Maya lives in Porto")
+    await service.engine.services.index.catch_up()
+    [suggestion] = (await service.client.get("/v1/suggestions/")).json()["results"]
+    before, tables = await look(service), await rows(service.engine.ledger)
+    path = f"/v1/suggestions/{suggestion['id']}/accept/"
+    body = {"text": text} if text else {}
+    planned = await service.client.post(path, json=body | {"dry_run": True})
+    assert planned.status_code == 200, planned.text
+    assert await look(service) == before
+    # No record of its own either: not a row of any table differs.
+    assert await rows(service.engine.ledger) == tables
+    assert planned.json()["dry_run"] is True
+    accepted = await service.client.post(path, json=body)
+    event = await service.event(accepted.json()["decision_event_id"])
+    assert planned.json()["results"] == event["results"]
+    assert planned.json()["note"] == event["note"]
+    assert [line["event"] for line in event["results"]] == ["UPDATE", "DELETE"]
+
+
+async def test_a_dry_run_of_an_acceptance_is_refused_like_the_acceptance(service: Service) -> None:
+    service.engine.with_model(Careless())
+    await service.add("Maya lives in Bern with Tom")
+    await service.add("Maya lives in Porto")
+    [suggestion] = (await service.client.get("/v1/suggestions/")).json()["results"]
+    [target] = suggestion["targets"]
+    await service.client.put(
+        f"/v1/memories/{target['memory_id']}/", json={"text": "Maya lives in Bern with Ana"}
+    )
+    tables = await rows(service.engine.ledger)
+    path = f"/v1/suggestions/{suggestion['id']}/accept/"
+    planned = await service.client.post(path, json={"dry_run": True})
+    assert await rows(service.engine.ledger) == tables
+    refused = await service.client.post(path, json={})
+    assert (planned.status_code, refused.status_code) == (409, 409)
+    assert said(planned) == said(refused)
+    gone = await service.client.post(
+        path.replace(suggestion["id"], target["memory_id"]), json={"dry_run": True}
+    )
+    assert gone.status_code == 404
 
 
 @pytest.mark.parametrize("condition", [{}, {"metadata": '{"trip": "x"}'}])

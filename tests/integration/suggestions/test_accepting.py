@@ -99,7 +99,7 @@ async def test_an_accepted_update_is_an_event_with_a_receipt(service: Service) -
     # The memory that was added in place of the UPDATE is merged into the updated one.
     assert await texts(service) == ["Maya lives in Porto"]
     [memory] = await service.listed()
-    assert memory["id"] == target["memory_id"]
+    assert (memory["id"], memory["edited_at"]) == (target["memory_id"], None)
     event = await service.event(accepted["decision_event_id"])
     assert (event["event_type"], event["status"]) == ("SUGGESTION", "SUCCEEDED")
     assert event["payload"]["options"]["source"] == "suggestion"
@@ -132,6 +132,11 @@ async def test_a_person_can_edit_the_text_of_a_suggestion(service: Service) -> N
     text = "Maya lives in Porto, without Tom"
     assert (await decide(service, row["id"], "accept", text=text)).status_code == 200
     assert await texts(service) == [text]
+    [memory] = await service.listed()
+    assert memory["edited_at"] is not None
+    # From then on a change by a model is a suggestion again.
+    await service.add("Maya lives in Lyon")
+    assert text in await texts(service)
     blank = await decide(service, row["id"], "accept", text="  ")
     assert blank.status_code == 400
 

@@ -403,14 +403,15 @@ def test_no_answer_breaks_a_parser_otherwise_than_by_name(text: str):
 
 
 @given(rows)
-def test_a_mended_answer_decides_each_fact_once_and_changes_no_memory_twice(
+def test_a_mended_answer_decides_every_fact_and_changes_no_memory_twice(
     made: list[dict[str, Any]],
 ):
     try:
         read = parse_decisions(json.dumps({"decisions": made}), FACTS, OFFERED, mend=True)
     except MalformedAnswer:
         return
-    assert [d.fact for d in read] == [0, 1]
+    # One fact may change several memories.
+    assert sorted({d.fact for d in read}) == [0, 1]
     changed = [d.memory_id for d in read if d.outcome in (Outcome.UPDATE, Outcome.DELETE)]
     assert None not in changed
     assert len(set(changed)) == len(changed)
