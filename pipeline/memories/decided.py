@@ -76,7 +76,7 @@ async def write_decided(
             await _write(connection, event, change, changes, vector, embedder)
     ended = [c.before.event_id for c in changes if c.before.event_id and not c.stays_true]
     await _end_relations(connection, lane_id, ended, ended_by=event.id)
-    await _record(connection, project_id, lane_id, event)
+    await append_event(connection, project_id, lane_id, event)
     lines = [_line(event, place, change) for place, change in enumerate(changes)]
     if lines:
         await connection.execute(insert(receipts), lines)
@@ -157,10 +157,10 @@ async def _end_relations(
     )
 
 
-async def _record(
+async def append_event(
     connection: AsyncConnection, project_id: ProjectId, lane_id: UUID, event: DecidedEvent
 ) -> None:
-    """Append the finished event to its lane, which is locked."""
+    """Append the event to its lane as SUCCEEDED. The caller holds the lane's lock."""
     tail = lanes.c.accepted_seq + 1
     seq = await connection.scalar(
         update(lanes)

@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import (
     ColumnElement,
-    case,
     false,
     func,
     insert,
@@ -27,7 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.domain.events import EventType, StageName, Status
+from pipeline.domain.events import EventType, StageName
 from pipeline.domain.filters import Filter, of_ids_only, pinned
 from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
@@ -44,6 +43,7 @@ from pipeline.ledger.tables import (
     summary_states,
     turn_vectors,
 )
+from pipeline.memories.decided import DecidedEvent, append_event
 from pipeline.memories.editing import end_unstated
 from pipeline.memories.rows import retire_all
 from pipeline.memories.sql import statement
@@ -137,7 +137,9 @@ class DeleteByFilter:
                 memory_history.c.event_id == event_id
             )
             await end_unstated(connection, memories.c.id.in_(retired), ended_by=event_id)
-        await _record(connection, event_id, scope, request, deleted=len(deleted))
+        event = DecidedEvent(event_id, request.kind, request.options, _note(len(deleted)))
+        await append_event(connection, scope.project_id, scope.lane_id, event)
+        await _write_receipt(connection, event_id)
         return Cleared(event_id, deleted, wakes)
 
     async def _cancel(
@@ -193,40 +195,8 @@ async def _forget_scopes(
     )
 
 
-async def _record(
-    connection: AsyncConnection,
-    event_id: UUID,
-    scope: Scope,
-    request: DeleteRequest,
-    *,
-    deleted: int,
-) -> None:
-    """Append the finished event to its lane, and write its receipt."""
-    tail = lanes.c.accepted_seq + 1
-    seq = await connection.scalar(
-        update(lanes)
-        .where(lanes.c.id == scope.lane_id)
-        .values(
-            accepted_seq=tail,
-            settled_seq=case((lanes.c.state == "IDLE", tail), else_=lanes.c.settled_seq),
-        )
-        .returning(lanes.c.accepted_seq)
-    )
-    await connection.execute(
-        insert(events).values(
-            id=event_id,
-            project_id=scope.project_id,
-            lane_id=scope.lane_id,
-            seq=seq,
-            event_type=request.kind,
-            status=Status.SUCCEEDED,
-            options=request.options,
-            tokens=0,
-            note=_note(deleted),
-            started_at=func.now(),
-            completed_at=func.now(),
-        )
-    )
+async def _write_receipt(connection: AsyncConnection, event_id: UUID) -> None:
+    """List the first deleted memories on the receipt of the event."""
     state = memory_history.c
     lines = (
         select(

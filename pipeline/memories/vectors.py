@@ -76,35 +76,27 @@ class MemoryVectors(Projected):
         values = {"index": index, "embedder": embedder, "limit": limit}
         return await self._projections(statement("foreign"), values)
 
-    async def stale_vectors(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        """Return ids and packed vectors of stale memories of these scopes, newest change first."""
-        values = {**where, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(_stale(*where), values)
-        return [(row.id, row.embedding) for row in rows]
+    @staticmethod
+    @cache
+    def stale(*ids: str) -> Select[Any]:
+        """Statement for the stale vectors of the scopes with these entity ids, newest first."""
+        table = memories.c
+        return (
+            select(table.id, table.embedding)
+            .where(
+                table.owed,
+                table.state == "ACTIVE",
+                table.embedder == bindparam("embedder"),
+                *(table[name] == bindparam(name) for name in ids),
+            )
+            .order_by(table.updated_at.desc())
+            .limit(bindparam("limit", type_=Integer))
+        )
 
     async def _projections(
         self, query: Executable, values: Mapping[str, Any] | None = None
     ) -> list[Projection]:
         return [as_projection(row) for row in await self._rows(query, values)]
-
-
-@cache
-def _stale(*ids: str) -> Select[Any]:
-    """Statement for the stale vectors of the scopes with these entity ids, newest first."""
-    table = memories.c
-    return (
-        select(table.id, table.embedding)
-        .where(
-            table.owed,
-            table.state == "ACTIVE",
-            table.embedder == bindparam("embedder"),
-            *(table[name] == bindparam(name) for name in ids),
-        )
-        .order_by(table.updated_at.desc())
-        .limit(bindparam("limit", type_=Integer))
-    )
 
 
 def as_projection(row: Row[Any]) -> Projection:

@@ -6,7 +6,7 @@ vector, which `keys` translates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -92,8 +92,8 @@ class TurnVectors(Projected):
             turn_vectors.c.accepted_at <= func.now() - timedelta(seconds=stale_for_s),
         )
         if ids is not None:
-            return await self._found(query.where(among(turn_vectors.c.event_id, ids)))
-        return await self._found(query.order_by(turn_vectors.c.accepted_at).limit(limit))
+            return await self._projections_of(query.where(among(turn_vectors.c.event_id, ids)))
+        return await self._projections_of(query.order_by(turn_vectors.c.accepted_at).limit(limit))
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
         """Return turns after this id that the index under construction lacks or has outdated."""
@@ -101,12 +101,12 @@ class TurnVectors(Projected):
         built = exists().where(
             rebuilt.c.memory_id == turn_vectors.c.id, rebuilt.c.version == version
         )
-        return await self._found(_page(after, limit).where(~built))
+        return await self._projections_of(_page(after, limit).where(~built))
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
         """Return embedded turns with ids after this one, in the order of ids."""
         embedded = turn_vectors.c.embedder.is_not(None)
-        return await self._found(_page(after, limit).where(embedded))
+        return await self._projections_of(_page(after, limit).where(embedded))
 
     async def mark_foreign_stale(self, embedder: str) -> None:
         """Mark turns with vectors of another embedder as stale."""
@@ -119,39 +119,34 @@ class TurnVectors(Projected):
         live = exists().where(vector_indexes.c.state == "LIVE", vector_indexes.c.name == index)
         # Written as two ranges, so that the index on (embedder) is used.
         other = or_(turn_vectors.c.embedder < embedder, turn_vectors.c.embedder > embedder)
-        return await self._found(
+        return await self._projections_of(
             _projections().where(turn_vectors.c.owed, other, TURN.c.wanted, live).limit(limit)
         )
 
-    async def stale_vectors(
-        self, where: Mapping[str, str], *, embedder: str, limit: int
-    ) -> list[tuple[UUID, bytes]]:
-        """Return ids and packed vectors of stale turns with these entity ids, newest first."""
-        values = {**where, "embedder": embedder, "limit": limit}
-        rows = await self._direct.rows(_stale(*where), values)
-        return [(row.id, row.embedding) for row in rows]
+    @staticmethod
+    @cache
+    def stale(*ids: str) -> Select[Any]:
+        """Statement for the stale vectors of the scopes with these entity ids, newest first.
 
-    async def _found(self, query: Select[Any]) -> list[Projection]:
+        Includes turns of undone events: like other wrong hits of an index, the search drops them.
+        """
+        table = turn_vectors.c
+        return (
+            select(table.id, table.embedding)
+            .join(lanes, lanes.c.id == table.lane_id)
+            .where(table.owed, table.embedder == bindparam("embedder"))
+            .where(*(lanes.c[name] == bindparam(name) for name in ids))
+            .order_by(table.accepted_at.desc())
+            .limit(bindparam("limit", type_=Integer))
+        )
+
+    async def _projections_of(self, query: Select[Any]) -> list[Projection]:
         return [_as_projection(row) for row in await self._rows(query)]
 
 
 _KEYS = select(turn_vectors.c.id, turn_vectors.c.event_id, turn_vectors.c.ordinal).where(
     turn_vectors.c.id == any_(uuids("ids"))
 )
-
-
-@cache
-def _stale(*ids: str) -> Select[Any]:
-    # Includes turns of undone events: like other wrong hits of an index, the search drops them.
-    table = turn_vectors.c
-    return (
-        select(table.id, table.embedding)
-        .join(lanes, lanes.c.id == table.lane_id)
-        .where(table.owed, table.embedder == bindparam("embedder"))
-        .where(*(lanes.c[name] == bindparam(name) for name in ids))
-        .order_by(table.accepted_at.desc())
-        .limit(bindparam("limit", type_=Integer))
-    )
 
 
 # Changes of turns, inside the caller's transaction

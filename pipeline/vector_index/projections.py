@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 from uuid import UUID
 
-from sqlalchemy import Row
+from sqlalchemy import Row, Select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
@@ -89,7 +90,7 @@ class VectorSource(Protocol):
         ...
 
 
-class Projected:
+class Projected(ABC):
     """Statements on the common columns: id, lane_id, version, projected_version, embedding."""
 
     kind: ClassVar[str]
@@ -129,6 +130,19 @@ class Projected:
         """Return the given ids that the ledger does not have."""
         rows = await self._direct.rows(statement("unknown", self.table), {"ids": list(ids)})
         return [row.id for row in rows]
+
+    async def stale_vectors(
+        self, where: Mapping[str, str], *, embedder: str, limit: int
+    ) -> list[tuple[UUID, bytes]]:
+        """Return ids and packed vectors of stale rows with these entity ids, newest first."""
+        values = {**where, "embedder": embedder, "limit": limit}
+        rows = await self._direct.rows(self.stale(*where), values)
+        return [(row.id, row.embedding) for row in rows]
+
+    @staticmethod
+    @abstractmethod
+    def stale(*ids: str) -> Select[Any]:
+        """Statement for `stale_vectors` by these entity ids; also `embedder` and `limit`."""
 
     async def _rows(
         self, query: Any, values: Mapping[str, Any] | None = None
