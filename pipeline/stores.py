@@ -19,7 +19,10 @@ from pipeline.events.store import Events
 from pipeline.events.undo import Undo
 from pipeline.graph.editing import GraphEditing
 from pipeline.graph.store import Graph
+from pipeline.lanes.adds import Adds
+from pipeline.lanes.due import DueLanes
 from pipeline.lanes.group_commit import GroupCommit
+from pipeline.lanes.leases import LaneLeases
 from pipeline.lanes.store import Lanes
 from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
@@ -63,6 +66,8 @@ class Ledger:
     long: AsyncEngine
     inbox_engine: AsyncEngine
     lanes: Lanes
+    leases: LaneLeases
+    due_lanes: DueLanes
     inbox: GroupCommit
     events: Events
     memories: Memories
@@ -129,7 +134,9 @@ class Ledger:
             long=long,
             inbox_engine=inbox,
             lanes=lanes,
-            inbox=GroupCommit(lanes.on(inbox)),
+            leases=LaneLeases(engine, lease=lanes.lease),
+            due_lanes=DueLanes(engine, lease=lanes.lease, grace=lanes.grace),
+            inbox=GroupCommit(Adds(inbox, grace=lanes.grace)),
             events=Events(engine),
             memories=Memories(engine),
             memory_vectors=MemoryVectors(engine),

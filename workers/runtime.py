@@ -25,7 +25,7 @@ from pipeline.curator.store import RunHint
 from pipeline.domain.lanes import Activation, Hold, Wake
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
-from pipeline.lanes.store import BEATS, Lanes, session_name
+from pipeline.lanes.leases import BEATS, LaneLeases, session_name
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.settings import Settings
 from pipeline.summaries.service import Summarizer
@@ -91,9 +91,9 @@ class Heartbeat:
     """Renews the leases of the lanes that this process works on."""
 
     def __init__(
-        self, lanes: Lanes, *, lease_s: float, quarantine: Quarantine | None = None
+        self, leases: LaneLeases, *, lease_s: float, quarantine: Quarantine | None = None
     ) -> None:
-        self._lanes = lanes
+        self._leases = leases
         self.alone = (quarantine or Quarantine()).alone
         self._interval_s = lease_s / BEATS
         self._held: dict[Hold, asyncio.Task[Any]] = {}
@@ -143,7 +143,7 @@ class Heartbeat:
         wanted = list(holds)
         try:
             async with asyncio.timeout(self._interval_s):
-                return set(wanted) - await self._lanes.renew(wanted)
+                return set(wanted) - await self._leases.renew(wanted)
         except (LedgerUnavailable, TimeoutError) as error:
             log.warning("heartbeat_missed", error=type(error).__name__)
             return set()
@@ -161,8 +161,8 @@ class Runtime:
         self._services: Services = bootstrap.services(settings, self._stores)
         self._summarizer = Summarizer(self._stores.ledger, self._services.model)
         quarantine = Quarantine(self._stand_aside)
-        lanes = self._services.ledger.lanes
-        self._leases = Heartbeat(lanes, lease_s=settings.lease_s, quarantine=quarantine)
+        leases = self._services.ledger.leases
+        self._leases = Heartbeat(leases, lease_s=settings.lease_s, quarantine=quarantine)
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()

@@ -25,8 +25,8 @@ from pipeline.curator.store import RunLimits
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.domain.events import FailureCode
 from pipeline.events.retention import Retention
+from pipeline.lanes.due import Swept
 from pipeline.lanes.load import LoadView
-from pipeline.lanes.store import Swept
 from pipeline.stores import Ledger
 from pipeline.summaries.store import DueSummary
 from workers import sweeper_jobs
@@ -83,7 +83,7 @@ class Sweeper:
         `run_limits`: those of the curator's scheduled runs.
         """
         self._now = ledger.now
-        self._lanes = ledger.lanes
+        self._lanes = ledger.due_lanes
         self._summaries = ledger.summaries
         self._circuits = ledger.circuits
         self._curator, self._run_limits = ledger.curator, run_limits

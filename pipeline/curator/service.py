@@ -41,7 +41,7 @@ from pipeline.domain.modes import CostLimit, Spent, uses
 from pipeline.domain.suggestions import SuggestionKind
 from pipeline.domain.usage import Usage
 from pipeline.domain.vectors import from_bytes
-from pipeline.lanes.store import BEATS
+from pipeline.lanes.leases import BEATS
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel

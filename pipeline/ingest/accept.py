@@ -16,7 +16,7 @@ from pipeline.domain.events import AddOptions, DryRun
 from pipeline.domain.messages import Message
 from pipeline.domain.scope import Scope
 from pipeline.ingest.ports import IngestStores
-from pipeline.lanes.store import Add
+from pipeline.lanes.adds import Add
 from pipeline.ports import Dispatcher
 from pipeline.text.tokens import tokens
 

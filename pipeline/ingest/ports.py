@@ -7,6 +7,7 @@ from typing import Protocol
 from pipeline.accounting.costs import Costs
 from pipeline.graph.store import Graph
 from pipeline.lanes.group_commit import GroupCommit
+from pipeline.lanes.leases import LaneLeases
 from pipeline.lanes.store import Lanes
 from pipeline.memories.store import Memories
 from pipeline.models.kept_answers import KeptAnswers
@@ -36,6 +37,10 @@ class IngestStores(Protocol):
     @property
     def lanes(self) -> Lanes:
         """The lane state machine."""
+
+    @property
+    def leases(self) -> LaneLeases:
+        """Leases of the lanes that a worker runs."""
 
     @property
     def memories(self) -> Memories:

@@ -20,7 +20,7 @@ from uuid import UUID
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.domain.errors import Overloaded
-from pipeline.lanes.store import Accepted, Add, Lanes
+from pipeline.lanes.adds import Accepted, Add, Adds
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import LedgerUnavailable
 
@@ -55,7 +55,7 @@ class GroupCommit:
     At most `most_waiting` adds can wait, each at most `locked_for_s` seconds for a lock.
     """
 
-    lanes: Lanes
+    adds: Adds
     most_waiting: int = MOST_WAITING
     locked_for_s: float = LOCKED_FOR_S
     _count: int = 0
@@ -73,7 +73,7 @@ class GroupCommit:
         return 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
 
     async def accept(self, add: Add) -> Accepted:
-        """Accept one add, as Lanes.accept: returns after its commit, or raises.
+        """Accept one add, as Adds.accept: returns after its commit, or raises.
 
         Errors: Overloaded if too many adds wait already, or if the lane stays locked.
         """
@@ -152,7 +152,7 @@ class GroupCommit:
         if not group:
             return None
         adds = [waiting.add for waiting in group]
-        [accepted] = await asyncio.gather(self.lanes.accept(adds), return_exceptions=True)
+        [accepted] = await asyncio.gather(self.adds.accept(adds), return_exceptions=True)
         if isinstance(accepted, BaseException):
             return accepted
         for waiting, result in zip(group, accepted, strict=True):
@@ -163,7 +163,7 @@ class GroupCommit:
     async def _set_locked_aside(self, group: Sequence[Waiting]) -> list[Waiting]:
         """Start retries for the adds of locked lanes. Returns the other adds."""
         try:
-            locked = await self.lanes.locked({waiting.lane_id for waiting in group})
+            locked = await self.adds.locked({waiting.lane_id for waiting in group})
         except LedgerUnavailable:  # then the next try fails with the same error
             locked = set()
         for lane_id in locked:

@@ -34,7 +34,8 @@ from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
-from pipeline.lanes.store import SHARED_ATTEMPTS, Add, Ending, Lanes
+from pipeline.lanes.adds import Add
+from pipeline.lanes.store import SHARED_ATTEMPTS, Ending, Lanes
 from pipeline.ledger.engine import connect
 from pipeline.stores import Ledger
 from workers.runtime import LoopThread
@@ -147,7 +148,7 @@ class LaneMachine(RuleBasedStateMachine):
             AddOptions(metadata={"kind": kind}),
             tokens=1,
         )
-        [accepted] = self.run(self.real.accept([add]))
+        [accepted] = self.run(self.ledger.inbox.adds.accept([add]))
         wake = accepted.wake
         model.events.append(event)
         if model.state == "IDLE" or (model.state == "WAITING" and model.gathers):
@@ -205,7 +206,7 @@ class LaneMachine(RuleBasedStateMachine):
     @rule(hold=holds)
     def renew(self, hold: Held) -> None:
         model = self.lanes[hold.lane]
-        self.run(self.real.renew([hold.activation.hold]))
+        self.run(self.ledger.leases.renew([hold.activation.hold]))
         if model.holds(hold):
             model.due_s = LEASE_S
 
@@ -402,7 +403,7 @@ class LaneMachine(RuleBasedStateMachine):
     def sweep(self, patience_s: float) -> Any:
         mine = {model.scope.lane_id: n for n, model in enumerate(self.lanes)}
         sweeps = self.run(
-            self.real.sweep(limit=1_000, patient=self.projects, patience_s=patience_s)
+            self.ledger.due_lanes.sweep(limit=1_000, patient=self.projects, patience_s=patience_s)
         )
         due = {}
         for n, model in enumerate(self.lanes):

@@ -10,6 +10,7 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 from sqlalchemy import select, text, update
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
@@ -26,7 +27,8 @@ from pipeline.ingest.accept import accept
 from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.effects import MemoryEffects
-from pipeline.lanes.store import Lanes, session_name
+from pipeline.lanes.leases import session_name
+from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, connect
 from pipeline.ledger.tables import cooldowns, events, lanes, memories, memory_history
 from pipeline.ports import MemoryModel
@@ -46,7 +48,13 @@ NO_CHANGES = MemoryEffects((), {}, "fake/hash")
 
 def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Ledger:
     engine = connect(url, pool_size=5, name=session_name(WORKER, "test"))
-    machine = Lanes(
+    inbox = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=INBOX)
+    machine = lanes_on(engine, batch_events=batch_events, lease_s=lease_s)
+    return Ledger.of(engine, machine, inbox=inbox)
+
+
+def lanes_on(engine: AsyncEngine, *, batch_events: int = 8, lease_s: float = LEASE_S) -> Lanes:
+    return Lanes(
         engine,
         lease_s=lease_s,
         queued_grace_s=GRACE_S,
@@ -54,8 +62,6 @@ def build_ledger(url: str, *, batch_events: int = 8, lease_s: float = LEASE_S) -
         batch_tokens=6000,
         context_messages=10,
     )
-    inbox = connect(url, pool_size=4, name=session_name(WORKER, "test"), limits=INBOX)
-    return Ledger.of(engine, machine, inbox=inbox)
 
 
 @dataclass(slots=True)
@@ -178,7 +184,7 @@ class Engine:
 
     async def sweep(self) -> int:
         """Sweep as the sweeper does: queue the lanes that are due, and collect their hints."""
-        swept = await self.ledger.lanes.sweep(limit=1000)
+        swept = await self.ledger.due_lanes.sweep(limit=1000)
         for lane in swept:
             self.hints.kick(lane.wake, lane.project_id)
         return len(swept)

@@ -15,4 +15,4 @@ WITH held AS (
     FROM held
     WHERE events.batch_id = CAST(:batch_id AS uuid) AND events.status = 'RUNNING'
 )
-SELECT count(*) FROM held
+SELECT id FROM held

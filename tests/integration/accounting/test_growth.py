@@ -21,7 +21,7 @@ from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import events, lanes, memories
 from pipeline.memories.sql import statement
 from pipeline.turns.vectors import TurnVectors
-from tests.support.engine import Engine
+from tests.support.engine import Engine, lanes_on
 from tests.support.plans import recorded, rows_read, rows_read_so_far
 
 # Rows of each kind, in a project other than the queried one.
@@ -244,7 +244,7 @@ async def test_a_lane_is_found_by_its_id_among_many_busy_ones(
 
     async def stage(user_id: str) -> None:
         await engine.add("I like tea.", user_id=user_id)
-        owned = engine.ledger.lanes.on(single)
+        owned = lanes_on(single)
         claimed = await owned.claim(engine.hints.waiting.pop(), uuid4())
         assert claimed is not None
         await owned.finish(claimed[0], StageName.RETRIEVE, output={}, usage=Usage(), ms=1.0)
@@ -309,7 +309,7 @@ async def test_doubted_hints_are_a_share_of_those_told_before_and_never_a_locked
     for n in range(5):
         await engine.add("I like tea.", user_id=f"user-{n}")
     back_at = await ledger.now()
-    doubt = partial(ledger.lanes.doubt_hints, told_before=back_at, patience_s=60, limit=3)
+    doubt = partial(ledger.due_lanes.doubt_hints, told_before=back_at, patience_s=60, limit=3)
     lock = select(lanes.c.id).where(lanes.c.user_id == "user-0").with_for_update()
     async with ledger.engine.begin() as other:
         await other.execute(lock)

@@ -14,9 +14,9 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.memories import service as memories
 from tests.integration.api.test_api import ADD, LIVES, SEARCH, Service, serving
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
 from tests.support.recount import drift
+from tests.support.troubled import Troubled
 
 NOTHING_PAID: dict[str, object] = {
     "calls": 0,

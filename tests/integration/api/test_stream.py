@@ -19,8 +19,8 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
 from pipeline.events.store import Events, Progress
 from tests.integration.api.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.troubled import Troubled
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from pipeline.domain.usage import Usage
 from pipeline.events.service import cancel
 from pipeline.ledger.tables import events, lanes
 from tests.integration.api.test_api import ADD, LIVES, Service, said, serving
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import GRACE_S, NO_CHANGES, Engine
 from tests.support.stack import wait_until
+from tests.support.troubled import Troubled
 
 ALONE = AddOptions(metadata={"batch": "of its own"})
 BEFORE_APPLY = [StageName.RETRIEVE, StageName.CONSOLIDATE, StageName.APPLY]

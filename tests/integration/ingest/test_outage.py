@@ -23,8 +23,8 @@ from pipeline.ledger.tables import shadows
 from pipeline.models.circuit_breaker import GuardedEmbedder, GuardedModel
 from pipeline.models.circuits import FAILURES, LONGEST_S, PROBE_EVERY, Permit
 from pipeline.ports import ExtractionRequest
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import RUN_LIMITS, Engine, Hints
+from tests.support.troubled import Troubled
 from workers.dispatch import CeleryDispatcher
 from workers.queues import QUEUES
 from workers.sweeper import Sweeper

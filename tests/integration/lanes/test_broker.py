@@ -15,7 +15,7 @@ from deploy.stack.servers import Redis
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Role
-from pipeline.lanes.store import Add
+from pipeline.lanes.adds import Add
 from pipeline.settings import Settings
 from tests.support.engine import GRACE_S, RUN_LIMITS, Engine
 from workers.app import make_app
@@ -44,7 +44,7 @@ async def depths(broker: RedisClient) -> dict[str, int]:
 async def queue_up(engine: Engine, lanes: int) -> None:
     """Accept one event in each of this many lanes, without a hint in the broker."""
     turns = [Message(Role.USER, "I like jazz.")]
-    await engine.ledger.lanes.accept(
+    await engine.ledger.inbox.adds.accept(
         [
             Add(uuid4(), engine.scope(f"user-{n}"), turns, AddOptions(), tokens=4)
             for n in range(lanes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.lanes.load import MEASURED_OVER_S, LoadView
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.troubled import Troubled
 
 
 async def test_the_load_counts_what_waits_and_what_was_done(engine: Engine) -> None:

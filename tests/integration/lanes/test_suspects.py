@@ -83,7 +83,7 @@ async def test_suspects_are_worked_on_one_at_a_time(engine: Engine) -> None:
         await crash(engine, *engine.hints.waiting)
     beside = Beside()
     engine.with_model(beside)
-    leases = Heartbeat(engine.ledger.lanes, lease_s=LEASE_S)
+    leases = Heartbeat(engine.ledger.leases, lease_s=LEASE_S)
     await asyncio.gather(
         *(
             run_stage(hint, owner=engine.worker, services=engine.services, leases=leases)

@@ -17,8 +17,8 @@ from pipeline.domain.messages import Message, Role
 from pipeline.events.service import cancel, replay
 from pipeline.ledger.tables import events
 from tests.integration.api.test_api import ADD, LIVES, Service, said, serving
-from tests.integration.lanes.test_lanes import Troubled
 from tests.support.engine import Engine
+from tests.support.troubled import Troubled
 
 ALONE = AddOptions(metadata={"batch": "of its own"})
 BROKEN = MalformedAnswer("no JSON")

@@ -16,8 +16,8 @@ from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.lanes.adds import Accepted, Add, Adds
 from pipeline.lanes.group_commit import GroupCommit
-from pipeline.lanes.store import Accepted, Add, Lanes
 
 PROJECT = ProjectId(uuid4())
 WITHIN_S = 30.0
@@ -33,7 +33,7 @@ def refusal() -> DBAPIError:
 
 
 class Slow:
-    """Lanes whose commits last until the test ends them; `held` lanes have locked rows."""
+    """Store whose commits last until the test ends them; `held` lanes have locked rows."""
 
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
@@ -72,7 +72,7 @@ def slow() -> Slow:
 
 
 def inbox_of(slow: Slow, **options: float) -> GroupCommit:
-    return GroupCommit(cast("Lanes", slow), **options)  # type: ignore[arg-type]
+    return GroupCommit(cast("Adds", slow), **options)  # type: ignore[arg-type]
 
 
 async def test_a_later_add_of_a_lane_is_not_written_before_its_earlier_one(slow: Slow) -> None:

@@ -93,7 +93,7 @@ async def test_each_part_of_a_tick_runs_whatever_the_others_raise(
     parts = ["resume", "restore", "requeue", "curate", "summarize", "let_go"]
     for name in parts:
         monkeypatch.setattr(Sweeper, name, part(name))
-    nothing: Any = SimpleNamespace(now=None, lanes=None, circuits=None)
+    nothing: Any = SimpleNamespace(now=None, due_lanes=None, circuits=None)
     nothing.curator = nothing.summaries = None
     nothing.engine = SimpleNamespace()
     nothing.engine.execution_options = lambda **_: None

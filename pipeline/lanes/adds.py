@@ -1,0 +1,126 @@
+"""Adds: accepted events, stored with their messages at the end of their lanes.
+
+IDLE ──accept──► QUEUED      a lane that is not idle stays as it is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.events import AddOptions, StageName
+from pipeline.domain.lanes import Wake
+from pipeline.domain.messages import Message, Omission
+from pipeline.domain.scope import Scope
+from pipeline.lanes.batches import OPTIONS, omission_rows
+from pipeline.lanes.idempotency import digest
+from pipeline.lanes.sql import statement
+from pipeline.ledger.statements import Direct
+from pipeline.text import terms as lexical
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """One add of one scope.
+
+    `said_at` None means now. `key`: the client's idempotency key; a second add with the same key is
+    the same add.
+    """
+
+    event_id: UUID
+    scope: Scope
+    messages: Sequence[Message]
+    options: AddOptions
+    tokens: int
+    said_at: datetime | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Result of an add: its event, and the hint to publish if its lane was idle.
+
+    `fresh` is False if its key was already used, for `event_id`; `same` is False if that add had
+    another body; `known` is False if the project is deleted. In all three cases nothing was added.
+    """
+
+    event_id: UUID
+    wake: Wake | None = None
+    fresh: bool = True
+    same: bool = True
+    known: bool = True
+
+
+class Adds:
+    """Store of adds. `grace`: time until the hint of a queued lane counts as lost."""
+
+    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
+        self._direct = Direct(engine)
+        self._grace = grace
+
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        """Store the adds durably in one commit, each at the end of its scope's lane.
+
+        A lane that is not idle needs no hint: its worker continues with the queue.
+        """
+        placed = [
+            (place, ordinal, message)
+            for place, add in enumerate(adds, start=1)
+            for ordinal, message in enumerate(add.messages)
+        ]
+        cut = await lexical.cut([message.content for _, _, message in placed])
+        values = {
+            "event_ids": [add.event_id for add in adds],
+            "lane_ids": [add.scope.lane_id for add in adds],
+            "project_ids": [add.scope.project_id for add in adds],
+            "user_ids": [add.scope.user_id for add in adds],
+            "agent_ids": [add.scope.agent_id for add in adds],
+            "app_ids": [add.scope.app_id for add in adds],
+            "run_ids": [add.scope.run_id for add in adds],
+            "options": [OPTIONS.dump_json(add.options).decode() for add in adds],
+            "tokens": [add.tokens for add in adds],
+            "said_at": [add.said_at for add in adds],
+            "keys": [add.key for add in adds],
+            "digests": [_digest(add) for add in adds],
+            "message_of": [place for place, _, _ in placed],
+            "ordinals": [ordinal for _, ordinal, _ in placed],
+            "roles": [message.role.value for _, _, message in placed],
+            "names": [message.name for _, _, message in placed],
+            "contents": [message.content for _, _, message in placed],
+            "omitted": [_as_json(message.omitted) for _, _, message in placed],
+            # One string each: the arrays in an array must have the same length.
+            "terms": [" ".join(terms) for terms in cut],
+            "grace": self._grace,
+        }
+        rows = await self._direct.rows(statement("accept"), values)
+        by_place = {row.place: row for row in rows}
+        return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
+
+    async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
+        """Return the given lanes that another transaction has locked at the moment."""
+        rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
+        return {row.id for row in rows}
+
+
+def _accepted(add: Add, row: Any | None) -> Accepted:
+    if row is None:
+        return Accepted(add.event_id, fresh=False, known=False)
+    wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
+    return Accepted(row.event_id, wake, row.fresh, row.same)
+
+
+def _as_json(omitted: Sequence[Omission]) -> str | None:
+    return orjson.dumps(omission_rows(omitted)).decode() if omitted else None
+
+
+def _digest(add: Add) -> bytes | None:
+    """Digest of the content of an add with an idempotency key; None without a key."""
+    if add.key is None:
+        return None
+    return digest(add.scope, add.messages, add.options, said_at=add.said_at)

@@ -1,0 +1,88 @@
+"""Lanes that are due: an expired lease, a lost hint, or the end of a wait.
+
+RUNNING | WAITING ──sweep──► QUEUED      a lane that is QUEUED already gets a new hint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.events import FailureCode, StageName
+from pipeline.domain.lanes import Wake
+from pipeline.domain.tenants import ProjectId
+from pipeline.lanes.leases import BEATS
+from pipeline.lanes.sql import statement
+from pipeline.ledger.engine import behind_pooler
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """A lane that a sweep has queued, and its state before."""
+
+    wake: Wake
+    project_id: ProjectId
+    was: str
+
+
+class DueLanes:
+    """Store of the sweeper. `lease` and `grace`: as in Lanes."""
+
+    def __init__(self, engine: AsyncEngine, *, lease: timedelta, grace: timedelta) -> None:
+        # One statement is one transaction: no round trips for BEGIN and COMMIT.
+        self._engine = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._lease = lease
+        self._grace = grace
+
+    async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
+        """Make lanes due that were queued before this time, even for a sweep with this patience.
+
+        The broker may have lost their hints. Returns their number, at most `limit`.
+        """
+        values = {
+            "told_before": told_before,
+            "patience": timedelta(seconds=patience_s),
+            "grace": self._grace,
+            "limit": limit,
+        }
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("doubt_hints"), values)).rowcount
+
+    async def release(self, code: FailureCode, *, limit: int) -> int:
+        """Make lanes with this wait code due now. Returns their number."""
+        values = {"code": code, "limit": limit}
+        async with self._engine.connect() as connection:
+            return (await connection.execute(statement("release"), values)).rowcount
+
+    async def sweep(
+        self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0
+    ) -> list[Swept]:
+        """Queue the lanes that are due. Safe to run in any number of processes at once.
+
+        A worker's lanes are due when their leases have ended, or earlier if the worker is dead (see
+        `session_name`; not through a connection pooler, which has sessions of its own). QUEUED
+        lanes of `patient` projects are queued again only when `patience_s` overdue.
+        """
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(
+                statement("sweep"),
+                {
+                    "limit": limit,
+                    "patient": list(patient),
+                    "patience": timedelta(seconds=patience_s),
+                    "grace": self._grace,
+                    "lease": self._lease,
+                    # A lease whose heartbeat is on time has more time left than this.
+                    "late": self._lease * (1 - 1.2 / BEATS),
+                    "stages": list(StageName),
+                    "sessions": not behind_pooler(self._engine),
+                },
+            )
+            return [
+                Swept(Wake(r.lane_id, r.fence, StageName(r.stage)), r.project_id, r.was)
+                for r in rows
+            ]

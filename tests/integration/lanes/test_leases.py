@@ -1,0 +1,195 @@
+"""Leases of running lanes: renewed by heartbeats, taken over from dead workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import text
+
+from pipeline.domain.errors import LaneLost, ModelUnavailable
+from pipeline.domain.events import StageName, Status
+from pipeline.domain.lanes import Hold, Wake
+from pipeline.domain.usage import Usage
+from pipeline.lanes import due
+from pipeline.lanes.leases import BEATS, LaneLeases, session_name
+from pipeline.lanes.store import Ending
+from pipeline.ledger.engine import connect
+from tests.support.engine import GRACE_S, LEASE_S, NO_CHANGES, Engine, locked
+from tests.support.stack import wait_until
+from workers.runtime import Heartbeat
+
+WITHIN_S = 10.0
+
+
+async def test_a_zombie_can_neither_finish_nor_apply_nor_settle(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    hint = await engine.run_until(StageName.APPLY)
+    lanes = engine.ledger.lanes
+    zombie, batch = await engine.claim(hint)
+    assert batch is not None
+    await engine.pass_time(LEASE_S + 1)
+    engine.hints.waiting.clear()
+    await engine.sweep()
+    for effects in (None, NO_CHANGES):
+        with pytest.raises(LaneLost):
+            await lanes.finish(
+                zombie, StageName.RELATE, output={}, usage=Usage(), ms=1, effects=effects
+            )
+    with pytest.raises(LaneLost):
+        await lanes.settle(zombie, batch, Ending(Status.SUCCEEDED))
+    with pytest.raises(LaneLost):
+        await lanes.wait(zombie, ModelUnavailable.code, delay_s=1)
+    with pytest.raises(LaneLost):
+        await lanes.split(zombie, batch)
+    assert await engine.texts() == []
+    await engine.drain()
+    assert len(await engine.texts()) == 1
+
+
+async def test_a_heartbeat_keeps_a_lease_and_cannot_revive_a_lost_one(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    leases = engine.ledger.leases
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    await engine.pass_time(LEASE_S - 1)
+    await leases.renew([activation.hold])
+    await engine.pass_time(LEASE_S - 1)
+    assert await engine.sweep() == 0
+    await engine.pass_time(LEASE_S)
+    assert await engine.sweep() == 1
+    await leases.renew([activation.hold])
+    await engine.pass_time(GRACE_S + 1)
+    assert await engine.sweep() == 1  # still queued, so due again
+
+
+async def test_a_heartbeat_passes_over_a_lane_that_is_locked(engine: Engine) -> None:
+    """An undo or an erasure locks one scope's row; the leases of all other lanes are renewed."""
+    holds = []
+    for user in ("maya", "locked", "noor"):
+        await engine.add("I live in Berlin.", user_id=user)
+        activation, _ = await engine.claim(engine.hints.waiting.popleft())
+        holds.append(activation.hold)
+    await engine.pass_time(LEASE_S - 1)
+    leases = engine.ledger.leases
+    async with locked(engine, "locked"), asyncio.timeout(WITHIN_S):
+        assert await leases.renew(holds) == {holds[0], holds[2]}
+    assert await leases.renew(holds[1:2]) == {holds[1]}
+    await engine.pass_time(LEASE_S - 1)
+    assert await engine.sweep() == 0
+
+
+@dataclass
+class Renewals:
+    """Records the lanes that each heartbeat renewed."""
+
+    leases: LaneLeases
+    results: list[set[Hold]] = field(default_factory=list)
+
+    async def renew(self, holds: Sequence[Hold]) -> set[Hold]:
+        self.results.append(await self.leases.renew(holds))
+        return self.results[-1]
+
+
+async def test_the_lease_of_a_lane_that_was_locked_is_renewed_before_the_next_beat(
+    engine: Engine,
+) -> None:
+    await engine.add("I live in Berlin.")
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    renewals = Renewals(engine.ledger.leases)
+    heartbeat = Heartbeat(cast("LaneLeases", renewals), lease_s=BEATS * 3 * WITHIN_S)
+
+    async def tried() -> bool:
+        return len(renewals.results) > 1
+
+    async def renewed() -> bool:
+        return renewals.results[-1] == {activation.hold}
+
+    with heartbeat.hold(activation):
+        async with locked(engine, "maya"):
+            beating = asyncio.create_task(heartbeat.beat())
+            await wait_until(tried, within_s=WITHIN_S, what="a second try")
+            assert renewals.results == [set()] * len(renewals.results)
+        await wait_until(renewed, within_s=WITHIN_S, what="the lease renewed")
+        beating.cancel()
+
+
+async def test_a_lane_whose_worker_is_gone_does_not_wait_for_its_lease(
+    engine: Engine, database_url: str
+) -> None:
+    """It is swept when its heartbeat is late and its worker has no database session."""
+    await wait_until(partial(_up_for_a_lease, engine), within_s=30, what="the server's age")
+    await engine.add("I live in Berlin.")
+    engine.worker = uuid4()
+    await engine.claim(engine.hints.waiting.popleft())
+    his = connect(database_url, pool_size=1, name=session_name(engine.worker, "worker-1"))
+    async with his.connect():
+        await engine.pass_time(LEASE_S * 0.35)
+        assert await engine.sweep() == 0  # one heartbeat may be late
+        await engine.pass_time(LEASE_S * 0.35)
+        assert await engine.sweep() == 0  # the worker may hang, but its session is open
+    await his.dispose()
+
+    async def taken_over() -> bool:
+        return await engine.sweep() == 1
+
+    await wait_until(taken_over, within_s=LEASE_S * 0.2, what="the lane's next worker")
+    await engine.drain()
+    assert await engine.texts() == ["User lives in Berlin"]
+
+
+async def test_behind_a_pooler_a_worker_without_sessions_is_not_taken_for_dead(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await wait_until(partial(_up_for_a_lease, engine), within_s=30, what="the server's age")
+    await engine.add("I live in Berlin.")
+    engine.worker = uuid4()
+    await engine.claim(engine.hints.waiting.popleft())
+    await engine.pass_time(LEASE_S * 0.7)
+    with monkeypatch.context() as patched:
+        patched.setattr(due, "behind_pooler", lambda _: True)
+        assert await engine.sweep() == 0
+    assert await engine.sweep() == 1
+
+
+async def _up_for_a_lease(engine: Engine) -> bool:
+    query = text("SELECT now() - pg_postmaster_start_time() > make_interval(secs => :lease)")
+    async with engine.ledger.engine.connect() as connection:
+        return bool(await connection.scalar(query, {"lease": LEASE_S}))
+
+
+async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    late = engine.hints.waiting.popleft()
+    assert await engine.sweep() == 0  # the grace period is not over
+    await engine.pass_time(GRACE_S + 1)
+    assert await engine.sweep() == 1
+    assert engine.hints.waiting[0] == Wake(late.lane_id, late.fence, late.stage)
+    assert await engine.run(late) is not None
+
+
+async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    await engine.pass_time(GRACE_S + 1)
+    due_lanes, patient = engine.ledger.due_lanes, [engine.project.id]
+    assert await due_lanes.sweep(limit=10, patient=patient, patience_s=60) == []
+    await engine.pass_time(60)
+    assert len(await due_lanes.sweep(limit=10, patient=patient, patience_s=60)) == 1
+
+
+async def test_the_backlog_of_others_asks_nobody_for_patience(engine: Engine) -> None:
+    await engine.add("I like jazz.")
+    await engine.pass_time(GRACE_S + 1)
+    assert len(await engine.ledger.due_lanes.sweep(limit=10, patient=[uuid4()], patience_s=60)) == 1
+
+
+async def test_no_lease_is_renewed_for_another_worker(engine: Engine) -> None:
+    await engine.add("I live in Berlin.")
+    activation, _ = await engine.claim(engine.hints.waiting.popleft())
+    leases = engine.ledger.leases
+    assert await leases.renew([replace(activation, owner=uuid4()).hold]) == set()
+    assert await leases.renew([activation.hold]) == {activation.hold}
