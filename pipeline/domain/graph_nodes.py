@@ -13,7 +13,7 @@ A name without a role means the namesake that was mentioned last.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -66,14 +66,24 @@ class NodeSet:
         root = node.root_id if node else self._roots.get(of, of)
         return next((merge.into for merge in self.merges if merge.node_id == root), root)
 
-    def find(self, entity: Entity, *, speaker: str | None, role: str | None) -> Node:
-        """The node of an entity; a new one if there is none. `role`: stated by the same fact."""
+    def find(
+        self,
+        entity: Entity,
+        *,
+        speaker: str | None,
+        role: str | None,
+        likely: Collection[UUID] = (),
+    ) -> Node:
+        """The node of an entity; a new one if there is none. `role`: stated by the same fact.
+
+        `likely`: nodes that the entity may be in spite of another type.
+        """
         entity = self._named(entity, speaker)
         plain = plain_name(entity.name) or name_key(entity.name)
         namesakes = [
             node
             for node in self._by_id.values()
-            if node.plain == plain and same_family(node.kind, entity.kind)
+            if node.plain == plain and (node.id in likely or same_family(node.kind, entity.kind))
         ]
         node = _chosen(namesakes, role)
         if node is None:

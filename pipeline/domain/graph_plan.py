@@ -11,13 +11,14 @@ The facts are applied in order to a copy of the current edges. For each edge tha
 
 An edge that the model ends is closed only if the fact takes it back, puts another destination in
 its place, or is about the same single-valued attribute; else the line is NOOP. A fact that takes a
-value back closes its edge even if the model has not listed it. Times are those of the facts. Edges
-are closed and never deleted.
+value back closes its edge even if the model has not listed it. A fact ends no edge that it states,
+and none by a value that it does not name. Times are those of the facts. Edges are closed and never
+deleted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID, uuid5
@@ -37,13 +38,14 @@ from pipeline.domain.graph import (
 )
 from pipeline.domain.graph_nodes import NodeSet
 from pipeline.text import polarity
-from pipeline.text.names import is_self, names_in, plain_name
+from pipeline.text.names import is_self, named_in, plain_name, says
 from pipeline.text.relation_names import (
     NAMING,
     attribute_of,
     canonical,
     ended_by,
     ends_both,
+    has_several,
     is_symmetric,
     opposites,
     role_in,
@@ -108,6 +110,10 @@ class _Plan:
     added: dict[UUID, NewEdge] = field(default_factory=dict)
     ended: list[EndedEdge] = field(default_factory=list)
     lines: list[GraphLine] = field(default_factory=list)
+    # Current edges that the fact at hand states.
+    restated: set[UUID] = field(default_factory=set)
+    # The fact, source, name and destination of each edge that is closed.
+    closed: set[tuple[int, UUID, str, UUID]] = field(default_factory=set)
 
     def start(self, fact: int) -> datetime:
         """The time since when the fact holds."""
@@ -130,17 +136,40 @@ class _Plan:
             doomed = frozenset({"has_status"})
         if polarity.adds(self.facts[fact].text):
             doomed = frozenset()
+        guessed = not says(self.facts[fact].text, destination.name)
         target = self.root(destination.id)
         both = {source, target} if ends_both(relation) else {source}
 
         def is_excluded(edge: _Edge) -> bool:
+            if guessed and not _same_slot(self.facts[fact], edge):
+                return False
             first, second = self._ends(edge)
             if edge.relation in opposites(relation) and {first, second} == {source, target}:
                 return True
             mine = first in both or (ends_both(edge.relation) and second in both)
             return edge.relation in doomed and mine
 
-        return [e for e in self.edges.values() if e.fact != fact and is_excluded(e)]
+        others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
+        return [edge for edge in others if is_excluded(edge)]
+
+    def ends_of(self, source: UUID, relation: str) -> set[UUID]:
+        """The destinations of a source's current edges of this name."""
+        edges = (e for e in self.edges.values() if e.relation == relation)
+        return {edge.destination for edge in edges if self.root(edge.source) == source}
+
+    def restate(self, fact: int, stated: Sequence[Relation], types: GraphTypes) -> None:
+        """Note the current edges that a fact states and names: it ends none of them."""
+        text = self.facts[fact].text
+        keys: set[tuple[str, frozenset[str]]] = set()
+        for row in stated:
+            name = canonical(row.relation, types.relations).name
+            keys.add((name, frozenset({_plain(row.source.name), _plain(row.destination.name)})))
+        self.restated = {
+            edge.id
+            for edge in self.edges.values()
+            if (edge.relation, frozenset(map(_plain, edge.names))) in keys
+            and says(text, edge.names[1])
+        }
 
     def root(self, node_id: UUID) -> UUID:
         """The node under which a node is shown."""
@@ -152,6 +181,7 @@ class _Plan:
     def close(self, edge: _Edge, fact: int, reason: str) -> None:
         """End a current edge at the time of the fact."""
         del self.edges[edge.id]
+        self.closed.add((fact, self._ends(edge)[0], edge.relation, self._ends(edge)[1]))
         until = max(self.start(fact), edge.valid_from)
         if edge.new is not None:
             self.added[edge.id] = replace(edge.new, valid_to=until, ended_by=fact)
@@ -198,7 +228,8 @@ def plan_changes(
     }  # fmt: skip
     plan = _Plan(nodes, facts, sources, edges)
     for fact in range(len(facts)):
-        stated = [relation for relation in answer.relations if relation.fact == fact]
+        stated = [row for row in answer.relations if row.fact == fact and not _is_loop(row)]
+        plan.restate(fact, stated, types)
         roles = _roles(stated, facts[fact], types)
         for relation in stated:
             _state(plan, relation, roles, types)
@@ -221,7 +252,7 @@ def _roles(stated: Sequence[Relation], fact: Fact, types: GraphTypes) -> dict[st
                 roles.setdefault(plain_name(end.name), role)
         name, exchanged = canonical(relation.relation, types.relations)
         person = relation.source if exchanged else relation.destination
-        if role := role_in(name):
+        if (role := role_in(name)) and not is_self(person.name):
             roles.setdefault(plain_name(person.name), role)
     return roles
 
@@ -236,10 +267,16 @@ def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphT
     speaker = plan.facts[fact].speaker
     source = plan.nodes.find(ends[0], speaker=speaker, role=roles.get(plain_name(ends[0].name)))
     if name in NAMING and not is_self(ends[1].name):
+        if not says(plan.facts[fact].text, ends[1].name):
+            return
         destination = plan.nodes.alias(ends[1], source)
     else:
-        role = roles.get(plain_name(ends[1].name))
-        destination = plan.nodes.find(ends[1], speaker=speaker, role=role)
+        destination = plan.nodes.find(
+            ends[1],
+            speaker=speaker,
+            role=roles.get(plain_name(ends[1].name)),
+            likely=plan.ends_of(plan.root(source.id), name),
+        )
     planned = plan.facts[fact].kind is FactKind.PLAN
     if planned and ended_by(name):
         name = f"plans_{name}"
@@ -250,6 +287,8 @@ def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphT
 
 def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> None:
     """Add an edge between two nodes, or find that it is there; end those that it excludes."""
+    if (fact, plan.root(source.id), relation, plan.root(destination.id)) in plan.closed:
+        return
     names = (source.name, destination.name)
     from_, start = plan.root(source.id), plan.start(fact)
     known = plan.same(from_, relation, plan.root(destination.id))
@@ -293,41 +332,72 @@ def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: N
 
 def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relation]) -> None:
     """Close the current edges that the fact takes back, and of `listed` those it replaces."""
-    mentioned = frozenset(names_in(plan.facts[fact].text))
+    edges = list(plan.edges.values())
+    text = plan.facts[fact].text
+    named = named_in(text, {_plain(name) for edge in edges for name in edge.names})
     for edge in [plan.edges[key] for key in dict.fromkeys(listed) if key in plan.edges]:
-        _end_listed(plan, fact, edge, mentioned)
-    if not stated and polarity.takes_back(plan.facts[fact].text):
+        if edge.fact == fact or edge.id in plan.restated:
+            continue
+        if reason := _reason_to_end(plan, fact, edge, named, edges):
+            plan.close(edge, fact, reason)
+        elif edge.id not in {line.relation_id for line in plan.lines if line.fact == fact}:
+            plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
+    if not stated and polarity.takes_back(text):
         for edge in list(plan.edges.values()):
-            if _is_its_value(plan.facts[fact], edge, mentioned):
+            if _is_its_value(plan.facts[fact], edge, named):
                 plan.close(edge, fact, TAKEN_BACK)
 
 
-def _end_listed(plan: _Plan, fact: int, edge: _Edge, mentioned: frozenset[str]) -> None:
-    """Close an edge that the model ends, if the fact is a reason to; else write why it stays."""
-    own = [new for new in plan.added.values() if new.fact == fact]
-    if edge.fact == fact:
-        return
-    replaced = any(
+def _reason_to_end(
+    plan: _Plan, fact: int, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+) -> str | None:
+    """The reason for which a fact ends an edge that the model ends; None if the edge stays."""
+    if _is_replaced(plan, fact, edge, named):
+        return REPLACED
+    text = plan.facts[fact].text
+    taken_back = polarity.takes_back(text) and _is_taken_back(plan, text, edge, named, edges)
+    return TAKEN_BACK if taken_back or _gives_its_value(plan, fact, edge) else None
+
+
+def _is_replaced(plan: _Plan, fact: int, edge: _Edge, named: Collection[str]) -> bool:
+    """True if the fact puts a new current edge of the same source and name in its place."""
+    if polarity.adds(plan.facts[fact].text):
+        return False
+    if has_several(edge.relation) and _plain(edge.names[1]) not in named:
+        return False
+    own = [new for new in plan.added.values() if new.fact == fact and new.valid_to is None]
+    return any(
         (plan.root(new.source_id), new.relation) == (plan.root(edge.source), edge.relation)
         for new in own
     )
-    if replaced and not polarity.adds(plan.facts[fact].text):
-        plan.close(edge, fact, REPLACED)
-    elif _takes_back(plan, fact, edge, mentioned) or _same_slot(plan.facts[fact], edge):
-        plan.close(edge, fact, TAKEN_BACK)
-    elif edge.id not in {line.relation_id for line in plan.lines if line.fact == fact}:
-        plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
 
 
-def _takes_back(plan: _Plan, fact: int, edge: _Edge, mentioned: frozenset[str]) -> bool:
-    """True if the fact says that the edge is not so, in words that are about it."""
-    text = plan.facts[fact].text
-    if not polarity.takes_back(text):
+def _is_taken_back(
+    plan: _Plan, text: str, edge: _Edge, named: Collection[str], edges: Iterable[_Edge]
+) -> bool:
+    """True if a fact that takes something back is about this edge.
+
+    It names the destination; of several edges between the same two, in words about this one. If it
+    names no destination of the source, its words are about the edge.
+    """
+    words = set(terms(text))
+    about = not words_about(edge.relation).isdisjoint(words)
+    same = [other for other in edges if plan.root(other.source) == plan.root(edge.source)]
+    if _plain(edge.names[1]) in named:
+        pair = [
+            other for other in same if plan.root(other.destination) == plan.root(edge.destination)
+        ]
+        return about or all(words_about(other.relation).isdisjoint(words) for other in pair)
+    is_named = _plain(edge.names[0]) in named
+    return is_named and about and not any(_plain(other.names[1]) in named for other in same)
+
+
+def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
+    """True if the fact gives a later value of the edge's single-valued attribute."""
+    given = plan.facts[fact]
+    if given.kind is FactKind.PLAN or polarity.adds(given.text):
         return False
-    if plain_name(edge.names[1]) in mentioned:
-        return True
-    source = plain_name(edge.names[0]) in mentioned
-    return source and not words_about(edge.relation).isdisjoint(terms(text))
+    return plan.start(fact) >= edge.valid_from and _same_slot(given, edge)
 
 
 def _same_slot(fact: Fact, edge: _Edge) -> bool:
@@ -337,16 +407,26 @@ def _same_slot(fact: Fact, edge: _Edge) -> bool:
     return ours is not None and ours == slot(fact.subject, fact.attribute) and single_valued(ours)
 
 
-def _is_its_value(fact: Fact, edge: _Edge, mentioned: frozenset[str]) -> bool:
+def _is_its_value(fact: Fact, edge: _Edge, named: Collection[str]) -> bool:
     """True if the edge is the value of the fact's attribute that the fact names."""
     if not fact.attribute or attribute_of(edge.relation) != attribute_name(fact.attribute):
         return False
     same = plain_name(_subject(edge.names[0])) == plain_name(_subject(fact.subject or ""))
-    return same and plain_name(edge.names[1]) in mentioned
+    return same and _plain(edge.names[1]) in named
 
 
 def _subject(name: str) -> str:
     return "user" if is_self(name) else name
+
+
+def _plain(name: str) -> str:
+    """A name as it is compared; one word for all names of the speaker."""
+    return plain_name("user" if is_self(name) else name)
+
+
+def _is_loop(row: Relation) -> bool:
+    """True for a relation of a thing with itself."""
+    return _plain(row.source.name) == _plain(row.destination.name)
 
 
 def _is_proper(name: str) -> bool:

@@ -8,7 +8,7 @@ names_in("Where is Maya Lopez?") where, is, maya, lopez, where is, …, maya lop
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pipeline.text.terms import fold
 from pipeline.text.word_lists import words_of
@@ -18,6 +18,8 @@ from pipeline.text.word_lists import words_of
 MOST_WORDS = 6
 MOST_UNSPACED = 8
 MOST_READ = 400
+# Least characters of a part that stands for a name.
+LEAST_SPACED, LEAST_UNSPACED = 4, 2
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _TOKEN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
@@ -70,6 +72,33 @@ def names_in(text: str) -> list[str]:
                 names[f"{run}{form}"] = None
             run = f"{run}{word} "
     return list(names)
+
+
+def named_in(text: str, names: Iterable[str]) -> set[str]:
+    """Those of the plain names that a text contains, and not only as a part of a longer one.
+
+    "Quit at Stadtwerke Ulm" names stadtwerke ulm, and not ulm.
+    """
+    rest = " ".join(_tokens(text)[:MOST_READ])
+    present = set()
+    for name in sorted(set(names) & set(names_in(rest)), key=len, reverse=True):
+        if name in names_in(rest):
+            present.add(name)
+            rest = rest.replace(name, " / ")
+    return present
+
+
+def says(text: str, name: str) -> bool:
+    """True if a text contains a name or a longer word of it: "Porto" of Porto Alegre.
+
+    Words for the speaker are in every text.
+    """
+    if is_self(name):
+        return True
+    plain = plain_name(name)
+    least = LEAST_UNSPACED if re.match(rf"[{_UNSPACED}]", plain) else LEAST_SPACED
+    parts = {part for part in names_in(name) if len(part) >= least} | {plain}
+    return not parts.isdisjoint(names_in(text))
 
 
 def _tokens(text: str) -> list[str]:

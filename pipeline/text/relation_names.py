@@ -101,6 +101,15 @@ _SINGLE = words_of(
     has_status follows_diet has_mother has_father
     """
 )
+# Relations of which a source usually has several: a new one is no reason to end another.
+_SEVERAL = words_of(
+    """
+    likes dislikes owns speaks learns plays allergic_to has_condition visited plans_to_visit
+    plans_to member_of founded also_known_as divorced_from has_friend has_colleague has_neighbour
+    has_roommate has_parent has_sibling has_sister has_brother has_son has_daughter has_uncle
+    has_aunt has_cousin has_grandmother has_grandfather
+    """
+)
 # Relations that hold in both directions.
 _SYMMETRIC = words_of(
     """
@@ -209,6 +218,11 @@ def attribute_of(relation: str) -> str | None:
 def is_single(relation: str) -> bool:
     """True if a source has one destination at a time, so that a new one ends the former."""
     return relation in _SINGLE or relation.startswith("favourite_")
+
+
+def has_several(relation: str) -> bool:
+    """True if a source usually has several destinations, so that a new one is one more."""
+    return relation in _SEVERAL
 
 
 def is_symmetric(relation: str) -> bool:

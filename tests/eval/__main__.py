@@ -1,7 +1,8 @@
 """The whole evaluation, written to docs/benchmarks/evaluation.*.
 
-    python -m tests.eval                                     scenarios, questions, candidates and
-                                                             precision, with the stand-in
+    python -m tests.eval                                     scenarios, graphs, questions,
+                                                             candidates and precision, with the
+                                                             stand-in
     python -m tests.eval --model openai/… --judge openai/…   scenarios and questions, live models
 
 With the stand-in the exit code is 1 if a store is wrong or a memory was harmed.
@@ -15,9 +16,10 @@ import subprocess
 import sys
 
 from tests.eval import report
+from tests.eval.graphs import run as graphs
 from tests.eval.models import STAND_IN
 from tests.eval.questions.run import run as ask_questions
-from tests.eval.report import question_table, scenario_table
+from tests.eval.report import graph_table, question_table, scenario_table
 from tests.eval.scenarios.dialogues import load
 from tests.eval.scenarios.run import LIVE, WAYS, problems
 from tests.eval.scenarios.run import run as play_scenarios
@@ -32,9 +34,22 @@ async def evaluate(model: str | None, judge: str | None) -> list[str]:
     print(scenario_table(figures))
     lines = problems(ways)
     print("\n".join(lines))
+    if model is None:
+        lines += await evaluate_graphs()
     answers = await ask_questions(model, judge)
     report.record("questions", answers, name)
     print(question_table(answers))
+    return lines
+
+
+async def evaluate_graphs() -> list[str]:
+    """Run and record the dialogues with a graph; the problems."""
+    ways = await graphs.run(graphs.load(), dict.fromkeys(graphs.WAYS, ()))
+    figures = {way.name: way.figures() for way in ways}
+    report.record("graphs", figures)
+    print(graph_table(figures))
+    lines = graphs.problems(ways)
+    print("\n".join(lines))
     return lines
 
 

@@ -34,11 +34,12 @@ def load(folder: Path = FOLDER) -> list[World]:
     worlds = []
     for path in sorted(folder.glob("*.yaml")):
         for number, raw in enumerate(yaml.safe_load(path.read_text("utf-8"))):
-            facts = tuple((fact["says"], _edges(fact["states"])) for fact in raw["facts"])
-            questions = tuple(HopQuestion(q["asks"], _edges(q["path"])) for q in raw["questions"])
+            facts = tuple((fact["says"], edges(fact["states"])) for fact in raw["facts"])
+            questions = tuple(HopQuestion(q["asks"], edges(q["path"])) for q in raw["questions"])
             worlds.append(World(f"{path.stem}-{number}", facts, questions))
     return worlds
 
 
-def _edges(lines: Sequence[str]) -> tuple[Edge, ...]:
+def edges(lines: Sequence[str]) -> tuple[Edge, ...]:
+    """Relations in the form "source | relation | target"."""
     return tuple(tuple(line.split(" | ")) for line in lines)  # type: ignore[misc]

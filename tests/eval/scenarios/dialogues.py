@@ -43,6 +43,8 @@ from typing import Any
 
 import yaml
 
+from tests.eval.paths.worlds import Edge, edges
+
 FOLDER = Path(__file__).parent
 ASSERTED = ("stated", "planned")
 _MARK = re.compile(r"\[([^\]]+)\]")
@@ -62,7 +64,10 @@ class Text:
 
 @dataclass(frozen=True)
 class Stated:
-    """A fact of a dialogue. `message`: 0-based, in its turn."""
+    """A fact of a dialogue. `message`: 0-based, in its turn.
+
+    `states` and `ends`: relations that begin and end, as a model writes them.
+    """
 
     id: str
     text: Text
@@ -78,6 +83,9 @@ class Stated:
     extends: str | None = None
     becomes: Text | None = None
     repeats: str | None = None
+    states: tuple[Edge, ...] = ()
+    ends: tuple[Edge, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def asserted(self) -> bool:
@@ -103,12 +111,25 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class ExpectedGraph:
+    """The graph at the end of a dialogue: types of nodes by label, current and ended relations.
+
+    A label is a name, or a name with the role that tells it from a namesake: Sam (brother).
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    now: tuple[Edge, ...] = ()
+    ended: tuple[Edge, ...] = ()
+
+
+@dataclass(frozen=True)
 class Scenario:
     name: str
     language: str
     tags: tuple[str, ...]
     turns: tuple[Turn, ...]
     final: tuple[str, ...]
+    graph: ExpectedGraph = field(default_factory=ExpectedGraph)
 
     @cached_property
     def facts(self) -> Mapping[str, Stated]:
@@ -189,7 +210,10 @@ def load(folder: Path = FOLDER) -> list[Scenario]:
 
 def _scenario(name: str, language: str, raw: Mapping[str, Any]) -> Scenario:
     turns = tuple(_turn(number, turn) for number, turn in enumerate(raw["turns"]))
-    return Scenario(name, language, tuple(raw["tags"]), turns, tuple(raw["final"]))
+    nodes = {label: kind for kind, labels in raw.get("nodes", {}).items() for label in labels}
+    graph = ExpectedGraph(nodes, edges(raw.get("now", ())), edges(raw.get("ended", ())))
+    final = tuple(raw.get("final", ()))
+    return Scenario(name, language, tuple(raw["tags"]), turns, final, graph)
 
 
 def _turn(number: int, raw: Mapping[str, Any]) -> Turn:
@@ -205,7 +229,7 @@ def _turn(number: int, raw: Mapping[str, Any]) -> Turn:
 def _fact(turn: int, raw: Mapping[str, Any]) -> Stated:
     subject, _, attribute = (raw.get("slot") or "").rpartition(" ")
     return Stated(
-        id=raw["id"],
+        id=raw.get("id", raw["says"]),
         text=Text.of(raw["says"]),
         turn=turn,
         message=raw.get("of", 1) - 1,
@@ -219,6 +243,9 @@ def _fact(turn: int, raw: Mapping[str, Any]) -> Stated:
         extends=raw.get("extends"),
         becomes=Text.of(raw["becomes"]) if "becomes" in raw else None,
         repeats=raw.get("repeats"),
+        states=edges(raw.get("states", ())),
+        ends=edges(raw.get("ends", ())),
+        types=raw.get("types", {}),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.eval import models
 from tests.eval.scenarios.bad import BAD, GOOD, dates_ignored
@@ -21,6 +21,7 @@ from tests.eval.scenarios.verdict import Difference, difference, harmed, kept, r
 from tests.eval.tokens import tokens
 from tests.support.stack import Client, Stack
 
+T = TypeVar("T")
 UNORDERED = "out of order"
 AT_ONCE = 24
 # Some scenarios, each of a user who has other memories already.
@@ -92,11 +93,11 @@ async def run(
 
 
 async def with_stack(
-    settings: Mapping[str, str], work: Callable[[Client], Awaitable[list[Way]]]
-) -> list[Way]:
-    """Run the work with a client of a new stack of two workers, without a graph."""
+    settings: Mapping[str, str], work: Callable[[Client], Awaitable[T]], *, graph: str = "off"
+) -> T:
+    """Run the work with a client of a new stack of two workers; by default without a graph."""
     with tempfile.TemporaryDirectory() as folder:
-        more = {"MEMLANE_GRAPH": "off", "MEMLANE_WORKERS": "2"}
+        more = {"MEMLANE_GRAPH": graph, "MEMLANE_WORKERS": "2"}
         stack = Stack(Path(folder) / "stack", {**settings, **more})
         await asyncio.to_thread(stack.up)
         try:

@@ -14,6 +14,6 @@ from tests.support.llm_server import LLMServer
 class ScenarioServer(LLMServer):
     """Stand-in that knows the dialogues; `answers.behaviour` says how it answers."""
 
-    def __init__(self, scenarios: Sequence[Scenario]) -> None:
-        self.answers = Answers(Oracle(scenarios))
+    def __init__(self, scenarios: Sequence[Scenario], answers: Answers | None = None) -> None:
+        self.answers = answers or Answers(Oracle(scenarios))
         super().__init__(answers=self.answers, tokens=tokens)

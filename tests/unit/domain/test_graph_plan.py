@@ -220,6 +220,105 @@ def test_an_edge_ends_only_by_a_fact_that_takes_it_back(text: str, place: int, e
     assert len(plan.ended) == ends
 
 
+ALSO = said("Maya also works at Acme.", subject="Maya", attribute="employer")
+PLANNED = said("Maya plans to live in Rome.", subject="Maya", attribute="residence",
+               kind=FactKind.PLAN)  # fmt: skip
+FORMERLY = said("Maya lived in Rome in 2019.", subject="Maya", attribute="residence",
+                valid_from=datetime(2019, 1, 1, tzinfo=UTC))  # fmt: skip
+STILL = said("Maya still lives in Ulm.", subject="Maya", attribute="residence")
+
+
+@pytest.mark.parametrize(
+    ("fact", "stated", "current", "left"),
+    [
+        (ALSO, [("Maya", "works_at", "Acme")], [("Maya", "works_at", "Initech")], [0]),
+        (PLANNED, [("Maya", "lives_in", "Rome")], [("Maya", "lives_in", "Ulm")], [0]),
+        (FORMERLY, [("Maya", "lives_in", "Rome")], [("Maya", "lives_in", "Ulm")], [0]),
+        (STILL, [("Maya", "lives_in", "Ulm")], [("Maya", "lives_in", "Ulm")], [0]),
+        (
+            said("Maya no longer works at Initech."),
+            [],
+            [("Maya", "works_at", "Initech"), ("Maya", "works_as", "nurse")],
+            [1],
+        ),
+        (
+            said("Maya quit her job at Stadtwerke Ulm."),
+            [],
+            [("Maya", "works_at", "Stadtwerke Ulm"), ("Maya", "lives_in", "Ulm")],
+            [1],
+        ),
+        (
+            said("Maya is not allergic to peanuts."),
+            [],
+            [("Maya", "allergic_to", "peanuts"), ("Maya", "allergic_to", "pollen")],
+            [1],
+        ),
+        (
+            said("Maya hates coffee now."),
+            [("Maya", "dislikes", "coffee")],
+            [("Maya", "likes", "coffee"), ("Maya", "likes", "tea"), ("Maya", "dislikes", "rain")],
+            [1, 2],
+        ),
+        (
+            said("Maya does not work at Initech any more, she likes Initech."),
+            [],
+            [("Maya", "works_at", "Initech"), ("Maya", "owns", "Initech")],
+            [1],
+        ),
+    ],
+)
+def test_a_model_that_ends_all_edges_ends_only_those_that_the_fact_does(
+    fact: Fact, stated: Sequence[Edge], current: Sequence[Edge], left: Sequence[int]
+):
+    stored = known(*current)
+    plan = planned(
+        [fact], [(0, edge) for edge in stated], stored,
+        ended=[(place, 0) for place in range(len(current))],
+    )  # fmt: skip
+    ended = {edge.id for edge in plan.ended}
+    assert [place for place, edge in enumerate(stored[1]) if edge.id not in ended] == left
+
+
+def test_a_value_that_the_fact_does_not_name_ends_nothing():
+    stored = known(("Maya", "lives_in", "Ulm"), ("Maya", "named", "Maya Lopez"))
+    edges = [(0, ("Maya", "lives_in", "Zorro")), (0, ("Maya", "named", "Zorro"))]
+    plan = planned([said("Maya has a cat.")], edges, stored)
+    assert plan.ended == []
+    assert lines(plan) == ["ADD Maya lives_in Zorro"]
+
+
+def test_a_value_of_the_attribute_of_the_fact_ends_the_former_one_in_other_words():
+    fact = said("Maya 住在杭州。", subject="Maya", attribute="residence")
+    plan = planned(
+        [fact], [(0, ("Maya", "lives_in", "Hangzhou"))], known(("Maya", "lives_in", "Ulm"))
+    )
+    assert lines(plan) == ["INVALIDATE Maya lives_in Ulm", "ADD Maya lives_in Hangzhou"]
+
+
+def test_a_fact_does_not_begin_what_it_ends():
+    edges = [(0, ("Maya", "lives_in", name)) for name in ("Ulm", "Rome", "Ulm")]
+    plan = planned([said("Maya moved to Rome.")], edges, known(("Maya", "lives_in", "Ulm")))
+    assert [edge.destination_id for edge in plan.edges] == [node("Rome").id]
+
+
+def test_a_relation_of_a_thing_with_itself_is_left_out():
+    edges = [(0, ("Maya", "has_cousin", "Maya")), (0, ("I", "has_brother", "User")),
+             (0, ("Maya", "named", "Maya"))]  # fmt: skip
+    plan = planned([said("Maya and User are here.")], edges)
+    assert (plan.nodes, plan.edges, plan.lines) == ([], (), [])
+
+
+def test_another_type_does_not_make_another_end_of_the_same_relation():
+    stored = known(("Maya", "lives_in", "Ulm"))
+    answer = Relation(Entity("Maya", "person"), "lives_in", Entity("Ulm", "person"), 0)
+    fact = said("Maya lives in Ulm.")
+    plan = plan_changes(
+        GraphChanges((answer,)), [fact], [FactSource(EVENT, 1, JUNE)],
+        nodes=NodeSet(SCOPE, stored[0]), current=stored[1], types=GraphTypes(),
+    )  # fmt: skip
+    assert lines(plan) == ["NOOP Maya lives_in Ulm"]
+
+
 def test_a_value_taken_back_ends_its_edge_even_if_the_model_forgets_it():
     stored = known(("Maya", "works_at", "Siemens"), ("Maya", "lives_in", "Paris"))
     fact = said("Maya no longer works at Siemens.", subject="Maya", attribute="employer")
