@@ -44,13 +44,14 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filter_conditions import among, events_matching, lanes_with
+from pipeline.ledger.filter_conditions import IN_PROJECT, among, events_matching, lanes_with
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
     failed_runs,
     graph_receipts,
     lanes,
+    memories,
     messages,
     receipts,
     relations,
@@ -185,11 +186,12 @@ class EventEnd:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """State of lanes. `pending`: events that have not ended. `related`: there are current
-    relations.
+    relations. `stale`: the vector index lacks the latest vector of a memory.
     """
 
     pending: int
     related: bool
+    stale: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,11 +280,13 @@ class Events:
             for row in rows
         }
 
-    async def standing(self, project_id: ProjectId, pinned: Mapping[str, str]) -> Standing:
-        """Return the state of the lanes with these entity ids."""
-        values = {"in_project": project_id, **pinned}
+    async def standing(
+        self, project_id: ProjectId, pinned: Mapping[str, str], *, embedder: str
+    ) -> Standing:
+        """Return the state of the lanes with these entity ids, and of their vectors."""
+        values = {"in_project": project_id, "embedder": embedder, **pinned}
         [row] = await self._direct.rows(_standing(*pinned), values)
-        return Standing(pending=row.pending, related=row.related)
+        return Standing(pending=row.pending, related=row.related, stale=row.stale)
 
     async def _views(
         self, where: ColumnElement[bool], *, limit: int, offset: int, whole: bool
@@ -560,7 +564,7 @@ def _progress() -> Select[Any]:
 
 
 @cache
-def _standing(*pinned: str) -> Select[int, bool]:
+def _standing(*pinned: str) -> Select[int, bool, bool]:
     """The query of `Events.standing`."""
     related = (
         exists()
@@ -568,8 +572,19 @@ def _standing(*pinned: str) -> Select[int, bool]:
         .where(lanes_with(pinned), relations.c.expired_at.is_(None))
         .correlate(None)
     )
+    stale = exists().where(
+        memories.c.owed,
+        memories.c.state == "ACTIVE",
+        memories.c.embedder == bindparam("embedder", type_=Text),
+        memories.c.project_id == IN_PROJECT,
+        *(memories.c[name] == bindparam(name, type_=Text) for name in pinned),
+    )
     return (
-        select(func.count().label("pending"), related.label("related"))
+        select(
+            func.count().label("pending"),
+            related.label("related"),
+            stale.correlate(None).label("stale"),
+        )
         .select_from(lanes.join(events))
         .where(
             lanes_with(pinned),

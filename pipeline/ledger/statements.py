@@ -1,7 +1,7 @@
 """Statements of the hot paths, sent through the driver on a connection of the engine's pool.
 
 SQLAlchemy needs 150 µs of CPU to execute a statement that the driver alone sends in 30 µs, and up
-to a millisecond to compile a long one. An event takes a dozen statements, a search seven. So each
+to a millisecond to compile a long one. An event takes a dozen statements, a search six. So each
 statement is compiled once and cached, with its values as parameters. As with textual SQL,
 SQLAlchemy's type conversions do not apply.
 """

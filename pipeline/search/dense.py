@@ -59,7 +59,8 @@ class DenseStores:
 class DenseQuery:
     """Query of the channel.
 
-    `least`: lowest cosine that counts. `enough`: number of such passages needed.
+    `least`: lowest cosine that counts. `enough`: number of such passages needed. `stale`: the index
+    may lack the latest vector of a memory.
     """
 
     project_id: ProjectId
@@ -68,6 +69,7 @@ class DenseQuery:
     vector: Vector
     least: float
     enough: int
+    stale: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> Den
     scopes = [project | pins for pins in covers(query.filter)]
     kinds = [_facts] * shape.facts + [_turns] * (shape.turns and stores.turns is not None)
     looks = await asyncio.gather(
-        *(kind(stores, ids, query.vector, limit=limit) for kind in kinds for ids in scopes)
+        *(kind(stores, ids, query, limit=limit) for kind in kinds for ids in scopes)
     )
     cosines = {key: cosine for look, _ in looks for key, cosine in look.items()}
     cut = max((cut for _, cut in looks), default=NOTHING_CUT)
@@ -177,17 +179,17 @@ async def _indexed(query: DenseQuery, stores: DenseStores, *, limit: int) -> Den
 
 
 async def _facts(
-    stores: DenseStores, ids: Mapping[str, str], vector: Vector, *, limit: int
+    stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
 ) -> tuple[dict[PassageKey, float], float]:
-    hits = await stores.index.nearest(ids, vector, limit=limit)
+    hits = await stores.index.nearest(ids, query.vector, limit=limit, stale=query.stale)
     return {PassageKey(hit.id): hit.similarity for hit in hits}, _cut(hits, limit)
 
 
 async def _turns(
-    stores: DenseStores, ids: Mapping[str, str], vector: Vector, *, limit: int
+    stores: DenseStores, ids: Mapping[str, str], query: DenseQuery, *, limit: int
 ) -> tuple[dict[PassageKey, float], float]:
     assert stores.turns is not None
-    hits = await stores.turns.nearest(ids, vector, limit=limit)
+    hits = await stores.turns.nearest(ids, query.vector, limit=limit)
     keys = await stores.ledger.turn_vectors.keys([hit.id for hit in hits])
     return {keys[hit.id]: hit.similarity for hit in hits if hit.id in keys}, _cut(hits, limit)
 

@@ -193,7 +193,7 @@ async def search(
     # before anything is read: if there are none, the results below are complete.
     embedded, standing = await asyncio.gather(
         _embed(project_id, query, embedder, embedder_timeout_s),
-        _standing(project_id, query, ledger),
+        _standing(project_id, query, ledger, embedder),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
@@ -203,10 +203,14 @@ async def search(
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
 
-async def _standing(project_id: ProjectId, query: Query, ledger: SearchStores) -> Standing | None:
+async def _standing(
+    project_id: ProjectId, query: Query, ledger: SearchStores, embedder: Embedder
+) -> Standing | None:
     """Return the state of the lanes that the filter pins; None if it pins none."""
     ids = pinned(query.filter)
-    return await ledger.events.standing(project_id, ids) if ids else None
+    if not ids:
+        return None
+    return await ledger.events.standing(project_id, ids, embedder=embedder.name)
 
 
 async def _search(
@@ -228,7 +232,8 @@ async def _search(
         older=query.show_superseded,
         snapshot=query.snapshot,
     )
-    ranked, dense = await _ranked(project_id, query, where, embedded, stores)
+    stale = standing is None or standing.stale
+    ranked, dense = await _ranked(project_id, query, where, embedded, stores, stale=stale)
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -285,11 +290,24 @@ async def _relations(
 
 
 async def _ranked(
-    project_id: ProjectId, query: Query, where: Where, embedded: EmbeddedQuery, stores: DenseStores
+    project_id: ProjectId,
+    query: Query,
+    where: Where,
+    embedded: EmbeddedQuery,
+    stores: DenseStores,
+    *,
+    stale: bool,
 ) -> tuple[list[Candidate], DenseHits]:
     """Candidates of both channels, best first, and the result of the dense one."""
-    least = query.scale.cosine(query.threshold)
-    dense_query = DenseQuery(project_id, query.filter, where, embedded.vector, least, query.top_k)
+    dense_query = DenseQuery(
+        project_id,
+        query.filter,
+        where,
+        embedded.vector,
+        least=query.scale.cosine(query.threshold),
+        enough=query.top_k,
+        stale=stale,
+    )
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense = await asyncio.gather(
         stores.ledger.passages.by_words(where, query.terms, limit=limit),

@@ -255,20 +255,21 @@ class VectorIndex:
             await self._drop(name, ids)
 
     async def nearest(
-        self, where: Mapping[str, str], vector: Vector, *, limit: int
+        self, where: Mapping[str, str], vector: Vector, *, limit: int, stale: bool = True
     ) -> list[VectorHit]:
         """Return the nearest records whose ids equal `where` (project_id and any scope ids).
 
+        `stale`: compare the ledger's stale rows, too; False if there were none a moment ago.
         Errors: StoreUnavailable.
         """
         names = await self._collections(where)
         # Read stale rows first: a row written in between is then found twice instead of missed.
-        [stale] = await self._stale(where, [vector])
+        [late] = await self._stale(where, [vector]) if stale else [{}]
         hit_lists = await asyncio.gather(
             *(self._search(name, vector, limit=limit, where=where) for name in names)
         )
         hits = {hit.id: hit for hits in hit_lists for hit in hits}
-        hits |= {key: VectorHit(key, cosine) for key, cosine in stale.items()}
+        hits |= {key: VectorHit(key, cosine) for key, cosine in late.items()}
         return sorted(hits.values(), key=lambda hit: (-hit.similarity, hit.id))[:limit]
 
     async def nearest_in_lane(

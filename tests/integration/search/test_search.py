@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.domain.errors import StoreUnavailable
@@ -23,6 +23,7 @@ from pipeline.domain.passages import Turn
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ingest.accept import accept
+from pipeline.ledger.tables import memories
 from pipeline.search.service import Query, SearchResult, search
 from pipeline.search.weights import Weights
 from tests.support.engine import Engine
@@ -378,3 +379,42 @@ async def test_texts_from_before_the_index_of_words_are_in_it(engine: Engine) ->
         await connection.run_sync(build_words_anew)
     assert len(await texts(engine, "Saab", turns=True)) == 2
     assert (await texts(engine, "bicycle", turns=True))[0] == "My bicycles are old."
+
+
+async def test_a_memory_that_the_index_lacks_is_compared_by_its_vector_in_the_ledger(
+    engine: Engine,
+) -> None:
+    await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.vectors.reset()
+    await make_stale(engine)
+    [hit] = (await ask(engine, "User likes jazz")).hits
+    assert hit.score.signals.semantic > 0.9
+
+
+async def test_a_scope_without_stale_vectors_reads_none(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.add("I like jazz.")
+    await engine.drain()
+    await engine.services.index.catch_up()
+    reads: list[str] = []
+    vectors = engine.ledger.memory_vectors
+    read = vectors.stale_vectors
+
+    async def counted(where: Mapping[str, str], **options: Any) -> list[tuple[UUID, bytes]]:
+        reads.append(where["user_id"])
+        return await read(where, **options)
+
+    monkeypatch.setattr(vectors, "stale_vectors", counted)
+    await ask(engine, "jazz")
+    assert reads == []
+    await make_stale(engine)
+    await ask(engine, "jazz")
+    assert reads == ["maya"]
+
+
+async def make_stale(engine: Engine) -> None:
+    """Mark the vectors of all memories as stale."""
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(update(memories).values(projected_version=0))
