@@ -247,6 +247,10 @@ COMPONENTS: Mapping[str, Schema] = {
         dry_run=FLAG, note=TEXT, cancelled=WHOLE, results=many(ref("ReceiptLine"))
     ),
     "WouldAccept": fields(dry_run=FLAG, note=TEXT, results=many(ref("ReceiptLine"))),
+    "PrivateRun": fields(
+        run_id=TEXT, privacy=one_of("temporary", "incognito"), expires_at=maybe(TIME),
+        erasure_event_id=ID, created_at=TIME,
+    ),
     "Erasing": fields(message=TEXT, event_id=ID, status=STATUS),
     "ErasureReceipt": fields(
         event_id=ID, entity_type=TEXT, status=STATUS, erased=OBJECT, created_at=TIME,
@@ -321,6 +325,8 @@ ANSWERS: Mapping[str, Schema] = {
         fields(results=many(either(ref("ReceiptLine"), ref("QueuedLine"))), relations=many(ANY)),
     ),
     "GET /v1/memories/": either(MEMORIES, page("MemoryRow")),
+    "PUT /v1/runs/{run_id}/": ref("PrivateRun"),
+    "GET /v1/runs/{run_id}/": ref("PrivateRun"),
     "GET /v1/verify/": fields(
         ok=FLAG,
         sealed=WHOLE,

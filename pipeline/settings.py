@@ -262,6 +262,8 @@ class Settings(BaseSettings):
     """Lifetime of an idempotency key, in hours."""
     dry_run_hours: Annotated[float, Field(gt=0)] = 1.0
     """Hours that the model answers of a dry run are kept for the real run."""
+    temporary_run_hours: Annotated[float, Field(gt=0)] = 24.0
+    """Hours after which a temporary run is erased, if its request names no time."""
     retention_days: Annotated[float, Field(ge=0)] = 30.0
     """Days that stage outputs are kept after their event has ended; a replay with recorded answers
     reads them. `0`: no limit. Events, messages, receipts and history are always kept.

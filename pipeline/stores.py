@@ -47,6 +47,7 @@ from pipeline.tenants.api_keys import ApiKeys
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
+from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Projects
 from pipeline.turns.vectors import TurnVectors
 from pipeline.versions.changes import Changes
@@ -83,6 +84,7 @@ class Ledger:
     accesses: AccessCounts
     answers: Answers
     owners: Owners
+    private_runs: PrivateRuns
     passages: Passages
     recut: Recut
     indexes: Indexes
@@ -151,6 +153,7 @@ class Ledger:
             accesses=AccessCounts(engine),
             answers=Answers(engine),
             owners=Owners(engine),
+            private_runs=PrivateRuns(engine),
             passages=Passages(engine),
             recut=Recut(long),
             indexes=Indexes(long),

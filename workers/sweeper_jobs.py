@@ -35,8 +35,10 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
 
     async def erase() -> None:
-        """Finish pending erasures."""
-        await erasure.finish(erasures=stores.ledger.erasures, index=stores.index)
+        """Erase temporary runs whose time is over, and finish pending erasures."""
+        ledger = stores.ledger
+        await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
+        await erasure.finish(erasures=ledger.erasures, index=stores.index)
 
     async def repair() -> None:
         """Write the stale vectors of memories that no worker has written."""

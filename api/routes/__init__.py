@@ -14,6 +14,7 @@ from api.routes import (
     lists,
     memories,
     organizations,
+    private_runs,
     profiles,
     replays,
     search,
@@ -49,6 +50,7 @@ ROUTERS = tuple(
         organizations,
         keys,
         webhooks,
+        private_runs,
         verification,
         system,
     )

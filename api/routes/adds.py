@@ -43,7 +43,12 @@ async def add(
 
     With an `Idempotency-Key` the request can be repeated safely: the same key and body return the
     same `event_id`; the same key with another body is refused with 409.
+
+    With `incognito`, or in an incognito run, nothing is stored: the event is SUCCEEDED at once, and
+    has neither messages nor ids.
     """
+    if (event_id := await _incognito(request, api, project)) is not None:
+        return await _outcome(event_id, api, project, verbatim=True)
     event_id = await _accept(request, api, project, idempotency_key)
     if request.infer:
         return {"event_id": str(event_id), "status": "PENDING"}
@@ -58,8 +63,9 @@ async def add_v1(
 
     The response is a bare list, as documented by Mem0; with `output_format` v1.1 an object.
     """
-    event_id = await _accept(request, api, project, idempotency_key)
-    if request.infer and request.async_mode:
+    incognito = await _incognito(request, api, project)
+    event_id = incognito or await _accept(request, api, project, idempotency_key)
+    if incognito is None and request.infer and request.async_mode:
         queued = "Memory processing has been queued for background execution"
         results = [{"message": queued, "status": "PENDING", "event_id": str(event_id)}]
     else:
@@ -83,6 +89,14 @@ async def _accept(request: AddRequest, api: Api, project: Project, key: str | No
         key=key,
         dry_run=request.dry_run,
     )
+
+
+async def _incognito(request: AddRequest, api: Api, project: Project) -> UUID | None:
+    """The event of an add that is not to be stored; None for any other add."""
+    runs = api.stores.ledger.private_runs
+    if request.incognito or await runs.is_incognito(request.scope(project)):
+        return await runs.record_incognito(project.id)
+    return None
 
 
 async def _outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:

@@ -70,6 +70,10 @@ class AddRequest(Request):
         default=False,
         description="Compute the receipt and store nothing. Poll the event for it.",
     )
+    incognito: bool = Field(
+        default=False,
+        description="Answer the add and store nothing of it.",
+    )
     enable_graph: bool | None = Field(
         default=None,
         description="False: no entities and relations. Default: the project's setting.",
@@ -111,6 +115,13 @@ class AddRequest(Request):
             raise ValueError(f"an id is longer than {LONGEST_ID} characters")
         if ANY in given:
             raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
+        return self
+
+    @model_validator(mode="after")
+    def nothing_to_rehearse(self) -> AddRequest:
+        """Refuse a dry run of an incognito add, because a dry run stores its messages."""
+        if self.incognito and self.dry_run:
+            raise ValueError("an incognito add stores nothing: there is no dry run of it")
         return self
 
     def ids(self) -> dict[str, str | None]:

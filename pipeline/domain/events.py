@@ -116,6 +116,7 @@ class EventType(StrEnum):
     SUGGESTION = "SUGGESTION"
     DRY_RUN = "DRY_RUN"
     RESOLUTION = "RESOLUTION"
+    INCOGNITO = "INCOGNITO"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,14 @@ import structlog
 from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.erasure.store import Erasures, OwnerKey
 from pipeline.tenants.delete_project import Removal
+from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Project
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
+
+# Number of expired runs erased in one pass.
+AT_ONCE = 20
 
 
 async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -> UUID:
@@ -31,6 +35,17 @@ async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -
     event_id = await erasures.erase(project_id, owner)
     log.info("erased", event_id=str(event_id), kind=owner.kind)
     return event_id
+
+
+async def end_expired(*, runs: PrivateRuns, erasures: Erasures) -> int:
+    """Erase the temporary runs whose time is over. Returns their number.
+
+    Safe to run in any number of processes and to repeat at any point.
+    """
+    expired = await runs.claim_expired(limit=AT_ONCE)
+    for project_id, run_id in expired:
+        await erase(project_id, OwnerKey("run", run_id), erasures=erasures)
+    return len(expired)
 
 
 async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:

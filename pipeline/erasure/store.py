@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
     DateTime,
     Delete,
     ForeignKey,
@@ -26,8 +27,10 @@ from sqlalchemy import (
     and_,
     cast,
     delete,
+    exists,
     func,
     insert,
+    literal,
     or_,
     select,
     text,
@@ -62,6 +65,7 @@ from pipeline.ledger.tables import (
     metadata,
     owners,
     past_states,
+    private_runs,
     rebuilt,
     receipts,
     relations,
@@ -148,10 +152,11 @@ class Erasures:
 
     async def erase(self, project_id: ProjectId, owner: OwnerKey) -> UUID:
         """Delete every scope with this id from the ledger. Returns the id of the event."""
-        event_id, own = uuid4(), Scope(project_id)
+        own = Scope(project_id)
         async with self._engine.begin() as connection:
             await keep(connection, project_id)
             lane_ids = await _lock(connection, own, owner)
+            event_id = await _event_id(connection, project_id, owner)
             copies = await _drop_shadows(connection, project_id, owner)
             of_lanes = among(memories.c.lane_id, lane_ids)
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
@@ -214,6 +219,13 @@ class Erasures:
         return ErasureReceipt(
             row.event_id, row.kind, Status(row.status), row.counts, row.created_at, row.completed_at
         )
+
+
+async def _event_id(connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey) -> UUID:
+    """Id of the event: that of a private run is known since its beginning."""
+    run = and_(private_runs.c.project_id == project_id, private_runs.c.run_id == owner.id)
+    query = select(private_runs.c.erasure_id).where(run, literal(owner.kind == "run"))
+    return await connection.scalar(query.with_for_update()) or uuid4()
 
 
 async def _lock(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> list[UUID]:
@@ -330,6 +342,7 @@ def _all_of(
     if owner.kind == "user":
         paid = and_(usage_daily.c.project_id == project_id, usage_daily.c.user_id == owner.id)
         yield "usage", delete(usage_daily).where(paid)
+    yield "private_runs", delete(private_runs).where(_runs_of(project_id, owner, lane_ids))
     yield (
         "entity_rows",
         delete(owners).where(
@@ -338,6 +351,22 @@ def _all_of(
             owners.c.id == owner.id,
         ),
     )
+
+
+def _runs_of(
+    project_id: ProjectId, owner: OwnerKey, lane_ids: Sequence[UUID]
+) -> ColumnElement[bool]:
+    """Match the private run that is erased, and those whose scopes all are erased."""
+    others = lanes.alias("others")
+    left = exists().where(
+        others.c.project_id == project_id,
+        others.c.run_id == private_runs.c.run_id,
+        ~among(others.c.id, lane_ids),
+    )
+    theirs = select(lanes.c.run_id).where(among(lanes.c.id, lane_ids))
+    of_owner = and_(private_runs.c.run_id.in_(theirs), ~left)
+    this = and_(private_runs.c.run_id == owner.id, literal(owner.kind == "run"))
+    return and_(private_runs.c.project_id == project_id, or_(this, of_owner))
 
 
 def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 from uuid import UUID
@@ -22,6 +22,7 @@ from sqlalchemy import (
     FromClause,
     Text,
     Uuid,
+    all_,
     and_,
     any_,
     bindparam,
@@ -55,7 +56,7 @@ from pipeline.domain.filters import (
     Test,
 )
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.tables import events, lanes, memories
+from pipeline.ledger.tables import events, lanes, memories, private_runs
 
 # Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
@@ -95,18 +96,24 @@ def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
     return _with(name, tree), values
 
 
-def matches(project_id: ProjectId, tree: Filter | None) -> ColumnElement[bool]:
+def matches(
+    project_id: ProjectId, tree: Filter | None, *, private: bool = False
+) -> ColumnElement[bool]:
     """Condition for the memories of a project that match the tree; None matches all.
 
-    It always includes the project, so no filter can reach another tenant.
+    It always includes the project, so no filter can reach another tenant. `private`: include those
+    of temporary runs that the tree does not name.
     """
     mine = memories.c.project_id == project_id
-    return mine if tree is None else and_(mine, _condition(_with(Given, tree), memories))
+    named = _with(Given, tree) if tree is not None else AllOf(())
+    shown = true() if private else _shown(named, memories, literal(project_id, Uuid))
+    return and_(mine, shown, _condition(named, memories))
 
 
 def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
     """Like `matches`, for a shape: the project is the parameter `in_project`."""
-    return and_(table.c.project_id == IN_PROJECT, _condition(shaped, table))
+    mine = table.c.project_id == IN_PROJECT
+    return and_(mine, _shown(shaped, table, IN_PROJECT), _condition(shaped, table))
 
 
 def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
@@ -151,8 +158,37 @@ def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
 
     Without a name, no lane matches.
     """
-    ids = [lanes.c[name] == bindparam(name, type_=Text) for name in pinned]
-    return and_(lanes.c.project_id == IN_PROJECT, *ids) if ids else false()
+    names = list(pinned)
+    if not names:
+        return false()
+    ids = [lanes.c[name] == bindparam(name, type_=Text) for name in names]
+    shown = true() if "run_id" in names else _shown(AllOf(()), lanes, IN_PROJECT)
+    return and_(lanes.c.project_id == IN_PROJECT, shown, *ids)
+
+
+def _shown(tree: Filter, table: FromClause, project_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+    """Leave out the rows of temporary runs that the tree does not name.
+
+    The runs are read once per statement, not once per row.
+    """
+    runs = select(private_runs.c.run_id).where(
+        private_runs.c.project_id == project_id, private_runs.c.privacy == "temporary"
+    )
+    of_none = table.c.run_id != all_(func.array(runs.scalar_subquery(), type_=ARRAY(Text)))
+    named = [_test(test, table) for test in _named_runs(tree)]
+    return or_(table.c.run_id.is_(None), of_none, *named)
+
+
+def _named_runs(tree: Filter) -> Iterator[Test]:
+    """The tests of a tree that name runs, outside of NOT."""
+    match tree:
+        case Test("run_id", "eq" | "in", value) if value is not None and value != ANY:
+            yield tree
+        case AllOf(of) | AnyOf(of):
+            for part in of:
+                yield from _named_runs(part)
+        case _:
+            return
 
 
 def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:

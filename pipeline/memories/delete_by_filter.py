@@ -126,7 +126,7 @@ class DeleteByFilter:
         wakes = await self._cancel(connection, lane_ids if whole_scopes else (), event_id)
         # A scope created at the same time is not among the locked lanes and is not cleared.
         locked = among(memories.c.lane_id, lane_ids)
-        where = locked if whole_scopes else matches(project_id, request.tree)
+        where = locked if whole_scopes else matches(project_id, request.tree, private=True)
         deleted = await retire_all(
             connection, where, reason="Deleted by request.", event_id=event_id
         )

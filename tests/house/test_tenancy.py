@@ -24,9 +24,11 @@ TENANT = re.compile(
     r"|RunHint|SummaryTask)\b"
 )
 # Where a plain UUID becomes a tenant: the key that authenticates a request, a new project, a
-# project looked up in the caller's organization, the row of a claimed lane or run, a shadow's id.
+# project looked up in the caller's organization, the row of a claimed lane or run, a shadow's id,
+# an expired run.
 EDGES = {
     "pipeline/tenants/api_keys.py",
+    "pipeline/tenants/private_runs.py",
     "pipeline/tenants/projects.py",
     "pipeline/curator/store.py",
     "pipeline/lanes/batches.py",
@@ -66,6 +68,7 @@ ALL_TENANTS = {
     "Projected.*": "the projector",
     "Summaries.claim_due": "the sweeper",
     "Summaries.task": "a worker's edge: the lane's row names the tenant",
+    "PrivateRuns.claim_expired": "the sweeper",
     "Recut.walk": "housekeeping",
     "Recordings.outputs": "the batch that a replay's own row names, of the project it copies",
     "Retention.*": "housekeeping",

@@ -3,6 +3,7 @@
     organizations ─< projects ─< members ─< api_keys   access; a key need not belong to a member
     projects ─< idempotency_keys                   keys that clients send to repeat an add safely
     projects ─< shadows                            replays of a scope, each a project of its own
+    projects ─< private_runs                       sessions that are temporary or incognito
     projects ─< owners                             names and metadata of users, agents, apps, runs
     projects ─< lanes ─< events ─< messages        the turns, in order (lane, seq, ordinal)
                   │         │         └─── turn_vectors   vectors of turns for searches
@@ -49,6 +50,7 @@ from pipeline.ledger.tables.memories import (
     memory_history,
     past_states,
 )
+from pipeline.ledger.tables.private_runs import private_runs
 from pipeline.ledger.tables.replays import shadows
 from pipeline.ledger.tables.seals import seal_heads, seals
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
@@ -87,6 +89,7 @@ __all__ = [
     "organizations",
     "owners",
     "past_states",
+    "private_runs",
     "projects",
     "rebuilt",
     "receipts",
