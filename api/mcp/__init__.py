@@ -1,4 +1,4 @@
-"""MCP at /mcp: eleven tools for agents, each of which is a request to this REST API.
+"""MCP at /mcp: twelve tools for agents, each of which is a request to this REST API.
 
     agent ── tools/call ──► endpoint ──► server (the SDK) ──► tools: name → request ──► REST
 

@@ -13,6 +13,8 @@ NOISE = frozenset(
         *("payload", "usage", "stages", "stage", "graph_status", "replays", "latency", "owner"),
     )
 )
+# Keys that a relation of the graph keeps: since when it holds.
+TIMES = frozenset({"valid_from"})
 EMPTY: tuple[object, ...] = (None, [], {}, "")
 
 
@@ -36,7 +38,12 @@ def compact(answer: Any) -> Any:
 def _row(row: Any) -> Any:
     if not isinstance(row, dict):
         return row
-    return {key: _value(value) for key, value in row.items() if _says(key, value)}
+    times = TIMES if "relationship" in row else frozenset()
+    return {
+        key: _value(value)
+        for key, value in row.items()
+        if _says(key, value) or (key in times and value not in EMPTY)
+    }
 
 
 def _says(key: str, value: object) -> bool:

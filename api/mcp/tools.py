@@ -138,6 +138,11 @@ def _list(arguments: Arguments) -> ApiRequest:
     return ApiRequest("POST", "/v3/memories/", pages, body)
 
 
+def _explore(arguments: Arguments) -> ApiRequest:
+    names = ("entity", "entity_id", "hops", "as_of", "valid_at", "page", "page_size")
+    return ApiRequest("GET", "/v1/graph/", _given(arguments, *IDS, *names))
+
+
 TOOLS = (
     Tool(
         "add_memory",
@@ -231,6 +236,23 @@ TOOLS = (
         PAGES,
         (),
         lambda given: ApiRequest("GET", "/v1/entities/", _given(given, "page", "page_size")),
+        reads=True,
+    ),
+    Tool(
+        "explore_graph",
+        "Read the relations around a person, place or thing, nearest first, each with the path to "
+        "it; without entity all of the ids. Give at least one id.",
+        WHOSE
+        | PAGES
+        | {
+            "entity": _is("string", "Its name; the user is User."),
+            "entity_id": _is("string", "Instead of the name: source_id or target_id of a row."),
+            "hops": _is("integer", "Longest path, 1 to 3; default 1."),
+            "as_of": _is("string", "What was believed at this time, such as 2026-03-01."),
+            "valid_at": _is("string", "What held in the world at this time."),
+        },
+        (),
+        _explore,
         reads=True,
     ),
     Tool(

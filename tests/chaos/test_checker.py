@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.chaos_check import Wrong, check_lanes
 from tests.support.chaos_ledger import LedgerWindow
-from tests.support.chaos_load import ClientLog, said, user_of
+from tests.support.chaos_load import ClientLog, in_graph, said, user_of
 from tests.support.engine import Engine
 
 TURNS = 5
@@ -98,7 +98,27 @@ HARMS = {
         "UPDATE relations SET expired_at = now() WHERE relation = 'lives_in'",
         Wrong.UNTRUE,
     ),
+    "a relation is gone": (
+        "DELETE FROM relations r USING entities d WHERE d.id = r.destination_id"
+        " AND d.name = 'sport0x2k'",
+        Wrong.LOST,
+    ),
+    "a node is there twice": (
+        "INSERT INTO entities (id, project_id, lane_id, name, name_key, kind, plain_name)"
+        " SELECT gen_random_uuid(), project_id, lane_id, name, name_key || ' 2', kind, plain_name"
+        " FROM entities WHERE name = 'sport0x2k'",
+        Wrong.TWICE,
+    ),
 }
+
+
+async def test_a_graph_that_no_add_asked_for_is_found(window: LedgerWindow, engine: Engine) -> None:
+    known = ClientLog()
+    scope = next(scope for scope in range(9) if not in_graph(scope))
+    event_id = await engine.add(said(scope, 0), user_id=user_of(scope))
+    known.scopes[scope].accepted.append((0, event_id))
+    await engine.drain()
+    assert {finding.wrong for finding in await check_lanes(window, known)} == {Wrong.UNTRUE}
 
 
 @pytest.mark.parametrize("harm", HARMS)

@@ -36,4 +36,5 @@ async def test_whatever_dies_nothing_is_lost_nothing_done_twice_and_all_in_order
         report = await run(stack, plan)
     print(report.figures)
     assert report.proven, f"\n{report}"
+    assert report.figures["graphs"].keys() == {"SUCCEEDED", "none"}
     assert sum(report.figures["acts"].values()) == len(ACTS)

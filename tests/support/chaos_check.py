@@ -21,7 +21,7 @@ from typing import Any
 from pipeline.adapters.vectors_chroma import ChromaVectors
 from pipeline.domain.errors import StoreUnavailable
 from tests.support.chaos_ledger import LedgerWindow, Rows, holds, port_of
-from tests.support.chaos_load import ClientLog, ScopeLog, liking, residence, user_of
+from tests.support.chaos_load import ClientLog, ScopeLog, in_graph, liking, residence, user_of
 from tests.support.stack import Stack
 
 Row = Any
@@ -118,7 +118,8 @@ class Lane:
     receipts: Mapping[Any, Rows]
     history: Rows
     memories: Rows
-    lives_in: Sequence[str]
+    relations: Rows
+    nodes: Sequence[str]
     extracted_at: Mapping[Any, Any]
 
 
@@ -134,9 +135,12 @@ QUERIES = {
         SELECT h.*, m.lane_id FROM memory_history h JOIN memories m ON m.id = h.memory_id
         ORDER BY h.memory_id, h.version""",
     "memories": "SELECT * FROM memories",
-    "lives_in": """
-        SELECT r.lane_id, d.name FROM relations r JOIN entities d ON d.id = r.destination_id
-        WHERE r.relation = 'lives_in' AND r.expired_at IS NULL""",
+    "relations": """
+        SELECT r.lane_id, s.name AS source, r.relation, d.name AS destination,
+               r.expired_at IS NULL AS current
+        FROM relations r JOIN entities s ON s.id = r.source_id
+        JOIN entities d ON d.id = r.destination_id ORDER BY r.created_at, r.id""",
+    "nodes": "SELECT lane_id, coalesce(plain_name, name_key) AS name FROM entities",
     "extracts": """
         SELECT DISTINCT e.lane_id, s.batch_id, s.finished_at
         FROM stage_runs s JOIN events e USING (batch_id) WHERE s.stage = 'extract'""",
@@ -170,7 +174,8 @@ async def check_lanes(window: LedgerWindow, log: ClientLog) -> list[ChaosFinding
             },
             history=of["history"],
             memories=of["memories"],
-            lives_in=[relation["name"] for relation in of["lives_in"]],
+            relations=of["relations"],
+            nodes=[node["name"] for node in of["nodes"]],
             extracted_at={run["batch_id"]: run["finished_at"] for run in of["extracts"]},
         )
         findings += check_lane(lane, knows)
@@ -185,6 +190,7 @@ def check_lane(lane: Lane, knows: ScopeLog) -> list[ChaosFinding]:
         _effects(lane),
         _state(lane),
         _versions(lane),
+        _graph(lane),
     )
     return [ChaosFinding(wrong, lane.scope, what) for check in checks for wrong, what in check]
 
@@ -323,12 +329,34 @@ def _state(lane: Lane) -> Breaches:
     outcomes = Counter(line["outcome"] for lines in lane.receipts.values() for line in lines)
     if len(active) != outcomes["ADD"] - outcomes["DELETE"]:
         yield Wrong.TWICE, f"{len(active)} active memories after {dict(outcomes)}"
-    homes, _, _ = expected(lane)
-    graphed = all(event["graph_status"] == "SUCCEEDED" for event in lane.events)
-    if homes and graphed:
-        town = (homes[-1].new or "").rpartition(" ")[2]
-        if list(lane.lives_in) != [town]:
-            yield Wrong.UNTRUE, f"the graph says {lane.lives_in}, the last turn {town}"
+
+
+def _graph(lane: Lane) -> Breaches:
+    """Each memory has its relation, once; only the last home is current; no node is there twice."""
+    for name, times in Counter(lane.nodes).items():
+        if times > 1:
+            yield Wrong.TWICE, f"{times} nodes {name}"
+    statuses = {event["graph_status"] for event in lane.events}
+    if not in_graph(lane.scope):
+        if lane.relations or lane.nodes or statuses - {None}:
+            yield Wrong.UNTRUE, f"a graph without need: {statuses}"
+        return
+    if statuses != {"SUCCEEDED"}:
+        return
+    homes, likes, _ = expected(lane)
+    for relation, effects in (("lives_in", homes), ("likes", likes)):
+        must = [("User", (effect.new or "").rpartition(" ")[2]) for effect in effects]
+        rows = [row for row in lane.relations if row["relation"] == relation]
+        was = [(row["source"], row["destination"]) for row in rows]
+        yield from _compare(relation, must, was, ordered=False)
+    current = [
+        row["destination"]
+        for row in lane.relations
+        if row["current"] and row["relation"] == "lives_in"
+    ]
+    towns = [(effect.new or "").rpartition(" ")[2] for effect in homes[-1:]]
+    if current != towns:
+        yield Wrong.UNTRUE, f"the graph says {current}, the last turn {towns}"
 
 
 def _versions(lane: Lane) -> Breaches:

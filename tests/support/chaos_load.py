@@ -34,6 +34,11 @@ def said(scope: int, turn: int) -> str:
     return f"I moved to Town{scope}x{turn}k. I like sport{scope}x{turn}k."
 
 
+def in_graph(scope: int) -> bool:
+    """True if the adds of the scope have a graph: those of two scopes in three."""
+    return scope % 3 != 2
+
+
 def residence(scope: int, turn: int) -> str:
     return f"User lives in Town{scope}x{turn}k"
 
@@ -152,6 +157,7 @@ class ChatLoad:
         body = {
             "messages": [{"role": "user", "content": said(scope, turn)}],
             "user_id": user_of(scope),
+            "enable_graph": in_graph(scope),
         }
         headers = {"Idempotency-Key": f"{user_of(scope)}/{turn}"} if keyed else {}
         try:

@@ -144,6 +144,9 @@ async def _keep_books(books: BookSamples, ended: asyncio.Event) -> None:
 SAID = """
 SELECT l.user_id, m.content FROM messages m JOIN lanes l ON l.id = m.lane_id
 """
+GRAPHS = """
+SELECT coalesce(graph_status, 'none') AS status, count(*) AS events FROM events GROUP BY 1
+"""
 OUTCOMES = """
 SELECT status, coalesce(failure_code, '') AS code, count(*) AS events,
        count(DISTINCT batch_id) AS batches
@@ -159,7 +162,7 @@ async def _figures(
     monkey: Monkey,
     findings: Sequence[ChaosFinding],
 ) -> dict[str, Any]:
-    outcomes = await window.rows(OUTCOMES)
+    outcomes, graphs = await window.rows(OUTCOMES), await window.rows(GRAPHS)
     ids = {row["id"] for row in await window.rows("SELECT id FROM events")}
     sure = {event_id for scope in load.log.scopes.values() for _, event_id in scope.accepted}
     stored = {(row["user_id"], row["content"]) for row in await window.rows(SAID)}
@@ -179,6 +182,7 @@ async def _figures(
         "in_doubt_and_accepted": len(ids - sure),
         "accepted": books.accepted,
         "outcomes": {f"{row['status']} {row['code']}".strip(): row["events"] for row in outcomes},
+        "graphs": {row["status"]: row["events"] for row in graphs},
         "batches": sum(row["batches"] for row in outcomes),
         **tally(findings),
         "identity_samples": books.samples,

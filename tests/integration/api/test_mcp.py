@@ -1,4 +1,4 @@
-"""The MCP endpoint and its eleven tools, through a client session of the official SDK."""
+"""The MCP endpoint and its twelve tools, through a client session of the official SDK."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any
 
 import httpx2
@@ -22,7 +23,7 @@ from tests.integration.api.test_api import Service, serving
 NAMES = {
     "add_memory", "search_memories", "get_memories", "get_memory", "update_memory",
     "delete_memory", "delete_all_memories", "delete_entities", "list_entities", "list_events",
-    "get_event_status",
+    "explore_graph", "get_event_status",
 }  # fmt: skip
 MAYA = {"user_id": "maya"}
 
@@ -81,7 +82,7 @@ def _body(result: Any) -> Any:
     return json.loads(content.text)
 
 
-async def test_the_tools_are_the_eleven_that_agents_know(service: Service) -> None:
+async def test_the_tools_are_the_twelve_that_agents_know(service: Service) -> None:
     async with session(service) as opened:
         listed = (await opened.list_tools()).tools
     assert {tool.name for tool in listed} == NAMES
@@ -96,7 +97,7 @@ async def test_tools_that_only_read_and_tools_that_destroy_are_marked(service: S
     destroying = {name for name, hints in tools.items() if hints and hints.destructive_hint}
     assert reading == {
         *("search_memories", "get_memories", "get_memory"),
-        *("list_entities", "list_events", "get_event_status"),
+        *("list_entities", "list_events", "get_event_status", "explore_graph"),
     }
     assert destroying == {
         *("update_memory", "delete_memory", "delete_all_memories", "delete_entities"),
@@ -159,6 +160,36 @@ async def test_an_agent_chooses_what_a_search_brings(service: Service) -> None:
         assert answer["results"] == [{"id": row["id"]}]
 
 
+def edges(page: Any) -> list[tuple[str, str, str]]:
+    return [(row["source"], row["relationship"], row["target"]) for row in page["results"]]
+
+
+async def test_an_agent_explores_the_graph_at_a_time(service: Service) -> None:
+    for text, at in (
+        ("I live in Bern. My sister is Ines. Ines works at Bosch.", "2026-01-05"),
+        ("I moved to Porto.", "2026-06-05"),
+    ):
+        await service.add(text, timestamp=int(datetime.fromisoformat(at + "T00:00Z").timestamp()))
+    async with session(service) as opened:
+        near = await call(opened, "explore_graph", entity="User", hops=2, **MAYA)
+        assert set(edges(near)) == {
+            ("User", "lives_in", "Porto"), ("User", "has_sister", "Ines"),
+            ("Ines", "works_at", "Bosch"),
+        }  # fmt: skip
+        bosch = next(row for row in near["results"] if row["target"] == "Bosch")
+        assert [step["target"] for step in bosch["path"]] == ["Ines"]
+        assert bosch["valid_from"].startswith("2026-01-05")
+        assert {"memory_id", "source_id"} <= set(bosch)
+        by_id = await call(opened, "explore_graph", entity_id=bosch["source_id"], **MAYA)
+        assert ("Ines", "works_at", "Bosch") in edges(by_id)
+        earlier = await call(opened, "explore_graph", valid_at="2026-03-01", **MAYA)
+        assert ("User", "lives_in", "Bern") in edges(earlier)
+        before = await call(opened, "explore_graph", as_of="2025-12-01", **MAYA)
+        assert before["count"] == 0
+        first = await call(opened, "explore_graph", page_size=1, **MAYA)
+        assert (len(first["results"]), first["more_pages"]) == (1, True)
+
+
 async def test_ids_beside_filters_narrow_them(service: Service) -> None:
     await service.add("I live in Bern.")
     async with session(service) as opened:
@@ -201,6 +232,8 @@ REFUSED = {
     "a dot to delete": ("delete_memory", {"memory_id": "./"}),
     "filters as a string": ("search_memories", {"query": "x", "filters": "maya"}),
     "an unknown memory": ("delete_memory", {"memory_id": "6f1c0e57-6f0e-4f3f-8d0c-0a6d5f3b1c11"}),
+    "a graph of no one": ("explore_graph", {"entity": "User"}),
+    "too many hops": ("explore_graph", {"hops": 4, **MAYA}),
     "no id at all": ("get_event_status", {}),
     "two to erase": ("delete_entities", {"user_id": "a", "agent_id": "b"}),
 }
