@@ -25,7 +25,7 @@ from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import conflicts, metadata, suggestions, summaries, summary_states
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import ADD, LIST, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, LIST, Service, said, serving
 from tests.support.engine import build_ledger
 
 READ, WRITE, ADMIN = Access

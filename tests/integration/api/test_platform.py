@@ -18,7 +18,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_api import (  # noqa: F401  shared is a fixture
+from tests.integration.api.test_bad_input import (  # noqa: F401  shared is a fixture
     ADD,
     LIVES,
     MAYA,

@@ -18,7 +18,16 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
 from pipeline.events.store import Events, Progress
-from tests.integration.api.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
+from tests.integration.api.test_bad_input import (
+    ADD,
+    LIST,
+    LIVES,
+    MAYA,
+    SEARCH,
+    Service,
+    said,
+    serving,
+)
 from tests.support.engine import Engine
 from tests.support.troubled import Troubled
 

@@ -32,7 +32,7 @@ from pipeline.ports import VectorRecord
 from pipeline.replays.store import ReplayOptions
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
-from tests.integration.api.test_api import Service, said, serving
+from tests.integration.api.test_bad_input import Service, said, serving
 from tests.integration.events.test_cancel import is_blocked
 from tests.support.engine import LIMITS, Engine
 from tests.support.raw_look import raw_look

@@ -15,7 +15,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.events.service import cancel
 from pipeline.ledger.tables import events, lanes
-from tests.integration.api.test_api import ADD, LIVES, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
 from tests.support.engine import GRACE_S, NO_CHANGES, Engine
 from tests.support.stack import wait_until
 from tests.support.troubled import Troubled

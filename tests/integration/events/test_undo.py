@@ -22,7 +22,7 @@ from pipeline.events.undo import Undone, _states
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
 from pipeline.vector_index.index import A_PIECE
-from tests.integration.api.test_api import Service, assert_vectors_fit, said, serving
+from tests.integration.api.test_bad_input import Service, assert_vectors_fit, said, serving
 from tests.support.engine import Engine
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from pipeline.ledger.tables import graph_receipts
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import MAYA, Service, said, serving
+from tests.integration.api.test_bad_input import MAYA, Service, said, serving
 from tests.integration.graph.test_reads import drawn, graph
 
 ENTITY = "/v1/graph/entities/"

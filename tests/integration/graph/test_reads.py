@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import MAYA, SEARCH, Service, serving
+from tests.integration.api.test_bad_input import MAYA, SEARCH, Service, serving
 from tests.integration.ingest.test_graph import Edge, Scripted
 
 GRAPH = "/v1/graph/"

@@ -16,7 +16,7 @@ from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import ADD, MAYA, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, MAYA, Service, said, serving
 from tests.integration.ingest.test_decisions import Careless
 from tests.support.engine import Engine
 from tests.support.raw_look import COLUMNS

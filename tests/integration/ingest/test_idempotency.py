@@ -13,7 +13,7 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.ingest.accept import accept
-from tests.integration.api.test_api import ADD, LIVES, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
 from tests.support.engine import Engine, build_ledger
 
 

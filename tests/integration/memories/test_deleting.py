@@ -18,7 +18,7 @@ from pipeline.domain.usage import Answer
 from pipeline.erasure import service as erasure
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import Service, said, serving
+from tests.integration.api.test_bad_input import Service, said, serving
 from tests.support.engine import Engine
 
 ALL = "/v1/memories/"

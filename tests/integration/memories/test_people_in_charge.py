@@ -12,7 +12,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_api import MAYA, Service, said, serving
+from tests.integration.api.test_bad_input import MAYA, Service, said, serving
 from tests.support.engine import Engine
 
 

@@ -16,7 +16,7 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.events.service import cancel, replay
 from pipeline.ledger.tables import events
-from tests.integration.api.test_api import ADD, LIVES, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
 from tests.support.engine import Engine
 from tests.support.troubled import Troubled
 

@@ -16,7 +16,7 @@ from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.events.service import cancel, replay_graph, undo
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_api import Service, said, serving
+from tests.integration.api.test_bad_input import Service, said, serving
 from tests.support.engine import Engine
 
 

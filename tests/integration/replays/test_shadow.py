@@ -26,7 +26,7 @@ from pipeline.models.override import Workshop
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import LLMSettings, ModelSettings
 from pipeline.vector_index.index import VectorIndex
-from tests.integration.api.test_api import ADD, MAYA, Service, said, serving
+from tests.integration.api.test_bad_input import ADD, MAYA, Service, said, serving
 from tests.support.engine import LEASE_S, Engine
 
 REPLAYS = "/v1/replays/"

@@ -13,7 +13,7 @@ from sqlalchemy import insert, select, update
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.ledger.tables import memories, relations, suggestions
-from tests.integration.api.test_api import LIST, MAYA, Service, said, serving
+from tests.integration.api.test_bad_input import LIST, MAYA, Service, said, serving
 from tests.integration.ingest.test_decisions import Careless
 from tests.support.engine import Engine
 

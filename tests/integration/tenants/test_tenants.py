@@ -16,7 +16,16 @@ from api.auth.rate_limit import RateLimit
 from pipeline.ledger.tables import api_keys, memories, metadata, projects
 from pipeline.stores import Ledger
 from pipeline.tenants.api_keys import ApiKeys, Grant
-from tests.integration.api.test_api import ADD, LIST, LIVES, MAYA, SEARCH, Service, said, serving
+from tests.integration.api.test_bad_input import (
+    ADD,
+    LIST,
+    LIVES,
+    MAYA,
+    SEARCH,
+    Service,
+    said,
+    serving,
+)
 
 ORGS, KEYS = "/api/v1/orgs/organizations/", "/v1/keys/"
 NOOR = "noor@example.org"

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import httpx
 
-from tests.integration.api.test_api import MAYA, Service
+from tests.integration.api.test_bad_input import MAYA, Service
 from tests.integration.versions.test_as_of import (
     JANUARY,
     History,

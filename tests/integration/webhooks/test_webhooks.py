@@ -29,7 +29,7 @@ from pipeline.stores import Ledger
 from pipeline.webhooks.delivery import MOST_DEAD, Courier
 from pipeline.webhooks.service import create
 from pipeline.webhooks.store import MOST_WEBHOOKS, TryResult
-from tests.integration.api.test_api import Service, said, serving
+from tests.integration.api.test_bad_input import Service, said, serving
 from tests.support.engine import Engine
 from tests.support.receiver import WebhookReceiver
 
