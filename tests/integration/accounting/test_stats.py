@@ -13,7 +13,7 @@ from pipeline.accounting.balance import Accounts
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.memories import service as memories
-from tests.integration.api.test_bad_input import ADD, LIVES, SEARCH, Service, serving
+from tests.support.api_service import ADD, LIVES, SEARCH, Service, serving
 from tests.support.engine import Engine
 from tests.support.recount import drift
 from tests.support.troubled import Troubled

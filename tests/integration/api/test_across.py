@@ -25,7 +25,7 @@ from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import conflicts, metadata, suggestions, summaries, summary_states
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import ADD, LIST, Service, said, serving
+from tests.support.api_service import ADD, LIST, Service, error_of, serving
 from tests.support.engine import build_ledger
 
 READ, WRITE, ADMIN = Access
@@ -497,7 +497,7 @@ async def test_to_name_anothers_project_or_organization_opens_nothing(
             answers.append(await attack.send(method, path, case, mine, headers, body=other))
         for answer in answers:
             assert answer.status_code == 404, answer.text
-            assert said(answer) in ("Project not found.", "Organization not found.")
+            assert error_of(answer) in ("Project not found.", "Organization not found.")
     await attack.holds()
 
 
@@ -521,7 +521,7 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
                 assert path == ORGS
         else:
             assert answer.status_code == 403
-            assert f"scope {case.needs}" in said(answer)
+            assert f"scope {case.needs}" in error_of(answer)
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

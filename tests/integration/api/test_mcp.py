@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from api.mcp.tools import TOOLS
 from pipeline.erasure import service as erasure
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import Service, serving
+from tests.support.api_service import Service, serving
 
 NAMES = {
     "add_memory", "search_memories", "get_memories", "get_memory", "update_memory",

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import ADD, LIVES, MAYA, Service, serving
+from tests.support.api_service import ADD, LIVES, MAYA, Service, serving
 
 MEMORIES = "/v1/memories/"
 

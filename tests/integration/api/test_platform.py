@@ -18,14 +18,13 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_bad_input import (  # noqa: F401  shared is a fixture
+from tests.support.api_service import (
     ADD,
     LIVES,
     MAYA,
     Service,
-    said,
+    error_of,
     serving,
-    shared,
     stranger,
 )
 from tests.support.engine import Engine
@@ -63,7 +62,7 @@ async def test_older_lists_are_bare_until_both_page_and_size_are_asked_for(
     page = (await service.client.get(f"{MEMORIES}?user_id=maya&page=2&page_size=1")).json()
     assert (page["count"], page["next"]) == (2, None)
     too_many = await service.client.get(MEMORIES, params=MAYA | {"limit": 201})
-    assert (too_many.status_code, said(too_many)) == (400, "limit must be <= 200")
+    assert (too_many.status_code, error_of(too_many)) == (400, "limit must be <= 200")
 
 
 async def test_older_searches_are_bare_and_keep_only_what_is_near(service: Service) -> None:
@@ -113,7 +112,7 @@ async def test_the_memories_of_one_entity_have_a_path_of_their_own(service: Serv
     page = (await service.client.get(f"{MEMORIES}user/a%2Fb%20c/")).json()
     assert (page["count"], page["results"][0]["user_id"]) == (1, "a/b c")
     wrong = await service.client.get(f"{MEMORIES}planet/mars/")
-    assert (wrong.status_code, said(wrong)) == (400, "Invalid entity type")
+    assert (wrong.status_code, error_of(wrong)) == (400, "Invalid entity type")
 
 
 # ── fields of a memory ───────────────────────────────────────────────────────────────────────────
@@ -142,7 +141,7 @@ async def test_a_call_brings_categories_of_its_own(service: Service) -> None:
     }
     answer = await service.client.post(ADD, json=LIVES | {"custom_categories": ["drinks"]})
     assert answer.status_code == 400
-    assert 'Expected a dictionary of items but got type "str"' in said(answer)
+    assert 'Expected a dictionary of items but got type "str"' in error_of(answer)
 
 
 class Listening(RulesModel):
@@ -225,7 +224,7 @@ async def test_an_export_fills_the_schema_behind_all_that_was_said_before(
     for same in (MAYA, {"filters": MAYA}):
         assert (await service.client.post("/v1/exports/get/", json=same)).json() == answer.json()
     other = await service.client.post("/v1/exports/get/", json={"user_id": "jon"})
-    assert (other.status_code, said(other)) == (404, "No memory export request found")
+    assert (other.status_code, error_of(other)) == (404, "No memory export request found")
     event = await service.event(made.json()["id"])
     assert (event["event_type"], event["note"]) == ("EXPORT", "Answered from 2 of 2 memories.")
 
@@ -244,7 +243,7 @@ class Silent(RulesModel):
 async def test_a_question_that_fails_says_so(staffed: Service) -> None:
     staffed.engine.with_model(Silent())
     answer = await staffed.client.post("/v1/summary/", json={"filters": MAYA})
-    assert (answer.status_code, "LLM_BAD_OUTPUT" in said(answer)) == (409, True)
+    assert (answer.status_code, "LLM_BAD_OUTPUT" in error_of(answer)) == (409, True)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +262,7 @@ async def test_a_schema_that_cannot_be_filled_is_refused(
 ) -> None:
     body = {"schema": schema, "filters": MAYA}
     answer = await service.client.post("/v1/exports/", json=body)
-    assert (answer.status_code, holds in said(answer)) == (400, True), answer.text
+    assert (answer.status_code, holds in error_of(answer)) == (400, True), answer.text
 
 
 # ── owners, feedback, feeds ──────────────────────────────────────────────────────────────────────
@@ -295,13 +294,13 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
         "user_id", "agent_id", "app_id", "run_id",
     ]  # fmt: skip
     nobody = await service.client.post("/v1/agents/", json={"user_id": "ada"})
-    assert (nobody.status_code, "agent_id is missing" in said(nobody)) == (400, True)
+    assert (nobody.status_code, "agent_id is missing" in error_of(nobody)) == (400, True)
 
 
 async def test_nobody_can_be_called_what_stands_for_everybody(service: Service) -> None:
     for path, body in ((ADD, LIVES | {"user_id": "*"}), ("/v1/users/", {"user_id": "*"})):
         answer = await service.client.post(path, json=body)
-        assert (answer.status_code, "any id" in said(answer)) == (400, True), answer.text
+        assert (answer.status_code, "any id" in error_of(answer)) == (400, True), answer.text
 
 
 async def test_feedback_is_kept_until_it_is_taken_back(service: Service) -> None:
@@ -347,12 +346,12 @@ async def test_events_are_found_by_several_words_at_once(service: Service) -> No
     assert await ids("event_type=DELETE_ALL&user_id=maya") == {cleared}
     assert await ids("event_type=SEARCH") == set()
     wrong = await service.client.get("/v1/events/?event_type=ADDED")
-    assert (wrong.status_code, "DELETE_USER" in said(wrong)) == (400, True)
+    assert (wrong.status_code, "DELETE_USER" in error_of(wrong)) == (400, True)
 
 
 async def test_profiles_are_refused_with_what_to_use_instead(service: Service) -> None:
     answer = await service.client.get("/v2/entities/user/maya/profile/")
-    assert (answer.status_code, "/v1/exports/" in said(answer)) == (501, True)
+    assert (answer.status_code, "/v1/exports/" in error_of(answer)) == (501, True)
     assert answer.json()["code"] == "NOT_IMPLEMENTED"
 
 
@@ -369,7 +368,7 @@ KEPT = [
 
 @pytest.mark.parametrize(("method", "path"), KEPT)
 async def test_no_route_answers_without_a_key(
-    shared: Service,  # noqa: F811
+    shared: Service,
     method: str,
     path: str,
 ) -> None:

@@ -18,14 +18,14 @@ from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.events import Status
 from pipeline.events.store import Events, Progress
-from tests.integration.api.test_bad_input import (
+from tests.support.api_service import (
     ADD,
     LIST,
     LIVES,
     MAYA,
     SEARCH,
     Service,
-    said,
+    error_of,
     serving,
 )
 from tests.support.engine import Engine
@@ -270,7 +270,7 @@ async def test_what_cannot_be_streamed_is_refused_as_json(
 ) -> None:
     answer = await service.client.get(f"/v1/event/{event_id}/stream/")
     assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/json")
-    assert holds in said(answer)
+    assert holds in error_of(answer)
 
 
 async def test_another_projects_event_is_not_streamed(service: Service) -> None:
@@ -329,7 +329,7 @@ async def test_the_event_a_read_comes_after_is_one_of_the_project(service: Servi
     for path in (LIST, SEARCH):
         body = {"query": "x", "filters": MAYA, "after_event": event_id}
         answer = await service.client.post(path, json=body, headers=theirs)
-        assert (answer.status_code, "Event not found" in said(answer)) == (404, True)
+        assert (answer.status_code, "Event not found" in error_of(answer)) == (404, True)
 
 
 @pytest.mark.parametrize("bad", [{"after_event": "7"}, {"wait": 61}, {"wait": -1}, {"wait": "x"}])
@@ -339,4 +339,4 @@ async def test_a_bad_token_is_refused_by_name(
 ) -> None:
     answer = await service.client.post(path, json={"query": "x", "filters": MAYA} | bad)
     assert answer.status_code == 400
-    assert next(iter(bad)) in said(answer)
+    assert next(iter(bad)) in error_of(answer)

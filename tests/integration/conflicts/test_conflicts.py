@@ -23,8 +23,8 @@ from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import conflict_members, conflicts
 from pipeline.ports import ExtractionRequest
 from pipeline.text.slots import slot
-from tests.integration.api.test_bad_input import Service, serving
 from tests.integration.curator.test_curator import curate
+from tests.support.api_service import Service, serving
 from tests.support.disagreements import DECIDED, UNDECIDED, Said
 from tests.support.engine import Engine
 

@@ -30,7 +30,7 @@ from pipeline.ports import ChatTurn, Completion, ExtractionRequest, MemoryModel
 from pipeline.suggestions import service as suggestions
 from pipeline.suggestions.service import Action
 from pipeline.suggestions.store import StoredSuggestion
-from tests.integration.api.test_bad_input import Service, serving
+from tests.support.api_service import Service, serving
 from tests.support.engine import Engine
 from tests.support.planted import Part, PlantedMemory, expected, planted
 

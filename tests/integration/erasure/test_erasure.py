@@ -32,8 +32,8 @@ from pipeline.ports import VectorRecord
 from pipeline.replays.store import ReplayOptions
 from pipeline.stores import Ledger
 from pipeline.vector_index.index import VectorIndex
-from tests.integration.api.test_bad_input import Service, said, serving
 from tests.integration.events.test_cancel import is_blocked
+from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import LIMITS, Engine
 from tests.support.raw_look import raw_look
 from tests.support.stack import wait_until
@@ -519,7 +519,7 @@ async def test_an_erasure_that_names_not_exactly_one_is_refused(
     await service.add("I live in Zanzibar.", user_id="a")
     answer: httpx.Response = await service.client.post("/v1/erasures/", json=body)
     assert answer.status_code == 400
-    assert said(answer)
+    assert error_of(answer)
     assert len(await service.listed(user_id="a")) == 1
 
 

@@ -15,7 +15,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
 from pipeline.events.service import cancel
 from pipeline.ledger.tables import events, lanes
-from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
+from tests.support.api_service import ADD, LIVES, Service, error_of, serving
 from tests.support.engine import GRACE_S, NO_CHANGES, Engine
 from tests.support.stack import wait_until
 from tests.support.troubled import Troubled
@@ -228,7 +228,7 @@ async def test_clients_see_a_cancelled_event_as_failed_with_its_code(service: Se
     done = await service.add("I like jazz.")
     late = await service.client.post(f"/v1/event/{done}/cancel/")
     assert late.status_code == 409
-    assert "Too late" in said(late)
+    assert "Too late" in error_of(late)
 
 
 async def test_bad_ids_are_refused_by_name(service: Service) -> None:

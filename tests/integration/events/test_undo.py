@@ -22,7 +22,7 @@ from pipeline.events.undo import Undone, _states
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
 from pipeline.vector_index.index import A_PIECE
-from tests.integration.api.test_bad_input import Service, assert_vectors_fit, said, serving
+from tests.support.api_service import Service, assert_vectors_fit, error_of, serving
 from tests.support.engine import Engine
 
 
@@ -370,8 +370,8 @@ async def test_the_route_tells_what_was_undone_and_what_stands_in_the_way(
     changed = str(await memory_of(service.engine, await does(service.engine, "tea. > jam.")))
     refused = await service.client.post(path, json={})
     assert refused.status_code == 409
-    assert changed in said(refused)
-    assert "force" in said(refused)
+    assert changed in error_of(refused)
+    assert "force" in error_of(refused)
     done = (await service.client.post(path, json={"force": True})).json()
     assert (len(done["removed"]), done["restored"]) == (1, [])
     assert [row["id"] for row in done["skipped"]] == [changed]
@@ -383,4 +383,4 @@ async def test_bad_input_is_refused_by_name(service: Service) -> None:
     assert (await service.client.post("/v1/event/7/undo/")).status_code == 400
     assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
     answer = await service.client.post(f"/v1/event/{uuid4()}/undo/", json={"force": "maybe"})
-    assert (answer.status_code, "force" in said(answer)) == (400, True)
+    assert (answer.status_code, "force" in error_of(answer)) == (400, True)

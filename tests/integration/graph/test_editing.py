@@ -10,8 +10,8 @@ from sqlalchemy import select
 
 from pipeline.ledger.tables import graph_receipts
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import MAYA, Service, said, serving
 from tests.integration.graph.test_reads import drawn, graph
+from tests.support.api_service import MAYA, Service, error_of, serving
 
 ENTITY = "/v1/graph/entities/"
 EDGES = (
@@ -38,7 +38,7 @@ async def ids(service: Service) -> dict[str, str]:
 async def act(service: Service, method: str, path: str, status: int = 200, **body: Any) -> Any:
     answer = await service.client.request(method, ENTITY + path, json=body or None)
     assert answer.status_code == status, answer.text
-    return answer.json() if status == 200 else said(answer)
+    return answer.json() if status == 200 else error_of(answer)
 
 
 async def test_a_merge_shows_two_entities_as_one_and_a_split_takes_it_back(

@@ -15,7 +15,7 @@ from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
 from tests.eval.paths.worlds import Edge, World, load
-from tests.integration.api.test_bad_input import SEARCH, Service, serving
+from tests.support.api_service import SEARCH, Service, serving
 
 WORLDS = load()
 # Least share of the questions whose path is found.

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 
 from pipeline.domain.errors import StoreUnavailable
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import MAYA, SEARCH, Service, serving
 from tests.integration.ingest.test_graph import Edge, Scripted
+from tests.support.api_service import MAYA, SEARCH, Service, serving
 
 GRAPH = "/v1/graph/"
 

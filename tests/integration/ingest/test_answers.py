@@ -9,7 +9,7 @@ import pytest
 from api.views import search as search_views
 from pipeline.memories import history
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import ADD, MAYA, Service, serving
+from tests.support.api_service import ADD, MAYA, Service, serving
 
 LONG = "Tea. " * 1_000
 

@@ -18,7 +18,7 @@ from pipeline.erasure.store import OwnerKey
 from pipeline.events.service import undo
 from pipeline.ingest.accept import accept
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_bad_input import Service, serving
+from tests.support.api_service import Service, serving
 from tests.support.engine import Engine
 
 THEN, LATER = datetime(2024, 5, 1, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)

@@ -16,8 +16,8 @@ from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer, Usage
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import ADD, MAYA, Service, said, serving
 from tests.integration.ingest.test_decisions import Careless
+from tests.support.api_service import ADD, MAYA, Service, error_of, serving
 from tests.support.engine import Engine
 from tests.support.raw_look import COLUMNS
 
@@ -221,7 +221,7 @@ async def test_a_dry_run_neither_undoes_nor_takes_other_messages(service: Servic
     event = await dry(service, "I own a boat.")
     refused = await service.client.post(f"/v1/event/{event['id']}/undo/", json={})
     assert refused.status_code == 409
-    assert "dry run" in said(refused)
+    assert "dry run" in error_of(refused)
 
 
 async def test_erasure_deletes_what_a_dry_run_keeps(service: Service) -> None:
@@ -289,7 +289,7 @@ async def test_a_dry_run_of_an_acceptance_is_refused_like_the_acceptance(service
     assert await rows(service.engine.ledger) == tables
     refused = await service.client.post(path, json={})
     assert (planned.status_code, refused.status_code) == (409, 409)
-    assert said(planned) == said(refused)
+    assert error_of(planned) == error_of(refused)
     gone = await service.client.post(
         path.replace(suggestion["id"], target["memory_id"]), json={"dry_run": True}
     )

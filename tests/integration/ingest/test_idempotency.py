@@ -13,7 +13,7 @@ from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions
 from pipeline.domain.messages import Message, Role
 from pipeline.ingest.accept import accept
-from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
+from tests.support.api_service import ADD, LIVES, Service, error_of, serving
 from tests.support.engine import Engine, build_ledger
 
 
@@ -132,7 +132,7 @@ async def test_both_add_routes_know_the_key(service: Service, path: str) -> None
     assert (await sent(spelled)).json() == first.json()
     other = await sent(LIVES | {"metadata": {"n": 1}})
     assert other.status_code == 409
-    assert "used for another add" in said(other)
+    assert "used for another add" in error_of(other)
     assert (await sent(LIVES | {"metadata": {"n": 1}}, "turn-2")).status_code == 200
     listed = (await service.client.get("/v1/events/")).json()
     assert listed["count"] == 2
@@ -142,4 +142,4 @@ async def test_both_add_routes_know_the_key(service: Service, path: str) -> None
 async def test_a_key_that_is_empty_or_endless_is_refused(service: Service, key: str) -> None:
     answer = await service.client.post(ADD, json=LIVES, headers={"Idempotency-Key": key})
     assert answer.status_code == 400
-    assert "idempotency-key" in said(answer)
+    assert "idempotency-key" in error_of(answer)

@@ -17,7 +17,7 @@ from pipeline.domain.usage import Answer
 from pipeline.ledger.tables import metadata
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import ADD, MAYA, Service, serving
+from tests.support.api_service import ADD, MAYA, Service, serving
 from tests.support.engine import LEASE_S, Engine
 
 LIMITS = {"messages": 3, "tokens": 1_000, "seconds": 60.0}

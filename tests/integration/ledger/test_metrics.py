@@ -29,7 +29,7 @@ from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
 from pipeline.settings import LLMSettings
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import SEARCH, Service, serving
+from tests.support.api_service import SEARCH, Service, serving
 from tests.support.plans import recorded
 
 PENDING = 'memlane_events_in_flight{status="PENDING"}'

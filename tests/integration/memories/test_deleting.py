@@ -18,7 +18,7 @@ from pipeline.domain.usage import Answer
 from pipeline.erasure import service as erasure
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import Service, said, serving
+from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import Engine
 
 ALL = "/v1/memories/"
@@ -139,7 +139,7 @@ async def test_a_delete_that_is_not_understood_deletes_nothing(
 ) -> None:
     memory_id = await store(service, "Maya likes rye", user_id="maya")
     answer = await service.client.delete(f"{ALL}?{query}")
-    assert (answer.status_code, holds in said(answer)) == (400, True), answer.text
+    assert (answer.status_code, holds in error_of(answer)) == (400, True), answer.text
     assert (await service.client.get(f"{ALL}{memory_id}/")).status_code == 200
 
 
@@ -207,7 +207,7 @@ async def test_no_replay_brings_back_what_was_deleted(service: Service) -> None:
     await service.engine.drain()
     await delete(service, {"user_id": "maya"})
     switched = await service.client.post(f"/v1/replays/{begun.json()['id']}/switch/")
-    assert (switched.status_code, "deleted with its scope" in said(switched)) == (409, True)
+    assert (switched.status_code, "deleted with its scope" in error_of(switched)) == (409, True)
     again = await service.client.post("/v1/replays/", json={"user_id": "maya"})
     assert again.status_code == 404, again.text
     assert await texts(service) == set()
@@ -311,7 +311,7 @@ async def test_deleting_a_user_takes_all_that_carries_the_id(service: Service) -
     # Clients delete one entity after another from a list: this one went with the user.
     assert (await service.client.delete("/v1/entities/agent/bot/")).status_code == 200
     wrong = await service.client.delete("/v2/entities/planet/mars/")
-    assert (wrong.status_code, said(wrong)) == (400, "Invalid entity type")
+    assert (wrong.status_code, error_of(wrong)) == (400, "Invalid entity type")
 
 
 # ── batches ──────────────────────────────────────────────────────────────────────────────────────
@@ -327,7 +327,7 @@ async def test_a_batch_changes_all_or_nothing(service: Service) -> None:
 
     halves = [{"memory_id": tea, "text": "gin"}, {"memory_id": str(uuid4()), "text": "ale"}]
     answer = await service.client.put("/v1/batch/", json={"memories": halves})
-    assert (answer.status_code, halves[1]["memory_id"] in said(answer)) == (404, True)
+    assert (answer.status_code, halves[1]["memory_id"] in error_of(answer)) == (404, True)
     assert (await service.client.get(f"{ALL}{tea}/")).json()["memory"] == "rum"
 
     answer = await service.client.request(
@@ -342,7 +342,7 @@ async def test_a_batch_of_a_thousand_is_taken_and_one_more_refused(service: Serv
     for method, done in (("PUT", "updated"), ("DELETE", "deleted")):
         answer = await service.client.request(method, "/v1/batch/", json={"memories": many})
         assert answer.status_code == 400
-        assert f"Maximum of 1000 memories can be {done} in a single request" in said(answer)
+        assert f"Maximum of 1000 memories can be {done} in a single request" in error_of(answer)
         answer = await service.client.request(method, "/v1/batch/", json={"memories": many[1:]})
         assert answer.status_code == 404
 
@@ -436,7 +436,7 @@ async def test_what_a_replay_cannot_read_is_not_lost_unseen(service: Service) ->
     replay_id = await replay(service)
     assert await edits_lost(service, replay_id) == {("User lives in Berlin", "UPDATE")}
     refused = await switch(service, replay_id)
-    assert (refused.status_code, "restored by a person" in said(refused)) == (409, True)
+    assert (refused.status_code, "restored by a person" in error_of(refused)) == (409, True)
 
 
 async def test_a_replay_from_before_an_undo_is_not_switched_on(service: Service) -> None:
@@ -446,7 +446,7 @@ async def test_a_replay_from_before_an_undo_is_not_switched_on(service: Service)
     replay_id = await replay(service)
     await undo(service, event)
     refused = await switch(service, replay_id)
-    assert (refused.status_code, "brought back since" in said(refused)) == (409, True)
+    assert (refused.status_code, "brought back since" in error_of(refused)) == (409, True)
 
 
 async def test_no_replay_brings_back_unseen_what_a_filter_deleted(service: Service) -> None:

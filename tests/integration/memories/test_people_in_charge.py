@@ -12,7 +12,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_bad_input import MAYA, Service, said, serving
+from tests.support.api_service import MAYA, Service, error_of, serving
 from tests.support.engine import Engine
 
 
@@ -151,7 +151,7 @@ async def test_an_event_before_a_pin_is_not_undone_over_it(service: Service) -> 
     await put(service, memory["id"], pinned=True)
     refused = await service.client.post(f"/v1/event/{event_id}/undo/", json={})
     assert refused.status_code == 409
-    assert "changed since by a person" in said(refused)
+    assert "changed since by a person" in error_of(refused)
 
 
 async def test_a_batch_pins_several_memories(service: Service) -> None:
@@ -215,4 +215,4 @@ async def test_a_replay_that_lacks_a_pinned_memory_is_not_switched_on(service: S
     await service.engine.drain()
     refused = await service.client.post(f"/v1/replays/{begun['id']}/switch/", json={})
     assert refused.status_code == 409
-    assert memory_id in said(refused)
+    assert memory_id in error_of(refused)

@@ -21,8 +21,7 @@ from pipeline.ingest.accept import accept
 from pipeline.ledger.tables import memories
 from pipeline.memories import service as editing
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_bad_input import LIST, MAYA, Service
-from tests.integration.api.test_bad_input import service as service  # noqa: PLC0414  the fixture
+from tests.support.api_service import LIST, MAYA, Service
 from tests.support.plans import recorded, rows_read
 
 SHAPE = {"type": "object", "properties": {"city": {"type": "string"}}}

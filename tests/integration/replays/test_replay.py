@@ -16,7 +16,7 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.messages import Message, Role
 from pipeline.events.service import cancel, replay
 from pipeline.ledger.tables import events
-from tests.integration.api.test_bad_input import ADD, LIVES, Service, said, serving
+from tests.support.api_service import ADD, LIVES, Service, error_of, serving
 from tests.support.engine import Engine
 from tests.support.troubled import Troubled
 
@@ -219,7 +219,7 @@ async def test_the_route_replays_with_and_without_a_body(service: Service) -> No
     assert answer.json()["replays"] == 1
     twice = await service.client.post(path)
     assert twice.status_code == 409
-    assert "Only FAILED" in said(twice)
+    assert "Only FAILED" in error_of(twice)
     await service.client.post(f"/v1/event/{event_id}/cancel/")
     edited = {"messages": "I like tea.", "custom_instructions": "Only drinks."}
     answer = await service.client.post(path, json=edited)
@@ -262,4 +262,4 @@ async def test_bad_input_is_refused_and_the_refusal_says_what_to_change(
         else (await service.client.post(path))
     )
     assert answer.status_code == status, answer.text
-    assert holds in said(answer)
+    assert holds in error_of(answer)

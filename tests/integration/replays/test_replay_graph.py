@@ -16,7 +16,7 @@ from pipeline.domain.graph import GraphChanges, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.events.service import cancel, replay_graph, undo
 from pipeline.ports import ExtractionRequest
-from tests.integration.api.test_bad_input import Service, said, serving
+from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import Engine
 
 
@@ -229,11 +229,11 @@ async def test_only_a_failed_graph_is_replayed(service: Service) -> None:
     done = await service.add("I live in Berlin.")
     refused = await service.client.post(f"/v1/event/{done}/replay/", json={"stage": "relate"})
     assert refused.status_code == 409
-    assert "this one is SUCCEEDED with a graph that SUCCEEDED" in said(refused)
+    assert "this one is SUCCEEDED with a graph that SUCCEEDED" in error_of(refused)
     [event_id] = await unrelated(engine, "I like chess.")
     whole = await service.client.post(f"/v1/event/{event_id}/replay/")
     assert whole.status_code == 409
-    assert '{"stage": "relate"}' in said(whole)
+    assert '{"stage": "relate"}' in error_of(whole)
     answer = await service.client.post(f"/v1/event/{event_id}/replay/", json={"stage": "relate"})
     assert (answer.status_code, answer.json()["status"]) == (200, "PENDING")
     await engine.drain()

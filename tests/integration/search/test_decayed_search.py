@@ -14,7 +14,7 @@ from sqlalchemy import select
 from api.access_log import AccessLog
 from pipeline.domain.decay import FULL_USE, LEAST, NEW
 from pipeline.ledger.tables import memory_accesses, projects
-from tests.integration.api.test_bad_input import MAYA, SEARCH, Service, serving
+from tests.support.api_service import MAYA, SEARCH, Service, serving
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
 

@@ -13,7 +13,7 @@ from pipeline.adapters.litellm_client import load
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LiteLLMReranker
 from pipeline.search.cutoff import AT_LEAST
-from tests.integration.api.test_bad_input import LIST, MAYA, SEARCH, Service, serving
+from tests.support.api_service import LIST, MAYA, SEARCH, Service, serving
 from tests.support.engine import Engine
 from tests.support.llm_server import Do, LLMServer
 

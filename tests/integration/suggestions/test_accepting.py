@@ -13,8 +13,8 @@ from sqlalchemy import insert, select, update
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.ledger.tables import memories, relations, suggestions
-from tests.integration.api.test_bad_input import LIST, MAYA, Service, said, serving
 from tests.integration.ingest.test_decisions import Careless
+from tests.support.api_service import LIST, MAYA, Service, error_of, serving
 from tests.support.engine import Engine
 
 SUGGESTIONS = "/v1/suggestions/"
@@ -151,7 +151,7 @@ async def test_acceptance_after_a_change_is_refused_and_names_the_memory(service
     stored = await service.engine.history_rows()
     refused = await decide(service, row["id"], "accept")
     assert refused.status_code == 409
-    assert target["memory_id"] in said(refused)
+    assert target["memory_id"] in error_of(refused)
     assert await texts(service) == before
     assert await service.engine.history_rows() == stored
     assert (await only_one(service))["state"] == "INVALID"
@@ -176,7 +176,7 @@ async def test_a_declined_suggestion_changes_nothing_and_stays_declined(
     for late in ("accept", other):
         refused = await decide(service, row["id"], late)
         assert refused.status_code == 409
-        assert state in said(refused)
+        assert state in error_of(refused)
     assert await texts(service) == before
 
 
@@ -243,12 +243,12 @@ async def test_what_cannot_be_stored_is_refused_and_the_suggestion_stays_open(
     taken = await suggest(service, SuggestionKind.UPDATE, [tea["id"]], dog["memory"])
     refused = await decide(service, taken, "accept")
     assert refused.status_code == 409
-    assert dog["id"] in said(refused)
+    assert dog["id"] in error_of(refused)
     immutable = update(memories).where(memories.c.id == UUID(tea["id"])).values(immutable=True)
     async with service.engine.ledger.engine.begin() as connection:
         await connection.execute(immutable)
     fixed = await decide(service, taken, "accept", text="User likes mint tea.")
-    assert "immutable" in said(fixed)
+    assert "immutable" in error_of(fixed)
     assert (await only_one(service))["state"] == "OPEN"
     assert len(await texts(service)) == 2
 

@@ -22,7 +22,7 @@ from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
 from pipeline.summaries import store as summary_store
 from pipeline.summaries.service import Summarizer
-from tests.integration.api.test_bad_input import MAYA, Service, serving
+from tests.support.api_service import MAYA, Service, serving
 
 SUMMARIES = "/v1/summaries/"
 LEASE_S = 300.0

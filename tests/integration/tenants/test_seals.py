@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from pipeline.seals import store as seals
-from tests.integration.api.test_bad_input import ADD, MAYA, Service, serving
+from tests.support.api_service import ADD, MAYA, Service, serving
 from tests.support.engine import Engine
 
 KEY = b"a key that is not in the database"

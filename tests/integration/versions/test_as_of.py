@@ -12,7 +12,7 @@ import pytest
 from pipeline.domain.events import Status
 from pipeline.erasure import service as erasure
 from pipeline.stores import Ledger
-from tests.integration.api.test_bad_input import LIST, MAYA, SEARCH, Service, serving
+from tests.support.api_service import LIST, MAYA, SEARCH, Service, serving
 
 CITIES = ("Berlin", "Porto", "Lisbon", "Oslo", "Lima")
 HOBBIES = ("chess", "tennis", "sailing", "pottery")

@@ -8,8 +8,8 @@ from sqlalchemy import func, select, text
 from pipeline.ledger.tables import memories, past_states
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.migrate import alembic_config, migrate
-from tests.integration.api.test_bad_input import Service
 from tests.integration.versions.test_as_of import moved, now, service, texts
+from tests.support.api_service import Service
 
 __all__ = ["service"]
 

@@ -7,7 +7,6 @@ from uuid import uuid4
 
 import httpx
 
-from tests.integration.api.test_bad_input import MAYA, Service
 from tests.integration.versions.test_as_of import (
     JANUARY,
     History,
@@ -19,6 +18,7 @@ from tests.integration.versions.test_as_of import (
     service,
     texts,
 )
+from tests.support.api_service import MAYA, Service
 
 __all__ = ["service"]
 PORTO, LISBON = "User lives in Porto", "User lives in Lisbon"

@@ -29,7 +29,7 @@ from pipeline.stores import Ledger
 from pipeline.webhooks.delivery import MOST_DEAD, Courier
 from pipeline.webhooks.service import create
 from pipeline.webhooks.store import MOST_WEBHOOKS, TryResult
-from tests.integration.api.test_bad_input import Service, said, serving
+from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import Engine
 from tests.support.receiver import WebhookReceiver
 
@@ -443,7 +443,7 @@ async def test_what_cannot_be_a_webhook_is_refused(service: Service, wrong: dict
     body = {"name": "n", "url": "https://example.com/", "event_types": ["memory_add"]} | wrong
     url = f"/api/v1/webhooks/projects/{service.engine.project.id}/"
     answer = await service.client.post(url, json=body)
-    assert (answer.status_code, bool(said(answer))) == (400, True)
+    assert (answer.status_code, bool(error_of(answer))) == (400, True)
     assert (await service.client.get(url)).json() == []
 
 

@@ -1,0 +1,151 @@
+"""Lists and searches over HTTP."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from tests.support.api_service import LIST, MAYA, SEARCH, Service, error_of, verbatim
+
+
+async def test_pages_follow_each_other_by_their_urls(service: Service) -> None:
+    texts = [f"Note {n}" for n in range(5)]
+    await verbatim(service, *texts)
+    body = {"filters": MAYA}
+    first = (await service.client.post(f"{LIST}?page_size=2", json=body)).json()
+    assert (first["count"], first["previous"]) == (5, None)
+    pages, url = [first], first["next"]
+    while url:
+        assert url.startswith("http://memlane/v3/memories/?")
+        pages.append((await service.client.post(url, json=body)).json())
+        url = pages[-1]["next"]
+    listed = [row["memory"] for page in pages for row in page["results"]]
+    assert listed == texts[::-1]  # newest first
+    assert [len(page["results"]) for page in pages] == [2, 2, 1]
+    back = (await service.client.post(pages[2]["previous"], json=body)).json()
+    assert back["results"] == pages[1]["results"]
+
+
+async def test_page_and_size_may_stand_in_the_body(service: Service) -> None:
+    await verbatim(service, "Note 1", "Note 2", "Note 3")
+    answer = await service.client.post(LIST, json={"filters": MAYA, "page": 2, "page_size": 1})
+    body = answer.json()
+    assert [row["memory"] for row in body["results"]] == ["Note 2"]
+    assert "page=3" in body["next"]
+    assert "page=1" in body["previous"]
+
+
+async def test_a_page_beyond_the_last_is_not_found(service: Service) -> None:
+    await verbatim(service, "Note 1")
+    body = {"filters": MAYA}
+    assert (await service.client.post(f"{LIST}?page=1&page_size=1", json=body)).is_success
+    answer = await service.client.post(f"{LIST}?page=2&page_size=1", json=body)
+    assert (answer.status_code, error_of(answer)) == (404, "Invalid page.")
+
+
+async def test_an_empty_list_is_a_page_too(service: Service) -> None:
+    answer = await service.client.post(LIST, json={"filters": MAYA})
+    assert answer.json() == {"count": 0, "next": None, "previous": None, "results": []}
+
+
+async def test_lists_read_the_filters_and_only_them(service: Service) -> None:
+    await verbatim(service, "In Lisbon", metadata={"trip": "lisbon"})
+    await verbatim(service, "In Oslo", metadata={"trip": "oslo"})
+    [row] = await service.listed(AND=[MAYA, {"metadata": {"trip": "oslo"}}])
+    assert row["memory"] == "In Oslo"
+    assert await service.listed(user_id="jon") == []
+    assert len(await service.listed(userId="maya")) == 2
+    assert len(await service.listed(OR=[MAYA, {"user_id": "jon"}])) == 2
+
+
+async def test_expired_memories_are_shown_only_when_asked_for(service: Service) -> None:
+    await verbatim(service, "Old news", expiration_date=date(2020, 1, 1))
+    body = {"filters": MAYA}
+    assert (await service.client.post(LIST, json=body)).json()["count"] == 0
+    shown = await service.client.post(LIST, json=body | {"show_expired": True})
+    assert shown.json()["results"][0]["expiration_date"] == "2020-01-01"
+    assert await service.search("news") == []
+    assert len(await service.search("news", show_expired=True)) == 1
+
+
+async def test_a_search_ranks_what_it_finds_and_says_why(service: Service) -> None:
+    await service.add("I live in Berlin. I like jazz.")
+    results = await service.search("jazz", threshold=0)
+    assert "jazz" in results[0]["memory"]
+    scores = [row["score"] for row in results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    assert set(results[0]["score_breakdown"]) == {"semantic", "bm25", "entity", "lexical", "terms"}
+    assert sum(results[0]["score_breakdown"]["terms"].values()) == pytest.approx(
+        scores[0], abs=1e-3
+    )
+    assert len(await service.search("jazz", top_k=1, threshold=0)) == 1
+
+
+async def test_a_search_brings_turns_in_the_keys_of_memories(service: Service) -> None:
+    await service.add("I live in Berlin.")
+    facts = await service.search("Berlin", threshold=0)
+    assert {row["type"] for row in facts} == {"fact"}
+    rows = await service.search("Berlin", threshold=0, include=["facts", "turns"])
+    by_type = {row["type"]: row for row in rows}
+    assert by_type["turn"]["memory"] == "I live in Berlin."
+    assert by_type["turn"]["pending"] is False
+    lacking = set(by_type["fact"]) - set(by_type["turn"])
+    assert not lacking
+
+
+async def test_a_search_makes_a_context_for_a_prompt(service: Service) -> None:
+    await service.add("I live in Berlin.", timestamp="2024-05-07")
+    query = {"query": "Berlin", "filters": MAYA, "threshold": 0, "max_tokens": 200}
+    body = (await service.client.post(SEARCH, json=query)).json()
+    assert "2024-05-07 I live in Berlin." in body["context"]
+    assert body["context_sources"] == [
+        row["id"] for row in sorted(body["results"], key=lambda row: (row["timestamp"], row["id"]))
+    ]
+    assert 0 < body["context_tokens"] <= 200
+
+
+async def test_a_search_explains_what_became_of_a_memory(service: Service) -> None:
+    await service.add("I live in Berlin. I like jazz.")
+    every = {"query": "Berlin", "filters": MAYA, "threshold": 0}
+    rows = (await service.client.post(SEARCH, json=every)).json()["results"]
+    query = every | {"top_k": 1, "explain": [row["id"] for row in rows], "context_turns": 1}
+    explained = (await service.client.post(SEARCH, json=query)).json()["explanation"]
+    assert [line["verdict"] for line in explained] == ["returned", "beyond_top_k"]
+    assert [line["rank"] for line in explained] == [1, 2]
+    assert all(line["detail"] and line["score_breakdown"]["terms"] for line in explained)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"include": []},
+        {"include": ["everything"]},
+        {"context_turns": 11},
+        {"max_tokens": 0},
+        {"explain": ["no-id"]},
+        {"reference_date": "soon"},
+    ],
+)
+async def test_a_search_option_that_cannot_be_is_refused_by_its_name(
+    service: Service, wrong: dict[str, Any]
+) -> None:
+    body = {"query": "Berlin", "filters": MAYA} | wrong
+    refused = await service.client.post(SEARCH, json=body)
+    assert refused.status_code == 400
+    assert next(iter(wrong)) in refused.text
+
+
+async def test_a_search_brings_the_relations_around_it(service: Service) -> None:
+    await service.add("I live in Berlin.")
+    answer = await service.client.post(SEARCH, json={"query": "Berlin", "filters": MAYA})
+    body = answer.json()
+    assert body["degraded"] is False
+    assert "Berlin" in {relation["target"] for relation in body["relations"]}
+
+
+async def test_a_search_finds_nothing_of_another_user(service: Service) -> None:
+    await service.add("I like jazz.")
+    assert await service.search("jazz", filters={"user_id": "jon"}) == []

@@ -1,0 +1,131 @@
+"""Outages: health, metrics, and answers while a store is out of reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from api.auth.key_cache import KeyRing
+from api.dependencies import Api
+from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN
+from deploy.stack.servers import Postgres
+from pipeline import __version__
+from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.migrate import migrate
+from pipeline.stores import Ledger
+from pipeline.vector_index.index import VectorIndex
+from tests.support.api_service import (
+    ADD,
+    LIST,
+    LIVES,
+    MAYA,
+    NOBODY_LISTENS,
+    SEARCH,
+    Service,
+    error_of,
+    serving,
+)
+from tests.support.engine import build_ledger
+
+
+async def test_health_tells_which_store_is_away(service: Service) -> None:
+    assert (await service.client.get("/healthz")).json() == {
+        "status": "ok",
+        "version": __version__,
+    }
+    answer = await service.client.get("/readyz")
+    assert answer.status_code == 200  # adds can be accepted
+    assert answer.json() == {
+        "status": "ok",
+        "ledger": "ok",
+        "vectors": "StoreUnavailable",
+        "model": "ok",
+    }
+
+
+async def test_metrics_count_what_is_in_flight(service: Service) -> None:
+    await service.client.post(ADD, json=LIVES)
+    answer = await service.client.get("/metrics")
+    assert 'memlane_events_in_flight{status="PENDING"} 1.0' in answer.text
+
+
+async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with Postgres(tmp_path_factory.mktemp("postgres")) as server:
+        ledger = build_ledger(server.url)
+        await migrate(ledger.engine)
+        async with serving(ledger) as service:
+            event_id = await service.add("I like jazz.")
+            [stored] = await service.listed()
+            server.kill()
+            memory_url = f"/v1/memories/{stored['id']}/"
+            requests: list[tuple[str, str, dict[str, Any] | None]] = [
+                ("POST", ADD, LIVES),
+                ("POST", ADD, LIVES | {"infer": False}),
+                ("POST", "/v1/memories/", LIVES),
+                ("POST", LIST, {"filters": MAYA}),
+                ("POST", SEARCH, {"query": "jazz", "filters": MAYA}),
+                ("GET", memory_url, None),
+                ("PUT", memory_url, {"text": "x"}),
+                ("DELETE", memory_url, None),
+                ("GET", f"{memory_url}history/", None),
+                ("GET", f"/v1/event/{event_id}/", None),
+                ("GET", "/v1/events/", None),
+                ("GET", "/v1/stats/", None),
+                ("GET", f"/v1/event/{event_id}/stream/", None),
+                ("POST", f"/v1/event/{event_id}/cancel/", None),
+                ("POST", f"/v1/event/{event_id}/replay/", None),
+                ("POST", f"/v1/event/{event_id}/undo/", None),
+                ("POST", "/v1/events/replay/", {"code": "INTERNAL"}),
+            ]
+            for method, path, body in requests:
+                answer = await service.client.request(method, path, json=body)
+                assert answer.status_code == 503, path
+                # If the connection breaks during a write, the write may have committed.
+                honest = {LEDGER_DOWN} if method == "GET" else {LEDGER_DOWN, OUTCOME_UNKNOWN}
+                assert error_of(answer) in honest, path
+                assert int(answer.headers["Retry-After"]) > 0
+            assert not service.engine.hints.waiting
+            assert (await service.client.get("/healthz")).status_code == 200
+            ready = await service.client.get("/readyz")
+            assert (ready.status_code, ready.json()["status"]) == (503, "unavailable")
+
+            server.start()
+            assert (await service.client.get("/readyz")).status_code == 200
+            events = (await service.client.get("/v1/events/")).json()
+            assert [event["id"] for event in events["results"]] == [event_id]
+            assert await service.listed() == [stored]
+            await service.add("I like chess.")
+            assert len(await service.listed()) == 2
+        await ledger.close()
+
+
+async def test_a_key_cannot_be_checked_without_the_ledger(ledger: Ledger) -> None:
+    nowhere = build_ledger("postgresql://u@127.0.0.1:9/none")
+    async with serving(ledger) as service:
+        api: Api = service.api
+        service.app.state.api = replace(api, keys=KeyRing(nowhere.keys))
+        answer = await service.client.get("/v1/ping/")
+        assert (answer.status_code, error_of(answer)) == (503, LEDGER_DOWN)
+        assert "Retry-After" in answer.headers
+    await nowhere.close()
+
+
+async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None:
+    await service.add("I drive a Saab.")
+    away = ChromaVectors(NOBODY_LISTENS)
+    embedder = service.engine.services.embedder
+    index = VectorIndex(away, service.engine.ledger.memory_vectors, embedder, buckets=4)
+    service.app.state.api = replace(service.api, stores=replace(service.api.stores, index=index))
+    assert (await service.client.post(ADD, json=LIVES)).json()["status"] == "PENDING"
+    [stored] = await service.listed()
+    answer = await service.client.post(SEARCH, json={"query": "Saab", "filters": MAYA})
+    assert answer.json()["degraded"] is True
+    assert [row["id"] for row in answer.json()["results"]] == [stored["id"]]
+    path = f"/v1/memories/{stored['id']}/"
+    assert (await service.client.put(path, json={"text": "Maya has a Volvo."})).is_success
+    assert (await service.client.delete(path)).is_success
+    await away.close()
