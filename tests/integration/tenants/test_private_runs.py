@@ -13,8 +13,8 @@ from pipeline.domain.scope import Scope
 from pipeline.erasure import service as erasure
 from pipeline.ledger.tables import private_runs
 from pipeline.stores import Ledger
-from tests.integration.api.test_api import ADD, LIST, MAYA, SEARCH, Service, said, serving
 from tests.integration.ingest.test_dry_run import rows
+from tests.support.api_service import ADD, LIST, MAYA, SEARCH, Service, error_of, serving
 from tests.support.raw_look import raw_look
 
 TRIP = MAYA | {"run_id": "trip-4711"}
@@ -188,7 +188,7 @@ async def test_a_run_with_events_and_wrong_requests_are_refused(service: Service
     await service.add("I like tea.", **TRIP)
     for privacy in ("temporary", "incognito"):
         refused = await service.client.put(RUN, json={"privacy": privacy})
-        assert (refused.status_code, "begin another run" in said(refused)) == (409, True)
+        assert (refused.status_code, "begin another run" in error_of(refused)) == (409, True)
     soon = (await service.engine.ledger.now()).isoformat()
     for body in (
         {},
