@@ -28,6 +28,9 @@ async def search_memories(request: SearchRequest, api: Given, project: Reader) -
     """Memories that answer the query, best first, and the relations around them. `include` adds
     verbatim turns, `max_tokens` a `context` that is ready for a prompt.
 
+    A search without `top_k`, `threshold` and `max_tokens` leaves out results that show no sign of
+    an answer; `cut` has their number and the rank of the first one.
+
     `pending`: number of events of the ids in the filter that have not ended. With `after_event` the
     response waits for the end of that event, at most `wait` seconds, and contains its status.
     """
@@ -62,6 +65,7 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         keyword_search=request.keyword_search,
         filter_memories=request.filter_memories,
         rerank=request.rerank,
+        default_cut=project.default_cut and request.leaves_the_number_open,
         weights=api.settings.search,
         decay=project.decay,
         graph=request.enable_graph is not False,

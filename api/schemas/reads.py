@@ -20,6 +20,7 @@ from pipeline.search.conversation import MOST_EARLIER, spoken
 LONGEST_WAIT_S = 60.0
 # A longer query is cut, not refused, because clients send whole prompts as queries.
 LONGEST_QUERY = 8_000
+OBEYED = "If set, the default cut does not apply."
 
 
 class ReadRequest(Request, SnapshotOptions):
@@ -105,8 +106,8 @@ class SearchRequest(ReadRequest, SearchOptions):
             "question; the user's turns before it say what the question is about."
         ),
     )
-    top_k: int = Field(default=10, ge=1, le=1000)
-    threshold: float = Field(default=0.1, ge=0, le=1)
+    top_k: int = Field(default=10, ge=1, le=1000, description=OBEYED)
+    threshold: float = Field(default=0.1, ge=0, le=1, description=OBEYED)
 
     @field_validator("query")
     @classmethod
@@ -129,6 +130,11 @@ class SearchRequest(ReadRequest, SearchOptions):
             raise ValueError("give the text to search for, as query or as a user message")
         return self
 
+    @property
+    def leaves_the_number_open(self) -> bool:
+        """True if the request sets no limit on the results, so that the default cut may apply."""
+        return self.model_fields_set.isdisjoint({"top_k", "threshold", "max_tokens"})
+
     def turns(self) -> list[str]:
         """The question, then the user's turns before it, newest first."""
         earlier = spoken([message.turn() for message in self.messages or ()])
@@ -139,6 +145,12 @@ class SearchRequest(ReadRequest, SearchOptions):
 class OlderSearchRequest(SearchRequest):
     """A search of versions 1 and 2: another default threshold, and `limit` for `top_k`."""
 
-    top_k: int = Field(default=10, ge=1, le=1000, validation_alias=AliasChoices("top_k", "limit"))
-    threshold: float = Field(default=0.3, ge=0, le=1)
+    top_k: int = Field(
+        default=10,
+        ge=1,
+        le=1000,
+        validation_alias=AliasChoices("top_k", "limit"),
+        description=OBEYED,
+    )
+    threshold: float = Field(default=0.3, ge=0, le=1, description=OBEYED)
     output_format: str | None = None

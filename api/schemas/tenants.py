@@ -24,8 +24,8 @@ from pipeline.domain.tenants import Access
 from pipeline.tenants.members import MemberRole
 from pipeline.text.relation_names import snake
 
-# Settings of a project; all but `decay` are stored and returned without any effect.
-SETTINGS = ("multilingual", "decay", "memory_depth", "usecase_setting")
+# Settings of a project; all but `decay` and `default_cut` are stored and returned without effect.
+SETTINGS = ("multilingual", "decay", "default_cut", "memory_depth", "usecase_setting")
 
 
 # Fields of the Mem0 Platform's project that have no meaning here.
@@ -209,6 +209,13 @@ class ProjectUpdateRequest(Request):
         description=(
             "Old memories that no search returns rank lower, often returned ones higher. "
             "True: with a half-life of 30 days."
+        ),
+    )
+    default_cut: bool | None = Field(
+        default=None,
+        description=(
+            "False: a search without `top_k` and `threshold` returns up to 10 results, also those "
+            "without any sign of an answer."
         ),
     )
     memory_depth: str | int | None = Field(default=None, description="Kept; nothing acts on it.")

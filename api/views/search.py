@@ -10,7 +10,7 @@ from api.views.memories import attributes, memory, only, scope_ids
 from pipeline.domain.passages import Turn
 from pipeline.graph.views import GraphPath, RelationView
 from pipeline.search.candidates import Score
-from pipeline.search.explain import MEANING, Explained
+from pipeline.search.explain import MEANING, Explained, Verdict
 from pipeline.search.prompt_context import assemble
 from pipeline.search.service import Hit, SearchResult
 
@@ -77,6 +77,12 @@ def search(
     }
     if len(hits) < len(ranking.hits):
         answer["truncated"] = True
+    if ranking.left_out:
+        answer["cut"] = {
+            "left_out": len(ranking.left_out),
+            "first_rank": ranking.left_out[0],
+            "reason": Verdict.NO_EVIDENCE,
+        }
     if ranking.not_reranked:
         answer["not_reranked"] = ranking.not_reranked
     if ranking.explained:
@@ -127,6 +133,8 @@ def scored(score: Score) -> dict[str, Any]:
         breakdown["decay"] = round(score.decay, 4)
     if score.evidence is not None:
         breakdown["evidence"] = round(score.evidence, 4)
+    if score.closeness is not None:
+        breakdown["closeness"] = round(score.closeness, 4)
     return {"score": round(score.total, 4), "score_breakdown": breakdown}
 
 

@@ -62,6 +62,7 @@ def project(
         "exclusion_prompt": row.excludes,
         "multilingual": False,
         "decay": False,
+        "default_cut": True,
         "usecase_setting": None,
         **row.settings,
         "memory_depth": str(row.settings.get("memory_depth") or ""),

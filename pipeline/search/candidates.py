@@ -49,8 +49,9 @@ class Score(NamedTuple):
     `fused` is the weighted sum that ranks, `full` its value for a full answer; `beside` and
     `session` are the parts from the neighbouring turns and from the session. `reranked`, 0..1, is
     the reranker's score, if there is one, and `evidence`, 0..1, the share of the question that the
-    candidate accounts for by itself, if it was measured; they are no part of the total. `decay`:
-    the factor of the candidate's age and accesses, if the project has decay.
+    candidate accounts for by itself, if it was measured; they are no part of the total; nor is
+    `closeness`, 0..1: how far the candidate is nearer to the query than the others. `decay`: the
+    factor of the candidate's age and accesses, if the project has decay.
     """
 
     signals: Signals
@@ -62,6 +63,7 @@ class Score(NamedTuple):
     reranked: float | None = None
     evidence: float | None = None
     decay: float | None = None
+    closeness: float | None = None
 
     @property
     def decayed(self) -> float:
@@ -105,10 +107,11 @@ NO_SCORE = Score(NO_SIGNALS, Weights())
 class Candidate:
     """A passage that a channel proposed and the ledger has.
 
-    The ledger gives the first nine values. `turn` and `before` are (seq, ordinal) in the lane: the
+    The ledger gives the first ten values. `turn` and `before` are (seq, ordinal) in the lane: the
     turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
     and read only if the index gave no cosine, or for evidence, as are `terms`. `related`: a
-    relation of a name in the query leads to it.
+    relation of a name in the query leads to it. `has_subject`: an extracted fact, which can be
+    understood without the conversation.
 
     `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank, and
     `decay` only if the project has decay. `unembedded`: a turn without a vector so far, which only
@@ -124,6 +127,7 @@ class Candidate:
     embedding: bytes | None = None
     related: bool = False
     terms: Sequence[str] = ()
+    has_subject: bool = False
     decay: float | None = None
     place: Place | None = None
     unembedded: bool = False

@@ -2,7 +2,8 @@
 
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
     strict   =   of these, those with enough evidence (see pipeline/search/evidence)
-    best     =   the first top_k of the rest
+    first    =   the first top_k of the rest
+    best     =   of these, with `lenient`, those with a sign of an answer (see `supported`)
 
 If a reranker read the candidates, its scores count instead of the evidence: the better of two
 classes is returned, and the boundary is computed from the scores themselves.
@@ -10,6 +11,7 @@ classes is returned, and the boundary is computed from the scores themselves.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -32,6 +34,22 @@ ENOUGH, OF_THE_BEST = 0.4, 0.8
 
 
 @dataclass(frozen=True, slots=True)
+class Signs:
+    """Limits of the default cut.
+
+    `words`: least share of the query's words that the best result has. `by_meaning`: number of the
+    first results that are also returned for their meaning.
+    """
+
+    words: float
+    by_meaning: int
+
+
+# Source: docs/benchmarks/evaluation.md, "the default cut with other values".
+SIGNS = Signs(words=0.5, by_meaning=3)
+
+
+@dataclass(frozen=True, slots=True)
 class Cutoff:
     """Conditions on results. `threshold` is compared with the semantic score, 0..1."""
 
@@ -39,6 +57,7 @@ class Cutoff:
     threshold: float = 0.0
     by_words: bool = False
     strict: bool = False
+    lenient: bool = False
 
     def near(self, ranked: Sequence[Candidate]) -> Iterator[Candidate]:
         """The candidates that pass the threshold, best first."""
@@ -61,9 +80,40 @@ class Cutoff:
             return iter(standing_out(near, compared_for(self.top_k)))
         return iter(answering(near))
 
+    def first(self, ranked: Sequence[Candidate]) -> list[Candidate]:
+        """Return the first top_k of the candidates that may be returned."""
+        return list(islice(self.passing(ranked), self.top_k))
+
     def best(self, ranked: Sequence[Candidate]) -> list[Candidate]:
         """Return the results, best first."""
-        return list(islice(self.passing(ranked), self.top_k))
+        first = self.first(ranked)
+        return supported(first, ranked) if self.lenient else first
+
+
+def supported(
+    results: Sequence[Candidate], ranked: Sequence[Candidate], signs: Signs = SIGNS
+) -> list[Candidate]:
+    """Return the results with a sign that they answer the query, in the given order.
+
+    A sign is half of the query's words that the best result has, the time that the query names, or
+    for one of the first three, a meaning nearer to the query than the other candidates'. A part of
+    a conversation stays: the turns around it may answer. A fact with a subject speaks for itself.
+    """
+    sessions = Counter(candidate.place.session for candidate in ranked if candidate.place)
+    least = signs.words * max((result.score.lexical for result in results), default=0.0)
+
+    def is_supported(rank: int, result: Candidate) -> bool:
+        score, place = result.score, result.place
+        in_conversation = place is not None and sessions[place.session] > 1
+        return (
+            result.unembedded
+            or score.signals.date > 0
+            or score.lexical >= least > 0
+            or (in_conversation and not result.has_subject)
+            or (rank < signs.by_meaning and (score.closeness is None or score.closeness > 0))
+        )
+
+    return [result for rank, result in enumerate(results) if is_supported(rank, result)]
 
 
 def answering(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -80,6 +80,17 @@ def set_evidence(
         candidate.score = candidate.score._replace(evidence=value)
 
 
+def set_closeness(candidates: Sequence[Candidate]) -> None:
+    """Set how far each candidate is nearer to the query than the other candidates, 0..1."""
+    if not candidates:
+        return
+    cosines = np.array([candidate.score.signals.semantic for candidate in candidates])
+    nearest = np.argsort(-cosines)[:BACKGROUND]
+    shares = _standing_out(cosines, nearest).tolist()
+    for candidate, share in zip(candidates, shares, strict=True):
+        candidate.score = candidate.score._replace(closeness=share)
+
+
 def _terms_of(candidate: Candidate) -> frozenset[str]:
     """Terms of the text and of the speaker's name."""
     return frozenset(candidate.terms).union(terms.terms(candidate.speaker or ""))

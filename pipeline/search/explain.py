@@ -24,6 +24,7 @@ class Verdict(StrEnum):
     BEYOND_TOP_K = "beyond_top_k"
     BELOW_THRESHOLD = "below_threshold"
     FAR_BEHIND = "far_behind"
+    NO_EVIDENCE = "no_evidence"
     NOT_A_CANDIDATE = "not_a_candidate"
     FILTERED = "filtered"
     UNKNOWN = "unknown"
@@ -35,6 +36,10 @@ MEANING = {
     Verdict.BEYOND_TOP_K: "It ranks below the last result; ask for more with top_k.",
     Verdict.BELOW_THRESHOLD: "Its semantic score is below the threshold.",
     Verdict.FAR_BEHIND: "It accounts for too little of the question; filter_memories cuts it.",
+    Verdict.NO_EVIDENCE: (
+        "It has too few of the query's words and its meaning does not stand out, so the default "
+        "cut leaves it out; a search with top_k or threshold returns it."
+    ),
     Verdict.NOT_A_CANDIDATE: (
         "Other memories hold more of the query's words, and others lie nearer in meaning."
     ),
@@ -83,6 +88,7 @@ def _verdicts(ranked: Sequence[Candidate], cutoff: Cutoff) -> dict[PassageKey, V
     for verdict, passed in (
         (Verdict.FAR_BEHIND, cutoff.near(ranked)),
         (Verdict.BEYOND_TOP_K, cutoff.passing(ranked)),
+        (Verdict.NO_EVIDENCE, cutoff.first(ranked)),
         (Verdict.RETURNED, cutoff.best(ranked)),
     ):
         verdicts |= dict.fromkeys((candidate.key for candidate in passed), verdict)

@@ -38,7 +38,7 @@ from pipeline.search.concurrency import Turnstile
 from pipeline.search.conversation import blended
 from pipeline.search.cutoff import Cutoff
 from pipeline.search.dense import DenseHits, DenseQuery, DenseStores, is_short, nearest, widened
-from pipeline.search.evidence import set_evidence
+from pipeline.search.evidence import set_closeness, set_evidence
 from pipeline.search.explain import Explained, explain
 from pipeline.search.fusion import fuse
 from pipeline.search.ports import SearchStores
@@ -82,6 +82,8 @@ class Query:
 
     `keyword_search` also returns passages with a word of the query; `filter_memories` removes those
     that do not account for the query (see pipeline/search/evidence); `rerank` uses the reranker.
+    `default_cut` leaves out results without any sign of an answer (see pipeline/search/cutoff);
+    the three options above, and a question with earlier turns, turn it off.
 
     `now`: the time of the query, for "last week"; None is the present. `around`: number of turns
     before and after each hit. `explain`: ids to explain; None means the best that were not
@@ -106,12 +108,29 @@ class Query:
     keyword_search: bool = False
     filter_memories: bool = False
     rerank: bool = False
+    default_cut: bool = False
     weights: Weights = field(default_factory=Weights)
     scale: Scale = IDENTITY
     earlier: Sequence[str] = ()
     decay: Decay | None = None
     snapshot: Snapshot = CURRENT
     graph: bool = True
+
+    @property
+    def is_cut(self) -> bool:
+        """Tell if the default cut applies: the question says by itself what it is about."""
+        otherwise = self.keyword_search or self.filter_memories or self.rerank or self.earlier
+        return (
+            self.default_cut
+            and not otherwise
+            and has_known_question_words(self.text)
+            and bool(content_words(self.text))
+        )
+
+    @property
+    def explains(self) -> bool:
+        """Tell if the query asks for explanations."""
+        return self.explain is None or bool(self.explain)
 
     @property
     def turns_asked(self) -> tuple[str, ...]:
@@ -158,6 +177,7 @@ class SearchResult:
 
     `pending`: number of unfinished events with the ids that the filter pins; None if it pins none.
     `reranked`: the reranker ordered the hits; `not_reranked`: the reason if it did not, on request.
+    `left_out`: ranks of the results that the default cut left out, from 1.
     """
 
     hits: Sequence[Hit]
@@ -168,6 +188,7 @@ class SearchResult:
     reranked: bool = False
     not_reranked: str | None = None
     incomplete: bool = False
+    left_out: Sequence[int] = ()
 
 
 async def search(
@@ -239,6 +260,7 @@ async def _search(
         threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
+        lenient=query.is_cut and not dense.degraded,
     )
     reranking = Reranking(ranked)
     if query.rerank:
@@ -250,7 +272,8 @@ async def _search(
             reranker=reranker,
             passages=ledger.passages,
         )
-    hits = await _hits(where, cutoff.best(reranking.ranked), query.around, ledger)
+    best = cutoff.best(reranking.ranked)
+    hits = await _hits(where, best, query.around, ledger)
     relations: Sequence[GraphPath] | None = ()
     related = standing is not None and (standing.related or not where.is_current)
     if related and query.graph:
@@ -264,7 +287,14 @@ async def _search(
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
         incomplete=dense.incomplete,
+        left_out=_ranks_left_out(cutoff.first(reranking.ranked), best),
     )
+
+
+def _ranks_left_out(first: Sequence[Candidate], best: Sequence[Candidate]) -> list[int]:
+    """The ranks, from 1, of the first results that are not among the best."""
+    returned = {candidate.key for candidate in best}
+    return [rank for rank, candidate in enumerate(first, start=1) if candidate.key not in returned]
 
 
 async def _relations(
@@ -332,6 +362,8 @@ async def _ranked(
         now=now,
     )
     ranked = fuse(candidates, query.weights, can_earn)
+    if query.is_cut or query.explains:
+        set_closeness(ranked)
     if query.filter_memories:
         set_evidence(
             ranked,

@@ -434,6 +434,7 @@ def _fact_candidates(shape: Shape, *, related: bool) -> Select[Any]:
             before.c.ordinal.label("before_ordinal"),
             embedding.label("embedding"),
             case((_WITH_TERMS, facts.c.terms)).label("terms"),
+            facts.c.subject.is_not(None).label("has_subject"),
             (_related() if related else literal(False)).label("related"),
         )
         .select_from(facts)
@@ -482,6 +483,7 @@ def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
             before.c.ordinal.label("before_ordinal"),
             turn_vectors.c.embedding,
             case((_WITH_TERMS, turn_passages.c.terms)).label("terms"),
+            literal(False).label("has_subject"),
             literal(False).label("related"),
         )
         .select_from(turn_passages)
@@ -504,4 +506,5 @@ def _as_candidate(row: Mapping[str, Any]) -> Candidate:
         row["embedding"],
         row["related"],
         row["terms"] or (),
+        row["has_subject"],
     )

@@ -93,8 +93,14 @@ class ApiKeys:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             return None
-        own = OrganizationId(row.organization_id)
-        project = Project(ProjectId(row.id), own, row.name, Decay.of(row.settings.get("decay")))
+        own, settings = OrganizationId(row.organization_id), row.settings
+        project = Project(
+            ProjectId(row.id),
+            own,
+            row.name,
+            Decay.of(settings.get("decay")),
+            default_cut=settings.get("default_cut") is not False,
+        )
         ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
         return Grant(row.key_id, project, Access(row.access), ends_in_s)
 

@@ -32,12 +32,13 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project's ids, name and decay, as an API key carries them."""
+    """A project's ids, name and search settings, as an API key carries them."""
 
     id: ProjectId
     organization_id: OrganizationId
     name: str
     decay: Decay | None = None
+    default_cut: bool = True
 
 
 @dataclass(frozen=True, slots=True)

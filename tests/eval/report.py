@@ -113,7 +113,10 @@ def _printed(report: Figures) -> list[str]:
 
 PRINTED = {
     "candidates": ("Candidates", "python -m tests.eval.candidates"),
-    "precision": ("Precision of filter_memories", "python -m tests.eval.precision"),
+    "precision": (
+        "Precision of filter_memories and of the default cut",
+        "python -m tests.eval.precision",
+    ),
 }
 
 

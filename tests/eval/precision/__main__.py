@@ -1,9 +1,15 @@
-"""Precision of `filter_memories`: `python -m tests.eval.precision`, a table on stdout.
+"""Precision of `filter_memories` and of the default cut: tables on stdout.
 
-Stores the memories of each language for one user, and those of all languages for another, in a real
-stack with `local/minilm` (`infer=false`: no language model), and asks every question over HTTP with
-and without `filter_memories`. An exact set is a result with all memories that answer the question
-and no other. `--url` and `--key` measure a running stack, for example with another embedder.
+`python -m tests.eval.precision` stores the memories of each language for one user, and those of all
+languages for another, in a real stack with `local/minilm`, and in one with a stand-in for a hosted
+embedder (`infer=false`: no language model). It asks every question over HTTP with
+`filter_memories`, with the default cut, and with an explicit `top_k`, which is not cut. An exact
+set is a result with all memories that answer the question and no other.
+
+The last table of a stack computes the default cut with other values from the results without a cut;
+`plain questions` are forty questions about forty facts of one user, in everyday words.
+
+`--url` and `--key` measure a running stack, for example with another embedder.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ import argparse
 import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,24 +28,30 @@ from uuid import uuid4
 import httpx
 import uvloop
 
+from tests.bench.hosted import hosted, provider
 from tests.eval.precision import LANGUAGES, PrecisionSet, Question, load
+from tests.eval.precision.tradeoff import LIMITS, Results, tradeoff
+from tests.support.plain_questions import FACTS
 from tests.support.stack import Stack
 
 FIRST_DAY = datetime(2026, 1, 5, 9, tzinfo=UTC)
+MINILM, HOSTED = "local/minilm", "hosted stand-in"
 CLIENTS = 8
 TOP_K = 10
 MODES: Mapping[str, Mapping[str, Any]] = {
-    "filter_memories": {"filter_memories": True},
-    "default": {},
+    "filter_memories": {"filter_memories": True, "top_k": TOP_K},
+    "default cut": {},
+    "no cut": {"top_k": TOP_K, "explain": True},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The memories returned for a question, by name."""
+    """The memories returned for a question, by name, and the rows of the answer."""
 
     question: Question
     returned: frozenset[str]
+    results: Results
 
     @property
     def exact(self) -> bool:
@@ -80,12 +92,12 @@ class Api:
         }
         return str((await self.post("/v3/memories/add/", body))["event_id"])
 
-    async def ask(self, user: str, question: str, options: Mapping[str, Any]) -> list[str]:
-        """Return the texts of the results."""
-        body = {"query": question, "filters": {"user_id": user}, "top_k": TOP_K, **options}
+    async def ask(self, user: str, question: str, options: Mapping[str, Any]) -> Results:
+        """Return the results."""
+        body = {"query": question, "filters": {"user_id": user}, **options}
         answer = await self.post("/v3/memories/search/", body)
         assert not answer["degraded"]
-        return [row["memory"] for row in answer["results"]]
+        return list(answer["results"])
 
 
 async def outcomes(
@@ -98,9 +110,14 @@ async def outcomes(
     )
     # A memory of another language is never an answer: it counts by its text.
     return [
-        Outcome(question, frozenset(names.get(text, text) for text in texts))
-        for question, texts in zip(tested.questions, answers, strict=True)
+        Outcome(question, frozenset(names.get(text, text) for text in texts_of(results)), results)
+        for question, results in zip(tested.questions, answers, strict=True)
     ]
+
+
+def texts_of(results: Results) -> list[str]:
+    """The texts of the results."""
+    return [row["memory"] for row in results]
 
 
 def share(outcomes: Sequence[Outcome]) -> str:
@@ -133,8 +150,8 @@ HEADER = (
 )
 
 
-async def main(url: str, key: str, *, wrong: bool) -> None:
-    """Measure and print the tables."""
+async def main(url: str, key: str, *, embedder: str, wrong: bool) -> None:
+    """Measure and print the tables of a stack with this embedder."""
     api = Api(url, key)
     sets = [load(language) for language in LANGUAGES]
     run = uuid4().hex[:8]
@@ -142,19 +159,40 @@ async def main(url: str, key: str, *, wrong: bool) -> None:
     for tested in sets:
         await api.remember(f"{tested.language}-{run}", list(tested.memories.values()))
     await api.remember(f"all-{run}", all_texts)
+    uncut: dict[str, list[tuple[Results, frozenset[str]]]] = {}
     for mode, options in MODES.items():
         for scope in ("own", "all"):
             size = len(all_texts) if scope == "all" else len(sets[0].memories)
-            print(f"\n### {mode}, {size} memories in the scope\n\n{HEADER}")
+            print(f"\n### {embedder}, {mode}, {size} memories in the scope\n\n{HEADER}")
             total: list[Outcome] = []
             for tested in sets:
                 user = f"{tested.language if scope == 'own' else scope}-{run}"
                 rows = await outcomes(api, user, tested, options)
                 print(row(tested.language, rows))
                 total += rows
+                if mode == "no cut":
+                    uncut.setdefault(f"{size} memories", []).extend(
+                        (
+                            each.results,
+                            frozenset(tested.memories[name] for name in each.question.answers),
+                        )
+                        for each in rows
+                    )
             print(row("all", total))
             if wrong and mode == "filter_memories":
                 report_wrong(total)
+    uncut["plain questions"] = await plain(api, f"plain-{run}")
+    print(f"\n### {embedder}, the default cut with other values\n")
+    print(tradeoff(uncut, LIMITS))
+
+
+async def plain(api: Api, user: str) -> list[tuple[Results, frozenset[str]]]:
+    """The plain questions: their results without a cut, and the texts that answer them."""
+    await api.remember(user, [fact for fact, _ in FACTS])
+    answers = await asyncio.gather(
+        *(api.ask(user, question, MODES["no cut"]) for _, question in FACTS)
+    )
+    return [(results, frozenset([fact])) for results, (fact, _) in zip(answers, FACTS, strict=True)]
 
 
 def report_wrong(rows: Sequence[Outcome]) -> None:
@@ -166,12 +204,12 @@ def report_wrong(rows: Sequence[Outcome]) -> None:
 
 
 @contextmanager
-def served(url: str | None, key: str | None) -> Iterator[tuple[str, str]]:
-    """The given stack, or a new one for the time of the measurement."""
-    if url and key:
-        yield url, key
-        return
-    with tempfile.TemporaryDirectory() as folder, Stack(Path(folder) / "stack") as stack:
+def served(embedder: str) -> Iterator[tuple[str, str]]:
+    """A new stack with this embedder for the time of the measurement: its URL and its key."""
+    with ExitStack() as until:
+        folder = until.enter_context(tempfile.TemporaryDirectory())
+        settings = hosted(until.enter_context(provider())) if embedder == HOSTED else {}
+        stack = until.enter_context(Stack(Path(folder) / "stack", settings))
         yield stack.url, stack.key
 
 
@@ -181,5 +219,9 @@ if __name__ == "__main__":
     parser.add_argument("--key")
     parser.add_argument("--wrong", action="store_true", help="list wrong answers, tuning half only")
     arguments = parser.parse_args()
-    with served(arguments.url, arguments.key) as (url, key):
-        uvloop.run(main(url, key, wrong=arguments.wrong))
+    if arguments.url and arguments.key:
+        uvloop.run(main(arguments.url, arguments.key, embedder="given", wrong=arguments.wrong))
+    else:
+        for embedder in (MINILM, HOSTED):
+            with served(embedder) as (url, key):
+                uvloop.run(main(url, key, embedder=embedder, wrong=arguments.wrong))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.search.candidates import Candidate
+from pipeline.search.candidates import Candidate, Place, Signals
 from pipeline.search.cutoff import (
     AT_LEAST,
     AT_MOST,
@@ -203,3 +203,61 @@ def test_the_best_evidence_decides_and_the_order_stays(values: list[float]) -> N
         for wanted in (True, False)
     )
     assert min(passed, default=1) >= max(cut, default=0)
+
+
+# ── the default cut ──────────────────────────────────────────────────────────────────────────────
+
+
+def sign(
+    number: int, *, lexical: float = 0.0, closeness: float = 0.0, session: int | None = None
+) -> Candidate:
+    result = scored(number, 1 - number / 100, lexical=lexical)
+    result.score = result.score._replace(closeness=closeness)
+    result.place = Place(number, number if session is None else session)
+    return result
+
+
+def numbers(candidates: Sequence[Candidate]) -> list[int]:
+    return [candidate.key.id.int for candidate in candidates]
+
+
+CUT = Cutoff(10, lenient=True)
+
+
+def test_results_with_half_of_the_best_words_stay() -> None:
+    ranked = [sign(1, lexical=0.8), sign(2, lexical=0.39), sign(3, lexical=0.4)]
+    assert numbers(CUT.best(ranked)) == [1, 3]
+    assert numbers(Cutoff(10).best(ranked)) == [1, 2, 3]
+
+
+def test_only_the_first_results_stay_for_their_meaning() -> None:
+    ranked = [sign(number, closeness=0.5) for number in range(1, 6)]
+    assert numbers(CUT.best(ranked)) == [1, 2, 3]
+
+
+def test_nothing_is_returned_without_any_sign_of_an_answer() -> None:
+    assert CUT.best([sign(1), sign(2)]) == []
+
+
+def test_a_part_of_a_conversation_stays_and_a_fact_of_it_does_not() -> None:
+    turn, other, fact = (sign(number, session=1) for number in (1, 2, 3))
+    fact.has_subject = True
+    assert numbers(CUT.best([turn, other, fact])) == [1, 2]
+
+
+def test_a_memory_of_the_time_that_the_query_names_stays() -> None:
+    dated = sign(1)
+    dated.score = dated.score._replace(signals=Signals(date=0.3))
+    assert numbers(CUT.best([dated])) == [1]
+
+
+def test_the_default_cut_fills_no_place_from_below_top_k() -> None:
+    ranked = [sign(1, lexical=1), sign(2), sign(3, lexical=1)]
+    assert numbers(Cutoff(2, lenient=True).best(ranked)) == [1]
+
+
+@given(RANKED)
+def test_the_default_cut_only_leaves_out(ranked: list[Candidate]) -> None:
+    uncut = Cutoff(10).best(ranked)
+    cut = CUT.best(ranked)
+    assert cut == [each for each in uncut if each in cut]
