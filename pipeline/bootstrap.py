@@ -148,7 +148,7 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
 
     Errors: InvalidInput if MEMLANE_DATABASE_URL is not set.
     """
-    url = _given(settings.database_url, "database_url")
+    url = _required(settings.database_url, "database_url")
     engine = connect(url, pool_size=settings.database_pool, name=name)
     lanes = Lanes(
         engine,
@@ -172,7 +172,7 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
 
 def build_end_notifications(settings: Settings, receiver: Receiver) -> EndNotifications:
     """Notifications of ended events, on one more connection of this process."""
-    url = _given(settings.database_url, "database_url")
+    url = _required(settings.database_url, "database_url")
     return EndNotifications(connect(url, pool_size=1), receiver)
 
 
@@ -180,11 +180,11 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
     """The configured vector store. Errors: InvalidInput if its URL is not set."""
     match settings.vectors:
         case "chroma":
-            return ChromaVectors(_given(settings.chroma_url, "chroma_url"))
+            return ChromaVectors(_required(settings.chroma_url, "chroma_url"))
         case "pgvector":
             return Pgvector(ledger.engine)
         case "qdrant":
-            url = _given(settings.qdrant_url, "qdrant_url")
+            url = _required(settings.qdrant_url, "qdrant_url")
             return Qdrant(url, api_key=_secret(settings.qdrant_api_key))
 
 
@@ -310,7 +310,7 @@ async def warm(embedder: Embedder, *named: ModelSettings) -> None:
         await embedder.embed(["warm"])
 
 
-def _given(value: str | SecretStr | None, name: str) -> str:
+def _required(value: str | SecretStr | None, name: str) -> str:
     """The value of a setting. Errors: InvalidInput if it is not set."""
     if value is None:
         raise InvalidInput(

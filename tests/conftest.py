@@ -79,6 +79,17 @@ async def ledger(database_url: str) -> AsyncIterator[Ledger]:
     assert wrong == []
 
 
+@pytest.fixture(scope="module")
+async def module_ledger(postgres: Postgres, template: str) -> AsyncIterator[Ledger]:
+    """One ledger for all tests of a module."""
+    name = f"test_{uuid4().hex}"
+    await _execute(postgres.url, f"CREATE DATABASE {name} TEMPLATE {template}")
+    built = build_ledger(_database(postgres.url, name))
+    yield built
+    await built.close()
+    await _execute(postgres.url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture
 async def engine(ledger: Ledger) -> Engine:
     """The pipeline in this process: real ledger, fakes for models and vectors, hints by hand."""

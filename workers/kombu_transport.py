@@ -39,14 +39,14 @@ class Channel(kombu_redis.Channel):
     -> 0.75 ms. A redis-py client is only a view of its pool and safe for threads.
     """
 
-    _kept: Any = None
+    _client_of_pool: Any = None
 
     def _create_client(self, asynchronous: bool = False) -> Any:
         if asynchronous:
             return super()._create_client(asynchronous=True)  # type: ignore[no-untyped-call]
-        if self._kept is None or self._kept.connection_pool is not self.pool:
-            self._kept = super()._create_client()  # type: ignore[no-untyped-call]
-        return self._kept
+        if self._client_of_pool is None or self._client_of_pool.connection_pool is not self.pool:
+            self._client_of_pool = super()._create_client()  # type: ignore[no-untyped-call]
+        return self._client_of_pool
 
 
 def set_up() -> None:

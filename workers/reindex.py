@@ -18,25 +18,25 @@ from pipeline.reindex.service import reindex
 from pipeline.reindex.store import ReindexProgress
 
 MENDED, WHOLE = 0, 3
-TELL_EVERY_S = 1.0
+LINE_EVERY_S = 1.0
 
 
-class Teller:
+class ProgressLines:
     """Callback that prints a line of progress each second."""
 
     def __init__(self) -> None:
-        self._began = self._told = time.monotonic()
+        self._began = self._printed = time.monotonic()
         self._before: int | None = None
 
     def __call__(self, progress: ReindexProgress) -> None:
         now = time.monotonic()
         if self._before is None:
             self._before = progress.done
-        if now - self._told < TELL_EVERY_S and progress.done < progress.total:
+        if now - self._printed < LINE_EVERY_S and progress.done < progress.total:
             return
         rate = (progress.done - self._before) / max(now - self._began, 0.001)
         print_line(f"{progress.done:,} of {progress.total:,} texts, {rate:,.0f}/s")
-        self._told = now
+        self._printed = now
 
 
 def print_line(line: str) -> None:
@@ -57,7 +57,9 @@ async def run() -> int:
         if configured.vectors == "pgvector":
             await add_pgvector(stores.ledger.engine)
         print_line(f"Index: {stores.index.name}")
-        another = await reindex(stores.ledger, stores.indexes, stores.embedder, tell=Teller())
+        another = await reindex(
+            stores.ledger, stores.indexes, stores.embedder, tell=ProgressLines()
+        )
     finally:
         await stores.close()
     print_line("The new index is whole." if another else "The index holds what it has to.")

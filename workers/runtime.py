@@ -96,7 +96,7 @@ class Heartbeat:
         self._leases = leases
         self.alone = (quarantine or Quarantine()).alone
         self._interval_s = lease_s / BEATS
-        self._held: dict[Hold, asyncio.Task[Any]] = {}
+        self._tasks: dict[Hold, asyncio.Task[Any]] = {}
         self._ending = False
 
     @contextmanager
@@ -104,18 +104,18 @@ class Heartbeat:
         """Renew the lane's lease for as long as the block runs."""
         hold, work = activation.hold, asyncio.current_task()
         assert work is not None
-        self._held[hold] = work
+        self._tasks[hold] = work
         if self._ending:  # the lane was claimed while `let_go` cancelled the others
             work.cancel()
         try:
             yield
         finally:
-            del self._held[hold]
+            del self._tasks[hold]
 
     def let_go(self) -> None:
         """Cancel all stages, also those that start later; each one releases its lane."""
         self._ending = True
-        for work in self._held.values():
+        for work in self._tasks.values():
             work.cancel()
 
     async def beat(self) -> None:
@@ -127,10 +127,10 @@ class Heartbeat:
         clock = asyncio.get_running_loop().time
         while True:
             next_beat = clock() + self._interval_s
-            missing = await self._renew(self._held)
+            missing = await self._renew(self._tasks)
             while missing and clock() + RETRY_S < next_beat:
                 await asyncio.sleep(RETRY_S)
-                missing = await self._renew(missing & self._held.keys())
+                missing = await self._renew(missing & self._tasks.keys())
             await asyncio.sleep(next_beat - clock())
 
     async def _renew(self, holds: Collection[Hold]) -> set[Hold]:

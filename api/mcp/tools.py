@@ -100,13 +100,13 @@ OPTIONS = TIMES | {
 MEMORY = {"memory_id": _is("string", "The memory's UUID.")}
 
 
-def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
+def _present(arguments: Arguments, *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if arguments.get(name) is not None}
 
 
 def _filters(arguments: Arguments) -> dict[str, Any]:
     """The filters, restricted by the ids next to them."""
-    ids, filters = _given(arguments, *IDS), arguments.get("filters") or {}
+    ids, filters = _present(arguments, *IDS), arguments.get("filters") or {}
     if not isinstance(filters, dict):
         raise InvalidInput('filters is an object, such as {"user_id": "maya"}.')
     return {"AND": [filters, ids]} if ids and filters else {**filters, **ids}
@@ -123,24 +123,24 @@ def _uuid(arguments: Arguments, name: str) -> UUID:
 
 def _add(arguments: Arguments) -> ApiRequest:
     messages = arguments.get("messages") or arguments.get("text")
-    options = _given(arguments, *IDS, "metadata", "infer")
+    options = _present(arguments, *IDS, "metadata", "infer")
     return ApiRequest("POST", "/v3/memories/add/", body={"messages": messages, **options})
 
 
 def _search(arguments: Arguments) -> ApiRequest:
-    body = _given(arguments, "query", "top_k", "threshold", *OPTIONS)
+    body = _present(arguments, "query", "top_k", "threshold", *OPTIONS)
     return ApiRequest("POST", "/v3/memories/search/", body=body | {"filters": _filters(arguments)})
 
 
 def _list(arguments: Arguments) -> ApiRequest:
-    pages = _given(arguments, "page", "page_size")
-    body = _given(arguments, *TIMES) | {"filters": _filters(arguments)}
+    pages = _present(arguments, "page", "page_size")
+    body = _present(arguments, *TIMES) | {"filters": _filters(arguments)}
     return ApiRequest("POST", "/v3/memories/", pages, body)
 
 
 def _explore(arguments: Arguments) -> ApiRequest:
     names = ("entity", "entity_id", "hops", "as_of", "valid_at", "page", "page_size")
-    return ApiRequest("GET", "/v1/graph/", _given(arguments, *IDS, *names))
+    return ApiRequest("GET", "/v1/graph/", _present(arguments, *IDS, *names))
 
 
 TOOLS = (
@@ -190,7 +190,7 @@ TOOLS = (
         "Read one memory.",
         MEMORY | TIMES,
         ("memory_id",),
-        lambda given: ApiRequest("GET", _memory(given), _given(given, *TIMES)),
+        lambda arguments: ApiRequest("GET", _memory(arguments), _present(arguments, *TIMES)),
         reads=True,
     ),
     Tool(
@@ -202,7 +202,9 @@ TOOLS = (
             "metadata": _is("object", "In place of the old metadata."),
         },
         ("memory_id",),
-        lambda given: ApiRequest("PUT", _memory(given), body=_given(given, "text", "metadata")),
+        lambda arguments: ApiRequest(
+            "PUT", _memory(arguments), body=_present(arguments, "text", "metadata")
+        ),
         destroys=True,
     ),
     Tool(
@@ -210,7 +212,7 @@ TOOLS = (
         "Delete one memory.",
         MEMORY,
         ("memory_id",),
-        lambda given: ApiRequest("DELETE", _memory(given)),
+        lambda arguments: ApiRequest("DELETE", _memory(arguments)),
         destroys=True,
     ),
     Tool(
@@ -218,7 +220,7 @@ TOOLS = (
         "Delete every memory that has all of the given ids. Give at least one.",
         WHOSE,
         (),
-        lambda given: ApiRequest("DELETE", "/v1/memories/", _given(given, *IDS)),
+        lambda arguments: ApiRequest("DELETE", "/v1/memories/", _present(arguments, *IDS)),
         destroys=True,
     ),
     Tool(
@@ -227,7 +229,7 @@ TOOLS = (
         "exactly one id. There is no undo.",
         WHOSE,
         (),
-        lambda given: ApiRequest("POST", "/v1/erasures/", body=_given(given, *IDS)),
+        lambda arguments: ApiRequest("POST", "/v1/erasures/", body=_present(arguments, *IDS)),
         destroys=True,
     ),
     Tool(
@@ -235,7 +237,9 @@ TOOLS = (
         "List users, agents, apps and runs that have memories.",
         PAGES,
         (),
-        lambda given: ApiRequest("GET", "/v1/entities/", _given(given, "page", "page_size")),
+        lambda arguments: ApiRequest(
+            "GET", "/v1/entities/", _present(arguments, "page", "page_size")
+        ),
         reads=True,
     ),
     Tool(
@@ -265,10 +269,10 @@ TOOLS = (
             "status": _is("string", "PENDING, RUNNING, SUCCEEDED or FAILED."),
         },
         (),
-        lambda given: ApiRequest(
+        lambda arguments: ApiRequest(
             "GET",
             "/v1/events/",
-            _given(given, *IDS, "event_type", "status", "page", "page_size"),
+            _present(arguments, *IDS, "event_type", "status", "page", "page_size"),
         ),
         reads=True,
     ),
@@ -277,7 +281,7 @@ TOOLS = (
         "Read an event: its status, and each fact with its outcome and the reason.",
         {"event_id": _is("string", "The event's UUID.")},
         ("event_id",),
-        lambda given: ApiRequest("GET", f"/v1/event/{_uuid(given, 'event_id')}/"),
+        lambda arguments: ApiRequest("GET", f"/v1/event/{_uuid(arguments, 'event_id')}/"),
         reads=True,
     ),
 )

@@ -106,14 +106,14 @@ class AddRequest(Request):
         return as_list(value)
 
     @model_validator(mode="after")
-    def somebody(self) -> AddRequest:
+    def require_ids(self) -> AddRequest:
         """Require at least one id, and no wildcard among the ids."""
-        given = [value for value in self.ids().values() if value]
-        if not given:
+        values = [value for value in self.ids().values() if value]
+        if not values:
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")
-        if any(len(value) > LONGEST_ID for value in given):
+        if any(len(value) > LONGEST_ID for value in values):
             raise ValueError(f"an id is longer than {LONGEST_ID} characters")
-        if ANY in given:
+        if ANY in values:
             raise ValueError(f"{ANY!r} stands for any id in filters, so it cannot be an id")
         return self
 

@@ -34,13 +34,13 @@ class ApiConnection:
 
     def get(self, path: str, **params: str | int | float | None) -> dict[str, Any]:
         """Send a GET request and return the JSON object. Parameters that are None are left out."""
-        given = {name: value for name, value in params.items() if value is not None}
-        return self._request("GET", path, params=given)
+        query = {name: value for name, value in params.items() if value is not None}
+        return self._request("GET", path, params=query)
 
     def post(self, path: str, **body: object) -> dict[str, Any]:
         """Send a POST request and return the JSON object. Fields that are None are left out."""
-        given = {name: value for name, value in body.items() if value is not None}
-        return self._request("POST", path, json=given)
+        fields = {name: value for name, value in body.items() if value is not None}
+        return self._request("POST", path, json=fields)
 
     def delete(self, path: str, **params: str | bool) -> dict[str, Any]:
         """Send a DELETE request and return the JSON object."""

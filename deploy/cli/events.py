@@ -160,5 +160,5 @@ def _row(event: dict[str, Any]) -> dict[str, str]:
 def _scope(event: dict[str, Any]) -> str:
     payload = event["payload"]
     names = ("user_id", "agent_id", "app_id", "run_id")
-    given = {name.removesuffix("_id"): payload.get(name) for name in names}
-    return " ".join(f"{name}={value}" for name, value in given.items() if value)
+    ids = {name.removesuffix("_id"): payload.get(name) for name in names}
+    return " ".join(f"{name}={value}" for name, value in ids.items() if value)

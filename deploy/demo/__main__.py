@@ -43,9 +43,9 @@ ACTS = (
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
-    made.add_argument("--no-kill", action="store_true", help="leave the worker alone (act 3)")
-    return made
+    top = argparse.ArgumentParser(prog="python -m deploy.demo", description=__doc__)
+    top.add_argument("--no-kill", action="store_true", help="leave the worker alone (act 3)")
+    return top
 
 
 def main() -> int:

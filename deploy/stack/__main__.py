@@ -30,15 +30,17 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(prog="python -m deploy.stack", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    made = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
-    made[SUPERVISE] = commands.add_parser(SUPERVISE)
+    parsers = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    parsers[SUPERVISE] = commands.add_parser(SUPERVISE)
     for name in ("up", "run", SUPERVISE):
-        made[name].add_argument("--programs", type=Path, help=argparse.SUPPRESS)  # for tests
-    made["up"].add_argument("--brief", action="store_true", help="print one line")
-    made["reset"].add_argument("--yes", action="store_true", help="do not ask")
-    made["logs"].add_argument("names", nargs="*", metavar="NAME", help="api, worker-1, postgres …")
-    made["logs"].add_argument("-n", type=int, default=40, dest="lines", help="lines of each")
-    made["logs"].add_argument("-f", action="store_true", dest="follow", help="until Ctrl-C")
+        parsers[name].add_argument("--programs", type=Path, help=argparse.SUPPRESS)  # for tests
+    parsers["up"].add_argument("--brief", action="store_true", help="print one line")
+    parsers["reset"].add_argument("--yes", action="store_true", help="do not ask")
+    parsers["logs"].add_argument(
+        "names", nargs="*", metavar="NAME", help="api, worker-1, postgres …"
+    )
+    parsers["logs"].add_argument("-n", type=int, default=40, dest="lines", help="lines of each")
+    parsers["logs"].add_argument("-f", action="store_true", dest="follow", help="until Ctrl-C")
     return top
 
 

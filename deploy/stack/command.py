@@ -37,8 +37,8 @@ class Command:
         """
         parent = os.getpid() if tied else 0
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER)]
-        wishes = [str(parent), str(int(self.stop_signal)), str(self.nice), self.user]
-        return [*launcher, *wishes, *self.argv]
+        options = [str(parent), str(int(self.stop_signal)), str(self.nice), self.user]
+        return [*launcher, *options, *self.argv]
 
 
 def inherited_environment() -> dict[str, str]:

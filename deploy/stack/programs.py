@@ -238,5 +238,5 @@ def _file_ready(layout: Layout, name: str) -> Callable[[], bool]:
 
 def read_programs(path: Path) -> dict[str, tuple[str, ...]]:
     """The table of programs, with those in a JSON file replaced: `{"api": ["-m", "x"], …}`."""
-    given = json.loads(path.read_text())
-    return dict(PROGRAMS) | {kind: tuple(argv) for kind, argv in given.items()}
+    replaced = json.loads(path.read_text())
+    return dict(PROGRAMS) | {kind: tuple(argv) for kind, argv in replaced.items()}

@@ -164,7 +164,7 @@ class ChromaVectors:
         answer = await self._on(name, "get", query | {"include": ["metadatas", "embeddings"]})
         rows = zip(answer["ids"], answer["embeddings"], answer["metadatas"], strict=True)
         return [
-            VectorRecord(UUID(key), as_vector(vector), _given(metadata))
+            VectorRecord(UUID(key), as_vector(vector), _without_owner(metadata))
             for key, vector, metadata in rows
         ]
 
@@ -209,7 +209,7 @@ def _stored(payload: Mapping[str, str | int]) -> dict[str, str | int]:
     return dict(payload) | owner
 
 
-def _given(stored: Mapping[str, str | int]) -> dict[str, str | int]:
+def _without_owner(stored: Mapping[str, str | int]) -> dict[str, str | int]:
     """The payload without the combined key."""
     return {key: value for key, value in stored.items() if key != OWNER}
 

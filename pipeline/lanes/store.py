@@ -184,7 +184,7 @@ class Lanes:
         try:
             row = await self._one(
                 query,
-                **_held(activation),
+                **_fence_of(activation),
                 batch_id=activation.batch_id,
                 stage=activation.stage,
                 next_stage=next_stage,
@@ -335,7 +335,7 @@ class Lanes:
         """
         row = await self._one(
             statement("hand_back"),
-            **_held(activation),
+            **_fence_of(activation),
             stage=activation.stage,
             attempts=activation.earlier_attempts,
             grace=self.grace,
@@ -349,11 +349,11 @@ class Lanes:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
-            await self._one(statement("absolve"), **_held(activation), **values)
+            await self._one(statement("absolve"), **_fence_of(activation), **values)
 
     async def _move(self, query: TextClause, activation: Activation, **values: Any) -> Any:
         """Run a statement that moves the activation's lane. Errors: LaneLost."""
-        row = await self._one(query, **_held(activation), **values)
+        row = await self._one(query, **_fence_of(activation), **values)
         if row is None:
             raise LaneLost
         return row
@@ -362,7 +362,7 @@ class Lanes:
         return await self._direct.row(query, values)
 
 
-def _held(activation: Activation) -> dict[str, Any]:
+def _fence_of(activation: Activation) -> dict[str, Any]:
     """Values that fence a statement. The owner is included: fences may repeat after a failover."""
     return {
         "lane_id": activation.lane_id,

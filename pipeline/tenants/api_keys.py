@@ -157,8 +157,8 @@ class ApiKeys:
             if member is not None:
                 await _hold_member(connection, project_id, member)
             await connection.execute(insert(api_keys).values(values | stored | {"member": member}))
-            made = _listed().where(api_keys.c.digest == secret.digest)
-            row = (await connection.execute(made)).one()
+            query = _listed().where(api_keys.c.digest == secret.digest)
+            row = (await connection.execute(query)).one()
             if expires_at and expires_at <= row.created_at:
                 raise InvalidInput("expires_at: this time is over; give one to come.")
         return _as_key(row), secret
@@ -194,11 +194,11 @@ class ApiKeys:
 
 def made_by(first: ColumnElement[bool]) -> Select[tuple[UUID]]:
     """Select the ids of the keys created with these keys, directly or indirectly."""
-    made = select(api_keys.c.id).where(first).cte("made", recursive=True)
+    keys = select(api_keys.c.id).where(first).cte("keys", recursive=True)
     child = api_keys.alias("child")
-    made = made.union(select(child.c.id).join(made, child.c.created_by == made.c.id))
+    keys = keys.union(select(child.c.id).join(keys, child.c.created_by == keys.c.id))
     parents = select(api_keys.c.id).where(first)
-    return select(made.c.id).where(made.c.id.not_in(parents))
+    return select(keys.c.id).where(keys.c.id.not_in(parents))
 
 
 async def end(connection: AsyncConnection, which: ColumnElement[bool]) -> None:

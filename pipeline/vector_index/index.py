@@ -117,7 +117,7 @@ class VectorIndex:
         return [
             projection
             for name, some in self._by_collection(projections)
-            for projection, stored in zip(some, await self._held(name, some), strict=True)
+            for projection, stored in zip(some, await self._payloads(name, some), strict=True)
             if stored != payload(projection)
         ]
 
@@ -210,7 +210,7 @@ class VectorIndex:
             by_collection[name].append(projection)
         return by_collection.items()
 
-    async def _held(
+    async def _payloads(
         self, name: str, projections: Sequence[Projection]
     ) -> list[Mapping[str, str | int] | None]:
         """Return the store's payload of each row, in order; None if the store lacks it."""

@@ -116,9 +116,9 @@ def _check_facts(rows: Sequence[DecisionRow], count: int) -> None:
     """Check that each fact has a decision. Errors: MalformedAnswer."""
     numbers = sorted({row.fact for row in rows})
     if numbers != list(range(1, count + 1)):
-        given = ", ".join(map(str, numbers[: count + SHOWN_ERRORS])) or "none"
+        answered = ", ".join(map(str, numbers[: count + SHOWN_ERRORS])) or "none"
         raise MalformedAnswer(
-            f"each of the facts 1 to {count} needs a decision; decided were: {given}"
+            f"each of the facts 1 to {count} needs a decision; decided were: {answered}"
         )
 
 

@@ -126,7 +126,7 @@ ASSERTED = (Modality.STATED, Modality.PLANNED)
 def _one_of(values: type[StrEnum], default: StrEnum) -> BeforeValidator:
     """A validator that accepts a member's value in any case; other values are the default."""
     members = {str(value): value for value in values}
-    return BeforeValidator(lambda given: members.get(str(given).strip().lower(), default))
+    return BeforeValidator(lambda value: members.get(str(value).strip().lower(), default))
 
 
 def _words(value: object) -> str | None:

@@ -15,18 +15,14 @@ import httpx
 import pytest
 from fastapi.routing import iter_route_contexts
 from sqlalchemy import func, insert, select
-from sqlalchemy import text as sql
 
 from api.app import create_app
-from deploy.stack.servers import Postgres
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import Access, ProjectId
-from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import conflicts, metadata, suggestions, summaries, summary_states
 from pipeline.settings import Settings
 from pipeline.stores import Ledger
 from tests.support.api_service import ADD, LIST, Service, error_of, serving
-from tests.support.engine import build_ledger
 
 READ, WRITE, ADMIN = Access
 ORGS = "/api/v1/orgs/organizations/"
@@ -205,6 +201,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/curator/runs/"): [Case(READ)],
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
     ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
+    ("GET", "/v1/verify/"): [Case(READ)],
     ("GET", "/v1/summaries/"): [Case(READ, query=lambda ids: MAYA | {"agent_id": ids.entity_id})],
     ("GET", "/v1/graph/"): [
         Case(READ, query=lambda _: MAYA),
@@ -416,25 +413,15 @@ async def conflict(service: Service, project_id: ProjectId) -> UUID:
 
 
 @pytest.fixture(scope="module")
-async def attack(postgres: Postgres, template: str) -> AsyncIterator[Attack]:
-    name = f"test_{uuid4().hex}"
-    admin = connect(postgres.url, pool_size=1)
-    alone = admin.execution_options(isolation_level="AUTOCOMMIT")
-    async with alone.connect() as connection:
-        await connection.execute(sql(f"CREATE DATABASE {name} TEMPLATE {template}"))
-    ledger = build_ledger(postgres.url.rpartition("/")[0] + "/" + name)
-    async with serving(ledger, sync_wait_s=0.01) as service:
+async def attack(module_ledger: Ledger) -> AsyncIterator[Attack]:
+    async with serving(module_ledger, sync_wait_s=0.01) as service:
         victim = await furnish(service, "victim", f"I live in {WORD}.")
-        before = await rows(ledger)
+        before = await rows(module_ledger)
         intruder = await furnish(service, "intruder", "I live in Oslo.")
-        mine = await owned(ledger, victim)
+        mine = await owned(module_ledger, victim)
         transport = httpx.ASGITransport(service.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://memlane") as client:
             yield Attack(service, client, victim, intruder, before, mine)
-    await ledger.close()
-    async with alone.connect() as connection:
-        await connection.execute(sql(f"DROP DATABASE {name} WITH (FORCE)"))
-    await admin.dispose()
 
 
 def test_every_route_has_a_case() -> None:
