@@ -187,6 +187,18 @@ COMPONENTS: Mapping[str, Schema] = {
         merge_reason=maybe(TEXT), merged_at=maybe(TIME), members=many(fields(id=ID, name=TEXT)),
         created_at=TIME,
     ),
+    "GraphRow": either(
+        fields(
+            kind=one_of("entity"), id=ID, name=TEXT, type=TEXT, qualifier=maybe(TEXT),
+            mentions=WHOLE, created_at=TIME, merged_into=maybe(ID), merge_reason=maybe(TEXT),
+            merged_at=maybe(TIME),
+        ),
+        fields(
+            kind=one_of("relation"), id=ID, source_id=ID, relationship=TEXT, target_id=ID,
+            valid_from=TIME, valid_to=maybe(TIME), created_at=TIME, expired_at=maybe(TIME),
+            memory_id=maybe(ID), event_id=ID, ended_by=maybe(ID),
+        ),
+    ),
     "GraphLine": fields(
         event=one_of("ADD", "UPDATE", "INVALIDATE", "NOOP"), source=TEXT, relationship=TEXT,
         target=TEXT, reason=TEXT, relation_id=maybe(ID), memory_id=maybe(ID), message=WHOLE,
@@ -365,6 +377,7 @@ ANSWERS: Mapping[str, Schema] = {
     "PUT /v1/batch/": ref("Done"),
     "DELETE /v1/batch/": ref("Done"),
     "GET /v1/graph/": page("Relation"),
+    "GET /v1/graph/export/": page("GraphRow"),
     "GET " + NODE: ref("GraphEntity"),
     "PUT " + NODE: ref("GraphEntity"),
     "DELETE " + NODE: fields(message=TEXT, relations=WHOLE),

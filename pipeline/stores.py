@@ -18,6 +18,7 @@ from pipeline.events.cancel_and_replay import Recourse
 from pipeline.events.store import Events
 from pipeline.events.undo import Undo
 from pipeline.graph.editing import GraphEditing
+from pipeline.graph.export import GraphExport
 from pipeline.graph.store import Graph
 from pipeline.lanes.adds import Adds
 from pipeline.lanes.due import DueLanes
@@ -90,6 +91,7 @@ class Ledger:
     indexes: Indexes
     graph: Graph
     graph_editing: GraphEditing
+    graph_export: GraphExport
     projects: Projects
     keys: ApiKeys
     members: Members
@@ -159,6 +161,7 @@ class Ledger:
             indexes=Indexes(long),
             graph=Graph(engine),
             graph_editing=GraphEditing(engine),
+            graph_export=GraphExport(engine),
             projects=Projects(engine),
             keys=ApiKeys(engine),
             members=Members(engine),

@@ -58,6 +58,28 @@ async def neighbourhood(
     return page.envelope([search_views.path(row) for row in rows], count, http)
 
 
+@router.get("/export/")
+async def export(
+    api: Given,
+    project: Caller,
+    http: Request,
+    page: Paged,
+    ids: SomeEntityIds,
+    as_of: str | None = None,
+) -> dict[str, Any]:
+    """Every entity and relation of these ids with both times, merged and ended ones too, entities
+    first, oldest first; `as_of`: as it was stored at that time.
+    """
+    rows, count = await api.stores.ledger.graph_export.page(
+        project.id,
+        ids,
+        as_of=None if as_of is None else moment("as_of", as_of),
+        limit=page.limit,
+        offset=page.offset,
+    )
+    return page.envelope(rows, count, http)
+
+
 ENTITY = "/entities/{node_id}/"
 
 

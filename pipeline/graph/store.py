@@ -170,10 +170,7 @@ class Graph:
         return await self._paths(project_id, [[row.id] for row in rows]), count
 
     async def _lanes(self, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
-        if not pinned:
-            return []
-        values = {**pinned, "in_project": project_id}
-        return [row.id for row in await self._direct.rows(_lanes_of(*pinned), values)]
+        return await lanes_of(self._direct, project_id, pinned)
 
     async def _walk(
         self,
@@ -226,6 +223,14 @@ class Graph:
             for way in ways
             if views.keys() >= set(way)
         ]
+
+
+async def lanes_of(direct: Direct, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
+    """The scopes of a project with these ids; none without ids."""
+    if not pinned:
+        return []
+    values = {**pinned, "in_project": project_id}
+    return [row.id for row in await direct.rows(_lanes_of(*pinned), values)]
 
 
 def _times(times: GraphTimes) -> dict[str, datetime | None]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, case, func, insert, select, update
+from sqlalchemy import and_, case, func, insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from pipeline.domain.decided import DecidedChange
@@ -22,7 +22,8 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
-from pipeline.ledger.tables import events, lanes, memories, receipts, relations
+from pipeline.ledger.tables import events, lanes, memories, receipts
+from pipeline.memories.editing import end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import slot
@@ -74,8 +75,7 @@ async def write_decided(
     for change in changes:
         if change.outcome is not Outcome.NOOP:
             await _write(connection, event, change, changes, vector, embedder)
-    ended = [c.before.event_id for c in changes if c.before.event_id and not c.stays_true]
-    await _end_relations(connection, lane_id, ended, ended_by=event.id)
+    await _end_relations(connection, changes, ended_by=event.id)
     await append_event(connection, project_id, lane_id, event)
     lines = [_line(event, place, change) for place, change in enumerate(changes)]
     if lines:
@@ -137,24 +137,19 @@ async def _refuse_taken_text(
 
 
 async def _end_relations(
-    connection: AsyncConnection, lane_id: UUID, event_ids: Sequence[UUID], *, ended_by: UUID
+    connection: AsyncConnection, changes: Sequence[DecidedChange], *, ended_by: UUID
 ) -> None:
-    """Expire the relations of these events that no active memory of the lane comes from."""
-    active = select(memories.c.event_id).where(
-        memories.c.lane_id == lane_id,
-        memories.c.state == "ACTIVE",
-        among(memories.c.event_id, event_ids),
-    )
-    await connection.execute(
-        update(relations)
-        .where(
-            relations.c.lane_id == lane_id,
-            relations.c.expired_at.is_(None),
-            among(relations.c.event_id, event_ids),
-            relations.c.event_id.not_in(active),
-        )
-        .values(expired_at=func.now(), ended_by=ended_by)
-    )
+    """Expire the relations of statements that no longer hold, and of no other memory."""
+    standing = {_statement(c.after) for c in changes if c.after.state == "ACTIVE"}
+    false = [change.before for change in changes if not change.stays_true]
+    carried = {memory.id for memory in false if _statement(memory) in standing}
+    retired = among(memories.c.id, [memory.id for memory in false if memory.id not in carried])
+    await end_unstated(connection, retired, ended_by=ended_by, keep=carried)
+
+
+def _statement(memory: Memory) -> tuple[UUID | None, int | None]:
+    """The message of a memory's statement, which a merged memory takes over from the newest one."""
+    return memory.event_id, memory.message_ordinal
 
 
 async def append_event(

@@ -6,12 +6,12 @@ memory states. Its history stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -20,6 +20,7 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
+from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import memories, relations
 from pipeline.memories.rows import (
@@ -106,11 +107,16 @@ async def lock_memories(
 
 
 async def end_unstated(
-    connection: AsyncConnection, retired: ColumnElement[bool], *, ended_by: UUID | None = None
+    connection: AsyncConnection,
+    retired: ColumnElement[bool],
+    *,
+    ended_by: UUID | None = None,
+    keep: Collection[UUID] = (),
 ) -> None:
-    """Expire relations that the retired memories state.
+    """Expire relations that the retired memories state, or memories that are merged into them.
 
-    A relation of an earlier release names no memory: it expires once its event has no active one.
+    `keep`: memories whose relations stay. A relation of an earlier release names no memory: it
+    expires once its event has no active one.
     """
     stating = memories.alias("stating")
     stated = (
@@ -124,7 +130,15 @@ async def end_unstated(
     )
     event_ids = select(memories.c.event_id).where(retired, memories.c.event_id.is_not(None))
     of_event = and_(relations.c.memory_id.is_(None), relations.c.event_id.in_(event_ids), ~stated)
-    of_memory = relations.c.memory_id.in_(select(memories.c.id).where(retired))
+    gone, lane_ids = (select(c).where(retired) for c in (memories.c.id, memories.c.lane_id))
+    merged = memories.alias("merged")
+    into_gone = select(merged.c.id).where(
+        merged.c.superseded_by.in_(gone), merged.c.lane_id.in_(lane_ids)
+    )
+    of_memory = and_(
+        or_(relations.c.memory_id.in_(gone), relations.c.memory_id.in_(into_gone)),
+        ~among(relations.c.memory_id, keep),
+    )
     for unstated in (of_memory, of_event):
         await connection.execute(
             update(relations)

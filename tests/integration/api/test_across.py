@@ -208,6 +208,10 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case(READ, query=lambda it: MAYA | {"entity_id": it.node_id}),
         Case(READ, query=lambda _: MAYA | {"entity": "me", "as_of": "2100-01-01"}),
     ],
+    ("GET", "/v1/graph/export/"): [
+        Case(READ, query=lambda _: MAYA),
+        Case(READ, query=lambda _: MAYA | {"as_of": "2100-01-01"}),
+    ],
     ("GET", NODE): [Case(READ)],
     ("PUT", NODE): [Case(WRITE, lambda _: {"name": "mine"})],
     ("DELETE", NODE): [Case(WRITE)],

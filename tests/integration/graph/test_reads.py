@@ -156,3 +156,42 @@ async def test_a_graph_that_does_not_answer_leaves_a_degraded_search(
     monkeypatch.setattr(type(service.engine.ledger.graph), "near", broken)
     answer = await searched(service, "Berlin")
     assert (len(answer["results"]), answer["relations"], answer["degraded"]) == (1, [], True)
+
+
+async def exported(service: Service, **params: object) -> list[dict[str, Any]]:
+    answer = await service.client.get(f"{GRAPH}export/", params=MAYA | params)  # type: ignore[arg-type]
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["results"])
+
+
+async def test_an_export_has_every_entity_and_relation_as_of_a_time(service: Service) -> None:
+    await service.add("I live in Berlin.")
+    [before] = [row for row in await exported(service) if row["kind"] == "relation"]
+    await service.add("I moved to Oslo. My name is Nadia.")
+    rows = await exported(service)
+    names = {row["id"]: row for row in rows if row["kind"] == "entity"}
+    edges = {names[row["target_id"]]["name"]: row for row in rows if row["kind"] == "relation"}
+    assert [row["kind"] for row in rows] == sorted(row["kind"] for row in rows)
+    assert {row["name"] for row in names.values()} == {"User", "Berlin", "Oslo", "Nadia"}
+    [nadia] = [row for row in names.values() if row["name"] == "Nadia"]
+    assert names[nadia["merged_into"]]["name"] == "User"
+    berlin, oslo = edges["Berlin"], edges["Oslo"]
+    assert (berlin["id"], berlin["ended_by"]) == (before["id"], oslo["event_id"])
+    assert berlin["valid_to"] == oslo["valid_from"]
+    assert (oslo["expired_at"], before["expired_at"]) == (None, None)
+    [then] = [
+        row
+        for row in await exported(service, as_of=before["created_at"])
+        if row["kind"] == "relation"
+    ]
+    assert then == before
+    pages = [
+        row
+        for page in range(1, len(rows) + 1)
+        for row in await exported(service, page=page, page_size=1)
+    ]
+    assert pages == rows
+
+
+async def test_an_export_needs_an_id(service: Service) -> None:
+    assert (await service.client.get(f"{GRAPH}export/")).status_code == 400

@@ -12,7 +12,7 @@ from sqlalchemy import insert, select, update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
-from pipeline.ledger.tables import memories, relations, suggestions
+from pipeline.ledger.tables import entities, memories, relations, suggestions
 from tests.integration.ingest.test_decisions import Careless
 from tests.support.api_service import LIST, MAYA, Service, error_of, serving
 from tests.support.engine import Engine
@@ -226,6 +226,56 @@ async def test_the_graph_follows_an_accepted_delete_and_its_undo(service: Servic
     event_id = accepted["decision_event_id"]
     assert (await service.client.post(f"/v1/event/{event_id}/undo/")).status_code == 200
     assert (len(await texts(service)), await edges(service)) == (1, 1)
+
+
+async def test_a_relation_ends_with_its_own_memory_and_not_with_its_event(
+    service: Service,
+) -> None:
+    service.engine.with_model(RulesModel())
+    await service.add("I live in Berlin. I like jazz.")
+    [berlin] = [row for row in await service.listed() if "Berlin" in row["memory"]]
+    suggestion_id = await suggest(service, SuggestionKind.DELETE, [berlin["id"]])
+    accepted = (await decide(service, suggestion_id, "accept")).json()
+    assert await targets(service) == {"jazz"}
+    await service.client.post(f"/v1/event/{accepted['decision_event_id']}/undo/")
+    assert await targets(service) == {"jazz", "Berlin"}
+
+
+async def test_a_merge_keeps_the_relation_of_the_newest_statement(service: Service) -> None:
+    service.engine.with_model(RulesModel())
+    await service.add("I like tea.", timestamp=1_700_000_000)
+    await service.add("I like jazz.", timestamp=1_710_000_000)
+    ids = [row["id"] for row in sorted(await service.listed(), key=lambda row: row["created_at"])]
+    suggestion_id = await suggest(service, SuggestionKind.UPDATE, ids, "User likes jazz now.")
+    assert (await decide(service, suggestion_id, "accept")).status_code == 200
+    assert await targets(service) == {"jazz"}
+
+
+async def test_the_relation_of_a_merged_repeat_ends_with_the_memory_that_stands(
+    service: Service,
+) -> None:
+    service.engine.with_model(RulesModel())
+    await service.add("I like tea.")
+    await service.add("I like jazz.")
+    ids = [row["id"] for row in await service.listed()]
+    both = await suggest(service, SuggestionKind.COMBINE, ids, "User likes tea and jazz.")
+    assert (await decide(service, both, "accept")).status_code == 200
+    assert await targets(service) == {"tea", "jazz"}
+    [standing] = await service.listed()
+    deleted = await service.client.delete(f"/v1/memories/{standing['id']}/")
+    assert deleted.status_code == 200
+    assert await targets(service) == set()
+
+
+async def targets(service: Service) -> set[str]:
+    """The names of the ends of all current relations."""
+    query = (
+        select(entities.c.name)
+        .join(relations, relations.c.destination_id == entities.c.id)
+        .where(relations.c.expired_at.is_(None))
+    )
+    async with service.engine.ledger.engine.connect() as connection:
+        return set((await connection.execute(query)).scalars())
 
 
 async def edges(service: Service) -> int:

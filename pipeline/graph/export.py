@@ -1,0 +1,40 @@
+"""Export of the stored graph: every entity and relation with both their times, ended ones too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.tenants import ProjectId
+from pipeline.graph.sql import statement
+from pipeline.graph.store import lanes_of
+from pipeline.ledger.statements import Direct
+
+
+class GraphExport:
+    """Read the whole graph of some ids in pages."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._direct = Direct(engine)
+
+    async def page(
+        self,
+        project_id: ProjectId,
+        pinned: Mapping[str, str],
+        *,
+        as_of: datetime | None,
+        limit: int,
+        offset: int,
+    ) -> tuple[list[dict[str, Any]], int]:
+        """A page of entities, then of relations, oldest first, and the number of all.
+
+        Relations name the entities that their facts name, also if these are merged into others.
+        `as_of`: as it was stored at that time.
+        """
+        scopes = await lanes_of(self._direct, project_id, pinned)
+        values = {"lanes": scopes, "as_of": as_of, "limit": limit, "offset": offset}
+        rows = await self._direct.rows(statement("export"), values)
+        return [dict(row["row"]) for row in rows], rows[0]["count"] if rows else 0

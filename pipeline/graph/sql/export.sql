@@ -1,0 +1,33 @@
+-- A page of all entities and relations of scopes, entities first, oldest first, with the number of
+-- all; also entities that are merged, and relations that have ended. `as_of`: those that were stored
+-- at that time; what ended or was merged later is shown as it was then.
+WITH rows AS (
+    SELECT 0 AS place, e.created_at, e.id, jsonb_build_object(
+        'kind', 'entity', 'id', e.id, 'name', e.name, 'type', e.kind, 'qualifier', e.qualifier,
+        'mentions', e.mentions, 'created_at', e.created_at,
+        'merged_into', CASE WHEN merged.known THEN e.merged_into END,
+        'merge_reason', CASE WHEN merged.known THEN e.merge_reason END,
+        'merged_at', CASE WHEN merged.known THEN e.merged_at END) AS row
+    FROM entities e, LATERAL (
+        SELECT CAST(:as_of AS timestamptz) IS NULL OR e.merged_at <= CAST(:as_of AS timestamptz)
+            AS known
+    ) merged
+    WHERE e.lane_id = ANY (CAST(:lanes AS uuid[]))
+      AND e.created_at <= coalesce(CAST(:as_of AS timestamptz), now())
+    UNION ALL
+    SELECT 1, r.created_at, r.id, jsonb_build_object(
+        'kind', 'relation', 'id', r.id, 'source_id', r.source_id, 'relationship', r.relation,
+        'target_id', r.destination_id, 'valid_from', r.valid_from,
+        'valid_to', CASE WHEN ended.known THEN r.valid_to END, 'created_at', r.created_at,
+        'expired_at', CASE WHEN ended.known THEN r.expired_at END,
+        'memory_id', r.memory_id, 'event_id', r.event_id,
+        'ended_by', CASE WHEN ended.known THEN r.ended_by END)
+    FROM relations r, LATERAL (
+        SELECT CAST(:as_of AS timestamptz) IS NULL OR r.expired_at <= CAST(:as_of AS timestamptz)
+            AS known
+    ) ended
+    WHERE r.lane_id = ANY (CAST(:lanes AS uuid[]))
+      AND r.created_at <= coalesce(CAST(:as_of AS timestamptz), now())
+)
+SELECT row, count(*) OVER () AS count FROM rows ORDER BY place, created_at, id
+LIMIT CAST(:limit AS integer) OFFSET CAST(:offset AS integer)
