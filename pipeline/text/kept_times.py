@@ -16,6 +16,11 @@ _SENTENCE = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+(?!\S)|[。！？]+
 _CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of the text, in their order."""
+    return [part for part in _SENTENCE.findall(text) if part.strip()]
+
+
 def times(text: str) -> list[Value]:
     """The dates and clock times of the text, without those of its questions."""
     statements = "".join(

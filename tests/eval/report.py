@@ -40,8 +40,9 @@ that are gone although no later statement supersedes them and no memory has thei
 dates. `good`: the stand-in answers right. `out of order`: the same turns with their timestamps, in
 a shuffled order; a take-back that arrives before its statement may stand as a memory. `dates
 ignored`: the same with a model that takes what arrives last for the newest. `among 190 memories`:
-every eighth scenario, of a user who has 190 other memories. The other rows are bad models: the
-right answers, spoiled in one way each. Tokens are those of o200k_base.
+every eighth scenario, of a user who has 190 other memories; `summarized`: who also had a long
+conversation, so that each extraction has its summary and its last messages. The other rows are bad
+models: the right answers, spoiled in one way each. Tokens are those of o200k_base.
 Command: `python -m tests.eval.scenarios`.
 """
 GRAPHS = """

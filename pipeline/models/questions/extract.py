@@ -14,6 +14,7 @@ from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Fact, FactKind, memory_type
 from pipeline.domain.messages import Message, Role, SourcedMessage
 from pipeline.models import prompts
+from pipeline.models.background import within_budget
 from pipeline.models.categories import chosen
 from pipeline.models.json_answers import (
     check_number,
@@ -36,12 +37,13 @@ def extract_prompt(request: ExtractionRequest) -> Prompt[tuple[Fact, ...]] | Non
     messages = [message for message in shown if prompts.is_numbered(message.message)]
     if not messages:
         return None
+    summary, turns = within_budget(request.summary, request.context)
     text = prompts.render(
         "extract",
         wishes=prompts.wishes(request.instructions),
         categories=prompts.categories(request.instructions),
-        summary=prompts.quoted(request.summary) if request.summary else prompts.NOTHING,
-        context=prompts.earlier_turns(request.context),
+        summary=prompts.quoted(summary) if summary else prompts.NOTHING,
+        context=prompts.earlier_turns(turns),
         messages=prompts.transcript(shown),
     )
     parse = partial(parse_facts, messages=messages, instructions=request.instructions)

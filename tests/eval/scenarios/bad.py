@@ -15,6 +15,24 @@ from tests.eval.scenarios.oracle import SUPERSEDED, NewFact, Oracle, Row, Shown,
 GOOD = "good"
 Decide = Callable[[Sequence[NewFact], Sequence[Shown]], list[Row]]
 
+# Of usual length, with dates.
+SUMMARY = " ".join(
+    (
+        "The user and the assistant talk about the way to work, the weather and a heavy bag.",
+        "On 2026-02-03 the train was late and the coffee at the station was bad.",
+        "A meeting on 2026-02-04 went well, and the numbers of its third page can wait.",
+        "The user came home wet on 2026-02-05, because the umbrella stood by the door.",
+        "The assistant suggested a second umbrella for the bag, which the user finds too heavy.",
+        "Most of the weight of the bag is a laptop and printed mails that are out of date.",
+        "On 2026-02-07 the user began to sort the papers and threw the first pile away.",
+        "The printer at the office was repaired on 2026-02-09, and since then it prints twice.",
+        "The assistant promised to remind the user of the umbrella before the next trip.",
+        "They also spoke about trains that stop on the open line, and why nobody says for how"
+        " long, about coffee from machines, and about meetings without an end.",
+        "The mood was relaxed; the user likes to complain a little at the end of a long day.",
+        "Open at the end: whether the second umbrella is bought, and where it will be kept.",
+    )
+)
 # One sentence in another language than any of the dialogues; the values stay.
 FOREIGN = "L'utilisateur a dit : {values} ({number})."
 
@@ -27,6 +45,8 @@ class Answers:
         self.behaviour = GOOD
 
     async def __call__(self, kind: str, prompt: str) -> str:
+        if kind == "summary":
+            return json.dumps({"summary": SUMMARY})
         if kind not in ("extract", "decide"):
             return json.dumps({"relations": [], "ended": []})
         answer = self.oracle.extract(prompt) if kind == "extract" else self.oracle.decide(prompt)

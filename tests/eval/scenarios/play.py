@@ -10,10 +10,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.eval.scenarios.dialogues import Scenario, Turn
-from tests.support.stack import Client
+from tests.support.stack import Client, wait_until
 
 WITHIN_S = 300
 LONGEST_POLL_S = 60
+# Messages without a fact, as long as those of a real conversation.
+SMALL_TALK = [
+    "The train was late once more, and the coffee at the station tasted of paper.",
+    "That sounds like a slow start; did the rest of the day make up for it at least a little?",
+    "Somewhat, the meeting went well and nobody asked about the numbers on the third page.",
+    "Good to hear, a short meeting is the best kind, and the numbers can wait until they matter.",
+    "It rained the whole way home, so the umbrella by the door did nothing for anyone.",
+    "An umbrella by the door keeps only the door dry; perhaps a second one in the bag helps.",
+    "Maybe, though the bag is heavy enough with the laptop and all of those papers in it.",
+    "Papers weigh more than they look; some of them could be thrown away without any harm.",
+    "True, half of them are printed mails that were already out of date when they were printed.",
+    "Then the printer deserves a rest, and the bag will thank everyone for the lighter load.",
+]
 UPDATES = Path(__file__).parents[1] / "updates"
 
 
@@ -69,6 +82,23 @@ async def fill(client: Client, user: str, texts: Sequence[str]) -> None:
     assert answer.status_code == 200, answer.text
     event = await ended(client, answer.json()["event_id"])
     assert len(event["results"]) == len(texts), event
+
+
+async def converse(client: Client, user: str) -> None:
+    """Post a conversation that no memory comes from, and wait for its summary."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(SMALL_TALK * 2)]
+    body = {"messages": messages, "user_id": user}
+    answer = await client.http.post("/v3/memories/add/", json=body)
+    assert answer.status_code == 200, answer.text
+    await ended(client, answer.json()["event_id"])
+
+    async def summarized() -> bool:
+        answer = await client.http.get("/v1/summaries/", params={"user_id": user})
+        assert answer.status_code == 200, answer.text
+        return bool(answer.json()["results"])
+
+    await wait_until(summarized, within_s=WITHIN_S, what="a summary", every_s=0.2)
 
 
 def other_memories(language: str, count: int) -> list[str]:

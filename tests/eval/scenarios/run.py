@@ -15,7 +15,7 @@ from tests.eval import models
 from tests.eval.scenarios.bad import BAD, GOOD, dates_ignored
 from tests.eval.scenarios.dialogues import Scenario
 from tests.eval.scenarios.oracle import Oracle
-from tests.eval.scenarios.play import Played, fill, other_memories, play, shuffled
+from tests.eval.scenarios.play import Played, converse, fill, other_memories, play, shuffled
 from tests.eval.scenarios.server import ScenarioServer
 from tests.eval.scenarios.verdict import Difference, difference, harmed, kept, rows, stale
 from tests.eval.tokens import tokens
@@ -26,12 +26,14 @@ UNORDERED = "out of order"
 AT_ONCE = 24
 # Some scenarios, each of a user who has other memories already.
 AMONG_MANY, EVERY, OTHERS = "among 190 memories", 8, 190
-WAYS = (GOOD, UNORDERED, AMONG_MANY, *BAD)
+# The same after a long conversation: each extraction has its summary and its last messages.
+SUMMARIZED = "among 190 memories, summarized"
+WAYS = (GOOD, UNORDERED, AMONG_MANY, SUMMARIZED, *BAD)
 # Ways of a live model.
 LIVE = (GOOD, UNORDERED)
 # Ways that shuffle the turns, and ways after which every store must be right.
 SHUFFLED = (UNORDERED, dates_ignored.__name__)
-RIGHT = (GOOD, AMONG_MANY, *SHUFFLED)
+RIGHT = (GOOD, AMONG_MANY, SUMMARIZED, *SHUFFLED)
 
 
 @dataclass(frozen=True)
@@ -126,11 +128,13 @@ async def run_way(
         turns = shuffled(scenario) if name in SHUFFLED else scenario.turns
         user = f"{name}: {scenario.name}"
         async with places:
-            if name == AMONG_MANY:
+            if name in (AMONG_MANY, SUMMARIZED):
                 await fill(client, user, other_memories(scenario.language, OTHERS))
+            if name == SUMMARIZED:
+                await converse(client, user)
             return await play(client, scenario, user, turns)
 
-    some = scenarios[::EVERY] if name == AMONG_MANY else scenarios
+    some = scenarios[::EVERY] if name in (AMONG_MANY, SUMMARIZED) else scenarios
     results = await asyncio.gather(*map(played, some))
     return Way(
         name,
