@@ -23,11 +23,22 @@ from pipeline.domain.scope import Scope
 from pipeline.text.entity_types import entity_type, same_family
 from pipeline.text.names import is_self, plain_name
 from pipeline.text.relation_names import one_person
+from pipeline.text.word_lists import words_of
 
 USER = "User"
 # Least cosine of two names of one thing.
 SIMILAR = 0.9
 _NUMBER = re.compile(r"\d")
+# Words that make a name that of another thing: New York is not York.
+_TELLING = words_of(
+    """
+    new old north south east west upper lower inner outer first second third little great junior
+    senior jr sr ii iii iv non no not anti ex former sub neu alt nord süd ost ober unter klein groß
+    nicht kein ohne ehemalig nuevo nueva viejo vieja norte sur este oeste alto baja no sin ex
+    """
+)
+# Words in front of a person's name that are no part of it.
+_TITLES = words_of("mr mrs ms miss dr prof professor herr frau señor señora sr sra don doña")
 
 
 class NodeSet:
@@ -152,15 +163,23 @@ def _chosen(namesakes: Sequence[Node], role: str | None) -> Node | None:
 def may_be_same(name: str, other: Node, kind: str) -> bool:
     """True if a plain name and a node may name one thing, so that their vectors are compared.
 
-    One has all words of the other, and the difference is no number and no single letter. Names of
-    persons also begin with the same word.
+    One has all words of the other, in any order, and the difference is no number, no single letter
+    and no word that tells things apart. Names of persons also begin with the same word, titles
+    apart.
     """
-    first, second = name.split(), other.plain.split()
     if name == other.plain or not same_family(other.kind, kind):
         return False
-    if not (set(first) < set(second) or set(second) < set(first)):
+    person = kind == "person"
+    first, second = (_without_title(words.split(), person) for words in (name, other.plain))
+    if not (set(first) <= set(second) or set(second) <= set(first)):
         return False
-    if _NUMBER.search("".join(set(first) ^ set(second))) or one_letter_apart(name, other.plain):
+    difference = set(first) ^ set(second)
+    if _NUMBER.search("".join(difference)) or one_letter_apart(name, other.plain):
         return False
     # A longer name of a person can be that of a relative: Maya Lopez is not Lopez.
-    return kind != "person" or first[0] == second[0]
+    return difference.isdisjoint(_TELLING) and (not person or first[0] == second[0])
+
+
+def _without_title(words: list[str], person: bool) -> list[str]:
+    """The words of a name; of a person's name those behind a title."""
+    return words[1:] if person and len(words) > 1 and words[0] in _TITLES else words

@@ -420,6 +420,12 @@ def test_a_similar_name_is_a_node_merged_into_the_other():
         ("lopez", "maya lopez", "person", False),
         ("maya", "maya lopez", "person", True),
         ("apple", "apple store", "food", False),
+        ("york", "new york", "place", False),
+        ("vegan pizza", "non vegan pizza", "food", False),
+        ("lake garda", "garda lake", "place", True),
+        ("kim lee", "lee kim", "person", False),
+        ("dr anna schmidt", "anna schmidt", "person", True),
+        ("sam junior", "sam", "person", False),
     ],
 )
 def test_look_alikes_are_not_compared(name: str, other: str, kind: str, may: bool):
