@@ -1,7 +1,7 @@
 """Loader of SQL files: `loader(__name__)` in a package reads its .sql files by name.
 
-`{name.sql}` in a file stands for the text of another file of the same package: a part that several
-statements have, such as a common table expression or a condition.
+`{name.sql}` in a file stands for the text of another file: a part that several statements have,
+such as a common table expression or a condition. It is in the same package, or in one of `parts`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from sqlalchemy import TextClause, text
 PART = re.compile(r"\{(\w+)\.sql\}")
 
 
-def loader(package: str) -> Callable[..., TextClause]:
+def loader(package: str, *parts: str) -> Callable[..., TextClause]:
     """Return a function `statement(name, table="")` that reads `name`.sql of `package`, once.
 
-    `table` replaces {table} in a statement that is used for several tables.
+    `parts`: packages with further parts. `table` replaces {table} in a statement that is used for
+    several tables.
     """
 
     def read(name: str) -> str:
-        written = resources.files(package).joinpath(f"{name}.sql").read_text("utf-8").strip()
+        files = [resources.files(home).joinpath(f"{name}.sql") for home in (package, *parts)]
+        file = next((file for file in files if file.is_file()), files[0])
+        written = file.read_text("utf-8").strip()
         return PART.sub(lambda part: read(part[1]), written)
 
     @cache

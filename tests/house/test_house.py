@@ -86,11 +86,11 @@ def test_every_package_of_the_product_stands_in_a_layer() -> None:
 def test_every_sql_file_is_used() -> None:
     code = "\n".join(path.read_text("utf-8") for path in sources("pipeline"))
     files = [path for path in kept_files() if path.suffix == ".sql"]
-    parts = {(path.parent, name) for path in files for name in PART.findall(path.read_text())}
+    parts = {name for path in files for name in PART.findall(path.read_text())}
     unused = [
         name_of(path)
         for path in files
-        if f'statement("{path.stem}"' not in code and (path.parent, path.stem) not in parts
+        if f'statement("{path.stem}"' not in code and path.stem not in parts
     ]
     assert files
     assert not unused, f"Nothing reads {unused}."

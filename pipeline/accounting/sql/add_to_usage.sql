@@ -13,9 +13,4 @@ CROSS JOIN LATERAL (
 ) line (user_id, part)
 WHERE l.id = CAST(:lane_id AS uuid) AND l.project_id = CAST(:project_id AS uuid)
   AND line.user_id IS NOT NULL
-ON CONFLICT (project_id, user_id, day, model, part) DO UPDATE SET
-    calls = kept.calls + excluded.calls,
-    prompt_tokens = kept.prompt_tokens + excluded.prompt_tokens,
-    completion_tokens = kept.completion_tokens + excluded.completion_tokens,
-    cost_nano_usd = CASE WHEN kept.cost_nano_usd IS NULL THEN excluded.cost_nano_usd
-                         ELSE kept.cost_nano_usd + coalesce(excluded.cost_nano_usd, 0) END
+{to_daily_sums.sql}

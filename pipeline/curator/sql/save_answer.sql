@@ -30,11 +30,6 @@ WITH run AS (
     JOIN lanes ON lanes.id = run.lane_id
     CROSS JOIN LATERAL (VALUES (''), (lanes.user_id)) AS line (user_id)
     WHERE line.user_id IS NOT NULL AND CAST(:calls AS integer) > 0
-    ON CONFLICT (project_id, user_id, day, model, part) DO UPDATE SET
-        calls = kept.calls + excluded.calls,
-        prompt_tokens = kept.prompt_tokens + excluded.prompt_tokens,
-        completion_tokens = kept.completion_tokens + excluded.completion_tokens,
-        cost_nano_usd = CASE WHEN kept.cost_nano_usd IS NULL THEN excluded.cost_nano_usd
-                             ELSE kept.cost_nano_usd + coalesce(excluded.cost_nano_usd, 0) END
+    {to_daily_sums.sql}
 )
 SELECT steps FROM run

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Fact, Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Role, Source
+from pipeline.domain.messages import Source
 from pipeline.domain.reconcile import RetireLimit, ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
 from pipeline.text.equality import text_hash
+from tests.support.memories import active_memory
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
@@ -29,22 +30,7 @@ GONE = "Maya no longer lives in Bern."
 
 
 def memory(text: str = "Maya lives in Bern.", number: int = 11, **values: object) -> Memory:
-    stored = Memory(
-        id=UUID(int=number),
-        lane_id=SCOPE.lane_id,
-        scope=SCOPE,
-        text=text,
-        metadata={},
-        attributed_to=Role.USER,
-        state="ACTIVE",
-        immutable=False,
-        expiration_date=None,
-        version=1,
-        event_id=None,
-        message_ordinal=None,
-        said_at=THEN,
-        valid_from=THEN,
-    )
+    stored = active_memory(number, SCOPE, text, THEN)
     return replace(stored, **values)  # type: ignore[arg-type]
 
 

@@ -24,12 +24,13 @@ from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import AddOptions, Event
 from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.memories import Memory
-from pipeline.domain.messages import Role, Source
+from pipeline.domain.messages import Source
 from pipeline.domain.reconcile import Change, RetireLimit, ScopeMemories, Write, apply_writes
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import as_vector
 from pipeline.models.questions.decide import parse_decisions
+from tests.support.memories import active_memory
 
 SCOPE = Scope(ProjectId(UUID(int=1)), user_id="maya")
 EVENT = Event(UUID(int=2), seq=1, options=AddOptions(), messages=())
@@ -160,22 +161,7 @@ def decided(text: str, facts: Sequence[Fact], shown: Sequence[Neighbour]) -> tup
 
 
 def memory(number: int, text: str, said_at: datetime) -> Memory:
-    return Memory(
-        id=UUID(int=100 + number),
-        lane_id=SCOPE.lane_id,
-        scope=SCOPE,
-        text=text,
-        metadata={},
-        attributed_to=Role.USER,
-        state="ACTIVE",
-        immutable=False,
-        expiration_date=None,
-        version=1,
-        event_id=None,
-        message_ordinal=None,
-        said_at=said_at,
-        valid_from=said_at,
-    )
+    return active_memory(100 + number, SCOPE, text, said_at)
 
 
 def play(
