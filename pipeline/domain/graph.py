@@ -129,7 +129,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class CurrentEdge:
-    """A current edge between stored nodes, with their names."""
+    """A current edge between stored nodes, with their names.
+
+    `protected`: a person pinned or edited the memory that states it, or it is immutable.
+    """
 
     id: UUID
     source_id: UUID
@@ -138,6 +141,7 @@ class CurrentEdge:
     destination_id: UUID
     destination: str
     valid_from: datetime
+    protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)

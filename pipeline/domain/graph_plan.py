@@ -64,6 +64,7 @@ EXCLUDED = "The fact cannot hold together with it."
 TAKEN_BACK = "The fact takes it back."
 FORMER = "It held before the current one."
 KEPT = "The fact does not take it back."
+PROTECTED = "A person pinned or edited the memory that states it, or it is immutable."
 
 # Relations whose destination has a proper name: "a small flat" is no residence that ends another.
 _PROPER = frozenset({"lives_in", "works_at", "is_from", "born_in"})
@@ -97,6 +98,7 @@ class _Edge:
     valid_from: datetime
     fact: int | None = None
     new: NewEdge | None = None
+    protected: bool = False
 
 
 @dataclass(slots=True)
@@ -179,7 +181,9 @@ class _Plan:
         return self.root(edge.source), self.root(edge.destination)
 
     def close(self, edge: _Edge, fact: int, reason: str) -> None:
-        """End a current edge at the time of the fact."""
+        """End a current edge at the time of the fact, unless a person protects it."""
+        if edge.protected:
+            return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
         del self.edges[edge.id]
         self.closed.add((fact, self._ends(edge)[0], edge.relation, self._ends(edge)[1]))
         until = max(self.start(fact), edge.valid_from)
@@ -187,7 +191,7 @@ class _Plan:
             self.added[edge.id] = replace(edge.new, valid_to=until, ended_by=fact)
         else:
             self.ended.append(EndedEdge(edge.id, until, fact))
-        self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
+        return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
 
     def add(
         self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
@@ -222,7 +226,7 @@ def plan_changes(
     edges = {
         edge.id: _Edge(
             edge.id, edge.source_id, edge.relation, edge.destination_id,
-            (edge.source, edge.destination), edge.valid_from,
+            (edge.source, edge.destination), edge.valid_from, protected=edge.protected,
         )
         for edge in current
     }  # fmt: skip
@@ -303,7 +307,8 @@ def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Nod
     )  # fmt: skip
     if known is not None:
         since = plan.facts[fact].valid_from
-        if since is not None and since < known.valid_from and known.new is None:
+        earlier = since is not None and since < known.valid_from
+        if earlier and known.new is None and not known.protected:
             del plan.edges[known.id]
             plan.ended.append(EndedEdge(known.id, None, fact))
             plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)

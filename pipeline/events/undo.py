@@ -306,8 +306,12 @@ def _new_text(text: str | None, vector: Vector | None) -> dict[str, Any]:
 
 
 async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, int]:
-    """Expire the event's relations; restore those it ended, unless they were stated again."""
+    """Expire the event's relations; restore those it ended, unless they were stated again.
+
+    A relation whose successor was ended by a later event ends then, as if the event had never been.
+    """
     mine = relations.c.event_id == event_id
+    closed = await _closed_later(connection, event_id)
     await connection.execute(update(relations).where(mine).values(ended_by=None))
     gone = await connection.execute(
         update(relations)
@@ -320,6 +324,9 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
         for name in ("lane_id", "source_id", "relation", "destination_id")
     ]
     said_again = exists().where(again.c.expired_at.is_(None), *same)
+    for relation_id, end in closed.items():
+        ended = update(relations).where(relations.c.id == relation_id)
+        await connection.execute(ended.values(**end))
     back = await connection.execute(
         update(relations)
         .where(relations.c.ended_by == event_id, ~said_again)
@@ -337,3 +344,36 @@ async def _show_turns(connection: AsyncConnection, event_id: UUID) -> None:
         of_lanes = among(summary_states.c.lane_id, shown)
         await connection.execute(update(summary_states).where(of_lanes).values(again))
         await mark_turns_stale(connection, among(turn_vectors.c.lane_id, shown))
+
+
+async def _closed_later(
+    connection: AsyncConnection, event_id: UUID
+) -> dict[UUID, Mapping[str, Any]]:
+    """The ends of the relations that the event ended and whose successors a later event ended."""
+    successor = relations.alias("successor")
+    end = (successor.c.valid_to, successor.c.expired_at, successor.c.ended_by)
+    query = (
+        select(relations.c.id, *end)
+        .join(
+            successor,
+            and_(
+                successor.c.event_id == event_id,
+                *(
+                    successor.c[name] == relations.c[name]
+                    for name in ("lane_id", "source_id", "relation")
+                ),
+                successor.c.valid_from <= relations.c.valid_to,
+                successor.c.ended_by != event_id,
+            ),
+        )
+        .where(relations.c.ended_by == event_id, relations.c.event_id != event_id)
+    )
+    rows = (await connection.execute(query)).all()
+    return {
+        row.id: {
+            "valid_to": row.valid_to,
+            "expired_at": row.expired_at,
+            "ended_by": row.ended_by,
+        }
+        for row in rows
+    }

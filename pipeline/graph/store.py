@@ -88,7 +88,7 @@ class Graph:
         edges = [
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
-                row.destination, row.valid_from,
+                row.destination, row.valid_from, row.protected,
             )
             for row in rows
         ]  # fmt: skip

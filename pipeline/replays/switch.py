@@ -408,6 +408,7 @@ async def _adopt(
     await connection.execute(statement("protect_copies"), values)
     await connection.execute(statement("replace_memories"), values)
     merged = (await connection.execute(statement("merge_kept"), values)).all()
+    await connection.execute(statement("merge_conflicts"), values)
     values |= {
         "kept_theirs": [row.theirs for row in merged],
         "kept_ours": [row.ours for row in merged],

@@ -1,4 +1,5 @@
--- Current relations of nodes, which are members of these roots.
+-- Current relations of nodes, which are members of these roots. `protected`: no model changes the
+-- memory that states it.
 WITH member AS MATERIALIZED (
     SELECT unnest(CAST(:roots AS uuid[])) AS id
     UNION SELECT e.id FROM entities e WHERE e.root_id = ANY (CAST(:roots AS uuid[]))
@@ -9,10 +10,12 @@ WITH member AS MATERIALIZED (
     WHERE r.expired_at IS NULL
 )
 SELECT r.id, r.source_id, s.name AS source, r.relation, r.destination_id, d.name AS destination,
-       r.valid_from, s.root_id AS source_root, d.root_id AS destination_root
+       r.valid_from, s.root_id AS source_root, d.root_id AS destination_root,
+       coalesce(m.pinned OR m.immutable OR m.edited_at IS NOT NULL, false) AS protected
 FROM near JOIN relations r USING (id)
 JOIN entities s ON s.id = r.source_id
 JOIN entities d ON d.id = r.destination_id
+LEFT JOIN memories m ON m.id = r.memory_id AND m.state = 'ACTIVE'
 WHERE r.lane_id = CAST(:lane_id AS uuid)
 ORDER BY r.valid_from DESC, r.id
 LIMIT CAST(:limit AS integer)

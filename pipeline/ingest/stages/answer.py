@@ -5,6 +5,8 @@ It waits in its lane like an add, so that it sees all earlier messages there; it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline.domain.filters import parse, require_scope
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Extracted, dump
@@ -32,9 +34,13 @@ async def answer(
             project_id, tree, snapshot=question.snapshot, expired=False, limit=MOST, offset=0
         )
     distilled = await model.distil(question, [memory.text for memory in reversed(newest)])
-    extracted = Extracted((), _note(len(newest), count), dict(distilled.value))
+    open_ids = sorted({str(memory.conflict_id) for memory in newest if memory.conflict_id})
+    extracted = Extracted((), _note(len(newest), count, open_ids), dict(distilled.value))
     return Finished(dump(extracted), next_stage=None, usage=distilled.usage)
 
 
-def _note(read: int, count: int) -> str:
-    return f"Answered from {'the newest ' if read < count else ''}{read} of {count} memories."
+def _note(read: int, count: int, conflict_ids: Sequence[str]) -> str:
+    """The note of the event: the memories read, and the open conflicts between them."""
+    which = "the newest " if read < count else ""
+    conflicts = f" Open conflicts: {', '.join(conflict_ids)}." if conflict_ids else ""
+    return f"Answered from {which}{read} of {count} memories.{conflicts}"

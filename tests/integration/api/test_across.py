@@ -56,6 +56,10 @@ class Holding:
     delivery_id: str
 
 
+# A private run of the victim.
+RUN_ID = "visit"
+
+
 @dataclass(frozen=True)
 class Tenant:
     """A tenant's ids, and one key for each scope."""
@@ -178,6 +182,11 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ],
     ("POST", "/v1/erasures/"): [Case(WRITE, lambda it: {"agent_id": it.entity_id})],
     ("GET", "/v1/erasures/{event_id}/"): [Case(READ)],
+    ("PUT", "/v1/runs/{run_id:path}/"): [
+        Case(WRITE, lambda _: {"privacy": "temporary"}),
+        Case(WRITE, lambda _: {"privacy": "incognito"}),
+    ],
+    ("GET", "/v1/runs/{run_id:path}/"): [Case(READ)],
     ("GET", WEBHOOKS): [Case(READ)],
     ("POST", WEBHOOKS): [Case(WRITE, lambda _: RECEIVER)],
     ("PUT", WEBHOOK): [Case(WRITE, lambda _: {"name": "mine"})],
@@ -287,7 +296,9 @@ class Attack:
         sent = case.body(ids)
         return await self.client.request(
             method,
-            path.replace(":path", "").format(**asdict(ids), entity_type="agent", job_id="job"),
+            path.replace(":path", "").format(
+                **asdict(ids), entity_type="agent", job_id="job", run_id=RUN_ID
+            ),
             json={**(sent or {}), **body} if body else sent,
             params=case.query(ids) | (query or {}),
             headers=headers,
@@ -351,6 +362,9 @@ async def furnish(service: Service, name: str, turn: str) -> Tenant:
     [memory] = listed.json()["results"]
     graph = await client.get("/v1/graph/", params=MAYA, headers=headers)
     relation = graph.json()["results"][0]
+    if name == "victim":
+        run = {"privacy": "temporary"}
+        await client.put(f"/v1/runs/{RUN_ID}/", json=run, headers=headers)
     log = WEBHOOK.format(**webhook) + "deliveries/"
     [delivery] = (await client.get(log, headers=headers)).json()["results"]
     holding = Holding(

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.conflicts import ConflictState
@@ -306,3 +306,72 @@ async def test_a_resolution_of_no_conflict_or_with_a_new_value_is_dropped(
     await say(engine, GRAZ)
     assert (await curate(engine, Resolving(holds="Zoe lives in Oslo"))).dropped == 1
     assert (await service.client.get("/v1/suggestions/")).json()["count"] == 0
+
+
+async def test_an_export_names_the_open_conflicts_that_it_read(service: Service) -> None:
+    messages = next(iter(UNDECIDED.values()))
+    for message in messages:
+        await say(service.engine, message)
+    [conflict] = await open_conflicts(service)
+    shape = {"properties": {"home": {"type": "string"}}}
+    body = {"filters": {"user_id": "maya"}, "schema": shape}
+
+    async def note() -> str:
+        export_id = (await service.client.post("/v1/exports/", json=body)).json()["id"]
+        await service.engine.drain()
+        return str((await service.event(export_id))["note"])
+
+    assert (await note()).endswith(f"memories. Open conflicts: {conflict['id']}.")
+    await resolve(service, conflict["id"], keep=conflict["memories"][0]["memory_id"])
+    assert (await note()).endswith(" memories.")
+
+
+async def test_a_replay_that_is_switched_on_brings_its_conflicts(service: Service) -> None:
+    engine = service.engine
+    messages = next(iter(UNDECIDED.values()))
+    for message in messages:
+        event_id = await say(engine, message)
+    [before] = await open_conflicts(service)
+    engine.with_model(Overwriting(messages))
+    begun = await service.client.post("/v1/replays/", json={"user_id": "maya"})
+    assert begun.status_code == 200, begun.text
+    await engine.drain()
+    replay = f"/v1/replays/{begun.json()['id']}/"
+    # The copy's conflict is the replay's own until it is switched on.
+    assert [row["id"] for row in await open_conflicts(service)] == [before["id"]]
+    switched = await service.client.post(f"{replay}switch/", json={})
+    assert switched.status_code == 200, switched.text
+    [conflict] = await open_conflicts(service)
+    assert conflict["id"] == before["id"]
+    flagged = await flags(service)
+    assert flagged == dict.fromkeys((message.text for message in messages), conflict["id"])
+    listed = {row["id"] for row in await service.listed()}
+    assert {row["memory_id"] for row in conflict["memories"]} == listed
+    assert conflict["question"] == before["question"]
+    event = await service.event(str(event_id))
+    assert conflict["id"] in {line.get("conflict_id") for line in event["results"]}
+    resolved = await resolve(service, conflict["id"], keep=conflict["memories"][0]["memory_id"])
+    assert resolved["state"] == "RESOLVED"
+    assert len(await service.listed()) == 1
+
+
+async def test_a_replay_brings_a_conflict_that_the_scope_has_not(service: Service) -> None:
+    engine = service.engine
+    messages = next(iter(UNDECIDED.values()))
+    for message in messages:
+        await say(engine, message)
+    # As if an earlier release had stored the statements: it knew no conflicts.
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(delete(conflicts))
+    assert await open_conflicts(service) == []
+    engine.with_model(Overwriting(messages))
+    begun = await service.client.post("/v1/replays/", json={"user_id": "maya"})
+    await engine.drain()
+    assert await open_conflicts(service) == []
+    replay = f"/v1/replays/{begun.json()['id']}/"
+    switched = await service.client.post(f"{replay}switch/", json={})
+    assert switched.status_code == 200, switched.text
+    [conflict] = await open_conflicts(service)
+    assert set((await flags(service)).values()) == {conflict["id"]}
+    resolved = await resolve(service, conflict["id"], keep=conflict["memories"][0]["memory_id"])
+    assert resolved["state"] == "RESOLVED"

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.curator import service as curator
@@ -301,6 +301,24 @@ async def test_rules_find_repeats_newer_values_and_empty_statements(engine: Engi
     await add_all(engine, "Maya owns a red bicycle", "A red bicycle, Maya owns")
     await curate(engine, RulesModel())
     assert {row.kind for row in await listed(engine)} <= {SuggestionKind.COMBINE}
+
+
+@pytest.mark.parametrize(
+    "protection", [{"pinned": True}, {"edited_at": func.now()}, {"immutable": True}]
+)
+async def test_a_protected_memory_is_in_no_suggestion(
+    engine: Engine, protection: dict[str, Any]
+) -> None:
+    await plant(engine, [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 3])
+    [first, *_] = await engine.ledger.curator.memories(engine.scope(), embedder="", limit=1)
+    async with engine.ledger.engine.begin() as connection:
+        this = update(memories).where(memories.c.id == first[0].id)
+        await connection.execute(this.values(**protection))
+    for model in (RulesModel(), *BAD_MODELS.values()):
+        await curate(engine, model)
+    targets = {target.memory_id for row in await listed(engine) for target in row.targets}
+    assert targets
+    assert first[0].id not in targets
 
 
 async def test_what_was_rejected_is_not_suggested_again(engine: Engine) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, NotFound
@@ -19,6 +19,7 @@ from pipeline.domain.facts import Decision, Fact, Neighbour, Outcome
 from pipeline.domain.usage import Answer
 from pipeline.events.service import undo
 from pipeline.events.undo import Undone, _states
+from pipeline.ledger import tables
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.service import edit
 from pipeline.vector_index.index import A_PIECE
@@ -384,3 +385,31 @@ async def test_bad_input_is_refused_by_name(service: Service) -> None:
     assert (await service.client.post(f"/v1/event/{uuid4()}/undo/")).status_code == 404
     answer = await service.client.post(f"/v1/event/{uuid4()}/undo/", json={"force": "maybe"})
     assert (answer.status_code, "force" in error_of(answer)) == (400, True)
+
+
+async def test_a_restored_relation_ends_when_its_successor_did(engine: Engine) -> None:
+    """Bern, Porto, Rome; without Porto, Bern lasted until Rome."""
+    ids = []
+    for text in ("I live in Bern.", "I moved to Porto.", "I moved to Rome."):
+        ids.append(await engine.add(text))
+        await engine.drain()
+
+    async def homes() -> dict[str, tuple[bool, datetime | None, UUID | None]]:
+        query = (
+            select(tables.entities.c.name, tables.relations)
+            .join(tables.entities, tables.entities.c.id == tables.relations.c.destination_id)
+            .where(tables.relations.c.relation == "lives_in")
+        )
+        async with engine.ledger.engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
+        return {r.name: (r.expired_at is None, r.valid_to, r.ended_by) for r in rows}
+
+    before = await homes()
+    assert [name for name, (current, _, _) in before.items() if current] == ["Rome"]
+    await take_back(engine, ids[1], force=True)
+    after = await homes()
+    assert [name for name, (current, _, _) in after.items() if current] == ["Rome"]
+    assert after["Bern"] == before["Porto"]
+    await take_back(engine, ids[2], force=True)
+    last = await homes()
+    assert last["Bern"] == (True, None, None)

@@ -216,3 +216,21 @@ async def test_a_replay_that_lacks_a_pinned_memory_is_not_switched_on(service: S
     refused = await service.client.post(f"/v1/replays/{begun['id']}/switch/", json={})
     assert refused.status_code == 409
     assert memory_id in error_of(refused)
+
+
+@pytest.mark.parametrize("change", [{"pinned": True}, {"text": "User lives in Berlin, at last"}])
+async def test_the_relation_of_a_protected_memory_is_not_ended_by_a_model(
+    service: Service, change: dict[str, Any]
+) -> None:
+    memory_id = await only(service, "I live in Berlin.")
+    await put(service, memory_id, **change)
+    event = await service.event(await service.add("I moved to Porto."))
+    edges = await service.engine.relations("user berlin porto")
+    current = {edge.destination for edge in edges if edge.relation == "lives_in"}
+    assert "berlin" in {name.lower() for name in current}
+    lines = [line for line in event["graph"] if line["target"].lower() == "berlin"]
+    assert {line["event"] for line in lines} == {"NOOP"}
+    assert "person" in lines[0]["reason"]
+    await put(service, memory_id, pinned=False)
+    [row] = [row for row in await service.listed() if row["id"] == memory_id]
+    assert "Berlin" in row["memory"]

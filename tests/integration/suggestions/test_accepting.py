@@ -213,6 +213,41 @@ async def test_a_combination_keeps_the_oldest_memory_and_points_to_it(service: S
     assert await texts(service) == before
 
 
+async def test_merged_memories_are_read_on_request(service: Service) -> None:
+    for text in ("I like tea.", "I own a dog.", "I like green tea."):
+        await service.add(text)
+    tea = sorted(
+        (row for row in await service.listed() if "tea" in row["memory"]),
+        key=lambda row: str(row["created_at"]),
+    )
+    between = await service.engine.ledger.now()
+    suggestion_id = await suggest(
+        service, SuggestionKind.COMBINE, [row["id"] for row in tea], "User likes green tea."
+    )
+    await decide(service, suggestion_id, "accept")
+    await service.engine.services.index.catch_up()
+
+    async def states(**options: object) -> dict[str, tuple[str, str | None]]:
+        body = {"filters": MAYA} | options
+        rows = (await service.client.post(LIST, json=body)).json()["results"]
+        return {row["id"]: (row["lifecycle_state"], row["replaced_by"]) for row in rows}
+
+    anchor, merged = (row["id"] for row in tea)
+    current = await states()
+    assert merged not in current
+    assert await states(include_merged=True) == current | {merged: ("merged", anchor)}
+    assert await states(include_merged=True, latest_only=True) == current
+    assert merged not in await states(include_superseded=True)
+    assert merged in await states(as_of=between.isoformat())
+    hits = await service.search("tea", sources=["facts"], include_merged=True)
+    assert merged in {row["id"] for row in hits}
+    assert merged not in {row["id"] for row in await service.search("tea", sources=["facts"])}
+    path = f"/v1/memories/{merged}/"
+    assert (await service.client.get(path)).status_code == 404
+    memory = await service.client.get(path, params={"include_merged": "true"})
+    assert memory.json()["replaced_by"] == anchor
+
+
 async def test_the_graph_follows_an_accepted_delete_and_its_undo(service: Service) -> None:
     service.engine.with_model(RulesModel())
     await service.add("I live in Berlin.")

@@ -23,7 +23,14 @@ from pipeline.domain.graph import (
     node_id,
 )
 from pipeline.domain.graph_nodes import NodeSet, may_be_same
-from pipeline.domain.graph_plan import KEPT, REPLACED, TAKEN_BACK, FactSource, plan_changes
+from pipeline.domain.graph_plan import (
+    KEPT,
+    PROTECTED,
+    REPLACED,
+    TAKEN_BACK,
+    FactSource,
+    plan_changes,
+)
 from pipeline.domain.messages import Source
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -109,6 +116,31 @@ def test_a_new_residence_ends_the_former_one_at_the_time_of_the_fact():
     assert plan.lines[0].reason == REPLACED
     assert [(edge.valid_to, edge.fact) for edge in plan.ended] == [(MAY, 0)]
     assert [(edge.relation, edge.valid_from) for edge in plan.edges] == [("lives_in", MAY)]
+
+
+def test_a_relation_of_a_protected_memory_is_not_ended():
+    nodes, current = known(("Maya", "lives_in", "Paris"))
+    protected = [replace(edge, protected=True) for edge in current]
+    plan = planned(
+        [said("Maya has lived in Rome since May 2026.", valid_from=MAY)],
+        [(0, ("Maya", "lives_in", "Rome"))],
+        (nodes, protected),
+        ended=[(0, 0)],
+    )
+    assert plan.ended == []
+    assert lines(plan)[0] == "NOOP Maya lives_in Paris"
+    assert plan.lines[0].reason == PROTECTED
+    assert [(edge.relation, edge.valid_to) for edge in plan.edges] == [("lives_in", None)]
+    taken_back = planned(
+        [said("Maya no longer lives in Paris.")], [], (nodes, protected), ended=[(0, 0)]
+    )
+    assert taken_back.ended == []
+    earlier = planned(
+        [said("Maya has lived in Paris since 2019.", valid_from=datetime(2019, 1, 1, tzinfo=UTC))],
+        [(0, ("Maya", "lives_in", "Paris"))],
+        (nodes, protected),
+    )
+    assert (earlier.ended, earlier.edges) == ([], ())
 
 
 def test_a_former_residence_that_is_said_late_ends_nothing():
