@@ -80,7 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
         keys = KeyRing(stores.ledger.keys, RateLimit(settings.max_key_requests_per_min))
         reranker = bootstrap.build_reranker(settings.reranker)
         turnstile = Turnstile(settings.searches_at_once)
-        figures = Figures(stores.ledger.books)
+        figures = Figures(stores.ledger.books, stores.ledger.graph_outbox)
         accesses = AccessLog(stores.ledger.accesses)
         app.state.api = Api(
             settings, stores, dispatcher, keys, watch, gate, figures, accesses, reranker, turnstile

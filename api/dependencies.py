@@ -48,6 +48,8 @@ class Api:
             "vectors": self.stores.vectors.ping,
             "model": self._check_model,
         }
+        if self.stores.mirroring is not None:
+            pings["graph"] = self.stores.mirroring.mirror.ping
         return {name: await _state(ping) for name, ping in pings.items()}
 
     async def _check_ledger(self) -> None:

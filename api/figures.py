@@ -13,6 +13,7 @@ from pipeline import telemetry
 from pipeline.accounting.balance import Accounts, Books
 from pipeline.domain.events import Status
 from pipeline.domain.tenants import ProjectId
+from pipeline.graph.outbox import GraphOutbox
 from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
@@ -24,8 +25,9 @@ KEPT_S = 5.0
 class Figures:
     """Cache of the ledger's figures. One caller reads them while the others wait for it."""
 
-    def __init__(self, books: Books, *, kept_s: float = KEPT_S) -> None:
+    def __init__(self, books: Books, outbox: GraphOutbox, *, kept_s: float = KEPT_S) -> None:
         self._books = books
+        self._outbox = outbox
         self._kept_s = kept_s
         self._one_at_a_time = asyncio.Lock()
         self._read_at = -kept_s
@@ -52,6 +54,7 @@ class Figures:
             try:
                 await self.write_down()
                 _show(await self._books.accounts())
+                telemetry.graph_mirror_lag_seconds.set(await self._outbox.lag_s())
             except LedgerUnavailable as error:
                 log.warning("figures_unknown", error=error.reason)
                 telemetry.ledger_up.set(0)

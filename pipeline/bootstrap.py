@@ -23,6 +23,9 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.summaries import SummaryAfter
 from pipeline.events.notifications import EndNotifications, Receiver
 from pipeline.events.retention import Retention
+from pipeline.graph.mirror import Mirroring
+from pipeline.graph.store import Graph
+from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ingest.services import Services
 from pipeline.lanes.store import Lanes
 from pipeline.ledger.engine import INBOX, LONG, connect
@@ -62,6 +65,7 @@ class Stores:
     """The ledger, the vector store and the embedder, as the API and the workers use them.
 
     `index` is the index of memories; `turns` that of turns, or None if turns are not embedded.
+    `mirroring`: None without a graph server.
     """
 
     ledger: Ledger
@@ -69,6 +73,7 @@ class Stores:
     embedder: Embedder
     index: VectorIndex
     turns: VectorIndex | None
+    mirroring: Mirroring | None = None
 
     @property
     def indexes(self) -> list[VectorIndex]:
@@ -76,25 +81,37 @@ class Stores:
         return [self.index, self.turns] if self.turns else [self.index]
 
     async def heal(self) -> None:
-        """Find vectors that the store lost, after a wipe or a restore, and mark them stale."""
+        """Find vectors that the store lost, after a wipe or a restore, and mark them stale.
+
+        Likewise for the graph server.
+        """
         for index in self.indexes:
             await index.heal()
+        if self.mirroring:
+            await self.mirroring.heal()
 
     async def close(self) -> None:
         """Close all connections."""
         await self.vectors.close()
         await self.embedder.close()
+        if self.mirroring:
+            await self.mirroring.close()
         await self.ledger.close()
 
 
 def stores(settings: Settings, *, name: str = "memlane") -> Stores:
     """Build the stores. `name`: name of the connections in pg_stat_activity."""
     ledger = build_ledger(settings, name)
+    mirroring = build_mirroring(settings, ledger)
+    if mirroring:
+        walks = LedgerWalks(ledger.engine)
+        mirrored = MirroredWalks(mirroring.mirror, mirroring.outbox, walks)
+        ledger = replace(ledger, graph=Graph(ledger.engine, mirrored))
     vectors = build_vectors(settings, ledger)
     embedder = MeasuredEmbedder(build_embedder(settings.embedder, ledger.circuits))
     index = VectorIndex(vectors, ledger.memory_vectors, embedder, buckets=settings.buckets)
     turns = index.of(ledger.turn_vectors) if settings.turn_vectors == "on" else None
-    return Stores(ledger, vectors, embedder, index, turns)
+    return Stores(ledger, vectors, embedder, index, turns, mirroring)
 
 
 def services(settings: Settings, built: Stores) -> Services:
@@ -186,6 +203,28 @@ def build_vectors(settings: Settings, ledger: Ledger) -> VectorStore:
         case "qdrant":
             url = _required(settings.qdrant_url, "qdrant_url")
             return Qdrant(url, api_key=_secret(settings.qdrant_api_key))
+
+
+def build_mirroring(settings: Settings, ledger: Ledger) -> Mirroring | None:
+    """The configured graph server; None if the graph is in the ledger only.
+
+    Errors: InvalidInput if its URL is not set, or its driver is not installed.
+    """
+    if settings.graph_store != "bolt":
+        return None
+    try:
+        # Imported on demand: an optional dependency.
+        from pipeline.adapters.graph_bolt import BoltGraph  # noqa: PLC0415
+    except ImportError as error:
+        raise InvalidInput("MEMLANE_GRAPH_STORE=bolt needs `pip install memlane[bolt]`.") from error
+    server = BoltGraph(
+        _required(settings.bolt_url, "bolt_url"),
+        user=settings.bolt_user,
+        password=_secret(settings.bolt_password),
+        database=settings.bolt_database,
+        timeout_s=settings.bolt_timeout_s,
+    )
+    return Mirroring(server, ledger.graph_outbox)
 
 
 def build_retention(settings: Settings, ledger: Ledger) -> Retention:

@@ -159,6 +159,16 @@ class Settings(BaseSettings):
     """Qdrant server, 1.16 or newer; required with `MEMLANE_VECTORS=qdrant`."""
     qdrant_api_key: SecretStr | None = None
     """API key of the Qdrant server."""
+    bolt_url: str | None = None
+    """Graph server, such as `neo4j://graph:7687`; required with `MEMLANE_GRAPH_STORE=bolt`."""
+    bolt_user: str | None = None
+    """User of the graph server. Without it no credentials are sent."""
+    bolt_password: SecretStr | None = None
+    """Password of the graph server."""
+    bolt_database: str | None = None
+    """Database of the graph server. Default: the server's default database."""
+    bolt_timeout_s: Annotated[float, Field(gt=0)] = 5.0
+    """Timeout of a connection to the graph server and of a transaction there, in seconds."""
     searches_at_once: Annotated[int, Field(ge=1)] | None = None
     """Maximum number of searches that one API process computes at the same time; further ones
     queue. Default: no limit where PostgreSQL is external, else three for each core, divided by the
@@ -194,6 +204,11 @@ class Settings(BaseSettings):
     """
     graph: Literal["on", "off"] = "on"
     """`off`: no relate stage, so no entities and relations."""
+    graph_store: Literal["postgresql", "bolt"] = "postgresql"
+    """Store in which searches follow relations. `bolt`: a graph server that mirrors the ledger's
+    graph, such as Neo4j or Memgraph; needs `memlane[bolt]`. See
+    [Graph stores](../howto/graph-stores.md).
+    """
     replay_models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
     """Models that a replay may name beside the configured ones: exact names of the same provider,
     separated by commas.

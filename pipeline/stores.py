@@ -19,6 +19,7 @@ from pipeline.events.store import Events
 from pipeline.events.undo import Undo
 from pipeline.graph.editing import GraphEditing
 from pipeline.graph.export import GraphExport
+from pipeline.graph.outbox import GraphOutbox
 from pipeline.graph.store import Graph
 from pipeline.lanes.adds import Adds
 from pipeline.lanes.due import DueLanes
@@ -92,6 +93,7 @@ class Ledger:
     graph: Graph
     graph_editing: GraphEditing
     graph_export: GraphExport
+    graph_outbox: GraphOutbox
     projects: Projects
     keys: ApiKeys
     members: Members
@@ -162,6 +164,7 @@ class Ledger:
             graph=Graph(engine),
             graph_editing=GraphEditing(engine),
             graph_export=GraphExport(engine),
+            graph_outbox=GraphOutbox(engine, long),
             projects=Projects(engine),
             keys=ApiKeys(engine),
             members=Members(engine),

@@ -85,6 +85,11 @@ swept = Counter(
     "memlane_lanes_swept", "Lanes that the sweeper queued again, by previous state.", ["was"]
 )
 projections_repaired = Counter("memlane_projections_repaired", "Vectors written by the sweeper.")
+graph_mirror_lag_seconds = Gauge(
+    "memlane_graph_mirror_lag_seconds",
+    "Age of the oldest change of the graph that the graph server does not have, in seconds.",
+    multiprocess_mode="mostrecent",
+)
 queue_oldest_seconds = Gauge(
     "memlane_queue_oldest_seconds",
     "Age of the oldest event that has not ended, in seconds.",

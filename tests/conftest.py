@@ -13,6 +13,7 @@ from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.ledger.engine import connect
 from pipeline.migrate import migrate
 from pipeline.stores import Ledger
+from tests.support.bolt_server import ArcadeDB, BoltAddress, package
 from tests.support.engine import Engine, build_ledger
 from tests.support.recount import drift
 
@@ -24,6 +25,13 @@ STACKS = {"Stack", "Client"}
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memlane")
     group.addoption("--answers", type=int, default=1_000, help="random answers of a lossy model")
+    group.addoption(
+        "--bolt",
+        nargs="+",
+        metavar="PART",
+        help="graph server to test instead of ArcadeDB: URL [USER PASSWORD [DATABASE]]; its data of"
+        " Memlane is deleted",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +57,20 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
 def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chroma]:
     with Chroma(tmp_path_factory.mktemp("chroma")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def bolt(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BoltAddress]:
+    """A graph server: that of `--bolt`, else an ArcadeDB of the tests, else the test is skipped."""
+    if given := request.config.getoption("--bolt"):
+        yield BoltAddress(*given)
+    elif package() is None:
+        pytest.skip("no graph server: the package arcadedb-embedded is not for this platform")
+    else:
+        with ArcadeDB(tmp_path_factory.mktemp("arcadedb")) as server:
+            yield server.address
 
 
 @pytest.fixture(scope="session")

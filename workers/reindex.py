@@ -57,6 +57,9 @@ async def run() -> int:
         if configured.vectors == "pgvector":
             await add_pgvector(stores.ledger.engine)
         print_line(f"Index: {stores.index.name}")
+        if stores.mirroring is not None:
+            count = await stores.mirroring.rebuild()
+            print_line(f"Graph server: {count:,} entities and relations")
         another = await reindex(
             stores.ledger, stores.indexes, stores.embedder, tell=ProgressLines()
         )

@@ -33,12 +33,37 @@ CHORE_S, LONG_CHORE_S = 300.0, 1_800.0
 async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     """Run every job again and again until the block ends; they may be stopped at any point."""
     courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
+    courses = [
+        *_repairs(stores),
+        (courier.deliver, CHORE_S),
+        (stores.ledger.seals.seal, CHORE_S),
+    ]
+    if stores.mirroring is None:
+        await attempt(stores.ledger.graph_outbox.close, limit_s=CHORE_S)
+    healing = _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S)
+    tasks = [
+        asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
+        for chore, limit_s in courses
+    ] + [asyncio.create_task(healing)]
+    for task in tasks:
+        task.add_done_callback(end_with)
+    yield
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await sender.close()
+
+
+def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
+    """Jobs that bring the other stores to the state of the ledger, with their time limits."""
 
     async def erase() -> None:
         """Erase temporary runs whose time is over, and finish pending erasures."""
         ledger = stores.ledger
         await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
-        await erasure.finish(erasures=ledger.erasures, index=stores.index)
+        await erasure.finish(
+            erasures=ledger.erasures, index=stores.index, mirroring=stores.mirroring
+        )
 
     async def repair() -> None:
         """Write the stale vectors of memories that no worker has written."""
@@ -53,27 +78,19 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
             await stores.turns.refit(limit=TURNS_AT_ONCE)
             await stores.turns.catch_up(stale_for_s=TURNS_STALE_FOR_S, limit=TURNS_AT_ONCE)
 
-    courses = [
+    async def mirror() -> None:
+        """Write waiting changes of the graph to the graph server."""
+        if stores.mirroring is not None:
+            await stores.mirroring.catch_up()
+
+    return [
         (erase, LONG_CHORE_S),
         (repair, CHORE_S),
         (embed, CHORE_S),
+        (mirror, LONG_CHORE_S),
         (stores.ledger.recut.walk, CHORE_S),
         (stores.ledger.books.fold, CHORE_S),
-        (courier.deliver, CHORE_S),
-        (stores.ledger.seals.seal, CHORE_S),
     ]
-    healing = _again_and_again(stores.heal, pause_s=HEAL_EVERY_S, limit_s=CHORE_S)
-    tasks = [
-        asyncio.create_task(_again_and_again(chore, pause_s=settings.sweep_s, limit_s=limit_s))
-        for chore, limit_s in courses
-    ] + [asyncio.create_task(healing)]
-    for task in tasks:
-        task.add_done_callback(end_with)
-    yield
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await sender.close()
 
 
 async def attempt(chore: Chore, *, limit_s: float) -> None:

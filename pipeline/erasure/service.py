@@ -1,7 +1,7 @@
 """Erasure: delete a user, agent, app or run from all stores, with a receipt of the counts.
 
     erase ──► one commit: its rows leave the ledger, the fences of its lanes are raised
-    finish ──► its vectors leave the index; the event is SUCCEEDED
+    finish ──► its vectors leave the index, its relations the graph server; the event is SUCCEEDED
            ──► and once more a minute later, for a vector write that was under way
 
 Everything accepted before is deleted, whether done, running or waiting; adds accepted later start
@@ -16,6 +16,7 @@ import structlog
 
 from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.erasure.store import Erasures, OwnerKey
+from pipeline.graph.mirror import Mirroring
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Project
@@ -68,8 +69,12 @@ async def remove_organization(
     await removal.remove_organization(organization_id)
 
 
-async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
-    """Delete the vectors of erased owners from the index. Returns the number of erasures processed.
+async def finish(
+    *, erasures: Erasures, index: VectorIndex, mirroring: Mirroring | None = None
+) -> int:
+    """Delete the vectors of erased owners from the index, and their relations from a graph server.
+
+    Returns the number of erasures processed.
 
     Safe to run in any number of processes and to repeat at any point. Errors: StoreUnavailable; the
     erasures that were not processed stay due.
@@ -80,6 +85,8 @@ async def finish(*, erasures: Erasures, index: VectorIndex) -> int:
         if erasure.vectors is None:
             await erasures.record_vectors(erasure.event_id, sum(map(len, vectors.values())))
         await index.drop(vectors)
+        if mirroring is not None:
+            await mirroring.settle()
         await erasures.end(erasure.event_id)
         done += 1
     return done

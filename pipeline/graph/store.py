@@ -21,9 +21,11 @@ from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
 from pipeline.domain.graph_nodes import USER
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.graph.ports import GraphIndex, WalkRequest
 from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView
+from pipeline.graph.walks import LedgerWalks
 from pipeline.ledger.filter_conditions import lanes_with
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import lanes
@@ -42,8 +44,10 @@ MOST_NAMES, SHOWN_NAMES = 500, 40
 class Graph:
     """Store of relations: reads for models and searches."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, index: GraphIndex | None = None) -> None:
+        """`index`: follows relations; by default the ledger."""
         self._direct = Direct(engine)
+        self._index = index or LedgerWalks(engine)
 
     async def mentioned_in(
         self, scope: Scope, texts: Sequence[str], *, until: datetime | None = None
@@ -122,7 +126,9 @@ class Graph:
         if names_self(query):
             names.append(plain_name(USER))
         ways, stated = await asyncio.gather(
-            self._walk(scopes, times, names=names, hops=hops, most=MOST_PATHS),
+            self._index.walk(
+                WalkRequest(project_id, scopes, hops, FAN, MOST_PATHS, names, times=times)
+            ),
             self._stated(scopes, times, memory_ids),
         )
         paths = await self._paths(project_id, ways)
@@ -142,13 +148,10 @@ class Graph:
     ) -> list[GraphPath]:
         """The neighbourhood of an entity: up to MOST_PATHS relations, nearest first."""
         scopes = await self._lanes(project_id, pinned)
-        ways = await self._walk(
-            scopes,
-            times,
-            names=[plain_name(USER if is_self(name) else name)] if name else (),
-            ids=[node_id] if node_id else (),
-            hops=hops,
-            most=MOST_AROUND,
+        names = [plain_name(USER if is_self(name) else name)] if name else []
+        ids = [node_id] if node_id else []
+        ways = await self._index.walk(
+            WalkRequest(project_id, scopes, hops, FAN, MOST_AROUND, names, ids, times)
         )
         paths = await self._paths(project_id, ways)
         return list({path.relation.id: path for path in reversed(paths)}.values())[::-1]
@@ -171,28 +174,6 @@ class Graph:
 
     async def _lanes(self, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
         return await lanes_of(self._direct, project_id, pinned)
-
-    async def _walk(
-        self,
-        scopes: Sequence[UUID],
-        times: GraphTimes,
-        *,
-        names: Sequence[str] = (),
-        ids: Sequence[UUID] = (),
-        hops: int,
-        most: int,
-    ) -> list[Sequence[UUID]]:
-        """Paths of relations, as their ids; see walk.sql."""
-        values = {
-            "lanes": list(scopes),
-            "names": list(names),
-            "ids": list(ids),
-            "hops": hops,
-            "fan": FAN,
-            "most": most,
-            **_times(times),
-        }
-        return [row.path for row in await self._direct.rows(statement("walk"), values)]
 
     async def _stated(
         self, scopes: Sequence[UUID], times: GraphTimes, memory_ids: Sequence[UUID]

@@ -12,11 +12,12 @@ finish_apply, undo_memories, …) keep the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, Table, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Row, Select, Table, select, text
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.ledger.tables import lanes
 
@@ -37,3 +38,16 @@ async def lock_lanes(
     query = locked(lanes, which, lanes.c.id, *columns)
     rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
     return rows
+
+
+@asynccontextmanager
+async def advisory_lock(engine: AsyncEngine, key: int, *, wait: bool) -> AsyncIterator[bool]:
+    """Hold an advisory lock for the block, which may take long. False if another process has it.
+
+    `wait`: wait for the other process. A transaction-level lock, because behind a connection pooler
+    sessions change. It holds no row and no snapshot, so it may be idle.
+    """
+    lock = "pg_advisory_xact_lock(:key) IS NOT NULL" if wait else "pg_try_advisory_xact_lock(:key)"
+    async with engine.begin() as connection:
+        await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+        yield bool(await connection.scalar(text(f"SELECT {lock}"), {"key": key}))

@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, InvalidInput
 from pipeline.domain.vectors import to_bytes
+from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.tables import rebuilt, vector_indexes
 from pipeline.memories.vectors import MemoryVectors
 from pipeline.reindex.sql import statement
@@ -81,12 +82,8 @@ class Indexes:
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
         """Run one reindex at a time. Errors: Conflict while another one runs."""
-        key = {"key": REINDEX_LOCK}
-        # A transaction-level lock, because behind a connection pooler sessions change. It holds no
-        # row and no snapshot, so it may be idle as long as the reindex runs.
-        async with self._engine.begin() as connection:
-            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-            if not await connection.scalar(text("SELECT pg_try_advisory_xact_lock(:key)"), key):
+        async with advisory_lock(self._engine, REINDEX_LOCK, wait=False) as locked:
+            if not locked:
                 raise Conflict("Another reindex is running.")
             yield
 

@@ -18,6 +18,7 @@ from pipeline.ledger.tables import (
     book_entries,
     books,
     events,
+    graph_outbox,
     lanes,
     memories,
     metadata,
@@ -153,10 +154,10 @@ def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
         "event_id": select(events.c.id).where(events.c.project_id.in_(ids)),
         "batch_id": select(events.c.batch_id).where(events.c.project_id.in_(ids)),
     }
-    # The books are not deleted: fold_all() brings them to zero.
-    tables = [
-        table for table in reversed(metadata.sorted_tables) if table not in (books, book_entries)
-    ]
+    # The books are not deleted: fold_all() brings them to zero. The outbox has the deletions that
+    # the graph server does not have yet.
+    others = (books, book_entries, graph_outbox)
+    tables = [table for table in reversed(metadata.sorted_tables) if table not in others]
     for table in tables:
         if "project_id" not in table.c:
             owned = (name for name in owners if name in table.c)

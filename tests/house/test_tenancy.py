@@ -18,10 +18,11 @@ import pipeline
 from tests.house.test_house import ROOT, name_of, nodes, sources
 
 # Types that carry the tenant: an id, or a value that was made with one. An Activation is a claim of
-# one lane, a RunHint one of a run, a SummaryTask one of a summary, a Grant an authenticated key.
+# one lane, a RunHint one of a run, a SummaryTask one of a summary, a Grant an authenticated key, a
+# WalkRequest a read of a project's graph.
 TENANT = re.compile(
     r"\b(ProjectId|OrganizationId|Scope|Project|Shadow|Add|Activation|Batch|Where|Grant"
-    r"|RunHint|SummaryTask)\b"
+    r"|RunHint|SummaryTask|WalkRequest)\b"
 )
 # Where a plain UUID becomes a tenant: the key that authenticates a request, a new project, a
 # project looked up in the caller's organization, the row of a claimed lane or run, a shadow's id,
@@ -57,6 +58,7 @@ ALL_TENANTS = {
     "Erasures.end": "the eraser's claimed erasure",
     "Erasures.record_vectors": "the eraser's claimed erasure",
     "Events.progress": "one poll for all requests that wait; each checked its event's project",
+    "GraphOutbox.*": "the mirror of the graph as a whole; `covers` takes the project of a search",
     "Indexes.*": "the vector index as a whole",
     "Lanes.claim": "a worker's edge: the lane's row names the tenant",
     "DueLanes.doubt_hints": "the sweeper",

@@ -104,7 +104,7 @@ async def serving(
     dispatcher: Dispatcher = Workers(engine) if workers else engine.hints
     app = create_app(settings)
     gate = Gate(LoadView(ledger.engine), limits(settings))
-    figures = Figures(ledger.books)
+    figures = Figures(ledger.books, ledger.graph_outbox)
     keys, accesses = KeyRing(ledger.keys), AccessLog(ledger.accesses)
     app.state.api = Api(settings, stores, dispatcher, keys, watch, gate, figures, accesses)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -1,4 +1,4 @@
-"""Warm-up: the models that a process loads before its first request."""
+"""The composition root: stores, and the models that are loaded before the first request."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from pipeline import bootstrap
 from pipeline.adapters import litellm_client
 from pipeline.adapters.embedder_hash import HashEmbedder
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.vectors import Vector
 from pipeline.ledger.engine import connect
 from pipeline.models.circuits import Circuits
 from pipeline.models.fallbacks import FallbackModel
-from pipeline.settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings
+from pipeline.settings import MINILM, NO_MODEL, RULES, LLMSettings, ModelSettings, Settings
 
 
 class NamedEmbedder(HashEmbedder):
@@ -66,3 +67,17 @@ async def test_a_chain_is_built_for_fallbacks_only_and_not_for_the_model_of_a_re
     assert [isinstance(model, FallbackModel) for model in models] == [True, False, False]
     assert [model.name for model in models] == ["openai/a", RULES, "openai/b"]
     await engine.dispose()
+
+
+async def test_a_graph_server_is_used_if_it_is_configured() -> None:
+    nowhere = {"database_url": "postgresql://nobody@127.0.0.1:1/none", "chroma_url": "http://x"}
+    without = bootstrap.stores(Settings.model_validate(nowhere))
+    assert without.mirroring is None
+    await without.close()
+    bolt = nowhere | {"graph_store": "bolt"}
+    with pytest.raises(InvalidInput, match="MEMLANE_BOLT_URL"):
+        bootstrap.stores(Settings.model_validate(bolt))
+    built = bootstrap.stores(Settings.model_validate(bolt | {"bolt_url": "bolt://x:1"}))
+    assert built.mirroring is not None
+    assert built.mirroring.mirror.name == "bolt://x:1/"
+    await built.close()

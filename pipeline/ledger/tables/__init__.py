@@ -25,6 +25,7 @@
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
+    graph_mirrors, graph_outbox                    changes for a graph server: see tables.graph
     projects ─< usage_daily                        costs of model calls: see tables.costs
 
 All times are the database's: leases, waits and timestamps never depend on a worker's clock.
@@ -39,7 +40,13 @@ from pipeline.ledger.tables.conflicts import conflict_members, conflicts
 from pipeline.ledger.tables.costs import event_costs, usage_daily
 from pipeline.ledger.tables.curator import curator_runs, curator_steps
 from pipeline.ledger.tables.events import cleared_lanes, events, receipts
-from pipeline.ledger.tables.graph import entities, graph_receipts, relations
+from pipeline.ledger.tables.graph import (
+    entities,
+    graph_mirrors,
+    graph_outbox,
+    graph_receipts,
+    relations,
+)
 from pipeline.ledger.tables.idempotency import idempotency_keys
 from pipeline.ledger.tables.kept_answers import kept_answers
 from pipeline.ledger.tables.lanes import lanes
@@ -76,6 +83,8 @@ __all__ = [
     "events",
     "failed_runs",
     "feedback",
+    "graph_mirrors",
+    "graph_outbox",
     "graph_receipts",
     "idempotency_keys",
     "kept_answers",

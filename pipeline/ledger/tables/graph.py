@@ -1,10 +1,16 @@
-"""The graph: entities of a scope, relations between them with both their times, and receipts."""
+"""The graph: entities of a scope, relations between them with both their times, and receipts.
+
+Also the outbox of changes for a graph server that mirrors it.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
+    Boolean,
     Column,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     SmallInteger,
@@ -98,4 +104,29 @@ graph_receipts = Table(
     Column("destination", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("message_ordinal", SmallInteger, nullable=False),
+)
+
+# The graph server that mirrors the graph, by its address: one row, or none. Searches use the server
+# once it is filled: until then the whole graph is queued for it.
+graph_mirrors = Table(
+    "graph_mirrors",
+    metadata,
+    Column("name", Text, primary_key=True),
+    time("filled_at"),
+)
+
+# Rows of the graph that changed, and that the graph server does not have yet, in order. Written by
+# triggers. `gone`: the entity was deleted; the relation was deleted, or has left its `source_id`.
+graph_outbox = Table(
+    "graph_outbox",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("project_id", Uuid, nullable=False),
+    Column("lane_id", Uuid, nullable=False),
+    Column("entity_id", Uuid),
+    Column("relation_id", Uuid),
+    Column("source_id", Uuid),
+    Column("gone", Boolean, nullable=False, server_default="false"),
+    now("queued_at"),
+    Index("ix_graph_outbox_lane", "project_id", "lane_id"),
 )

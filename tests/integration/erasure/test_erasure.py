@@ -53,7 +53,7 @@ ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries
 NOBODY_S = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
     "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals",
-    "seal_heads",
+    "seal_heads", "graph_mirrors", "graph_outbox",
 }  # fmt: skip
 
 

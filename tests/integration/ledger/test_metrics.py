@@ -87,7 +87,8 @@ async def test_however_often_it_is_scraped_the_ledger_is_asked_once(service: Ser
 
 async def test_figures_that_are_old_enough_are_read_again(service: Service) -> None:
     service.app.state.api = replace(
-        service.app.state.api, figures=Figures(service.engine.ledger.books, kept_s=0)
+        service.app.state.api,
+        figures=Figures(service.engine.ledger.books, service.engine.ledger.graph_outbox, kept_s=0),
     )
     await service.engine.add("I like jazz.")
     assert figure((await service.client.get("/metrics")).text, PENDING) == 1
@@ -189,6 +190,7 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
         async def accounts(self) -> None:
             raise LedgerUnavailable(ConnectionRefusedError(), sent=False)
 
-    figures = Figures(Away())  # type: ignore[arg-type]
+    outbox = service.engine.ledger.graph_outbox
+    figures = Figures(Away(), outbox)  # type: ignore[arg-type]
     service.app.state.api = replace(service.app.state.api, figures=figures)
     assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 0
