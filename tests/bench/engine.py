@@ -24,6 +24,7 @@ from tests.support.stack import Stack, wait_until
 HOPS = 4
 NOOPS, NOOPS_QUEUED = 600, 3_000
 IN_FLIGHT = "SELECT EXISTS (SELECT FROM events WHERE completed_at IS NULL)"
+FAILED = "SELECT count(*) FROM events WHERE status = 'FAILED'"
 OWED = """
 SELECT EXISTS (SELECT FROM memories WHERE owed)
     OR EXISTS (SELECT FROM turn_vectors WHERE owed)
@@ -81,13 +82,18 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
 
 
 async def idle(stack: Stack) -> None:
-    """Return once every event has ended. Reads the ledger, because `/metrics` may be 5 s old."""
+    """Return once every event has ended; none may have failed: its time would count for nothing.
+
+    Reads the ledger, because `/metrics` may be 5 s old.
+    """
     connection = await asyncpg.connect(database_url(stack))
 
     async def all_ended() -> bool:
         return not await connection.fetchval(IN_FLIGHT)
 
     await wait_until(all_ended, within_s=600, what="every event has ended")
+    failed = await connection.fetchval(FAILED)
+    assert not failed, f"{failed} events have failed"
     await connection.close()
 
 

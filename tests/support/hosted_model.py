@@ -26,7 +26,7 @@ from tests.support.llm_answers import kind_of
 DIMENSIONS = 1536
 _WORD = re.compile(r"\w+")
 _TURN = re.compile(r'^(\d+) user(?: "[^"]*")?: (".*")$', re.MULTILINE)
-_FACT = re.compile(r'^(\d+): (".*")$', re.MULTILINE)
+_FACT = re.compile(r'^(\d+)(?: \(\S+\))?: (".*")$', re.MULTILINE)
 _MEM0_TURN = re.compile(r"^user: (.+)$", re.MULTILINE)
 
 
@@ -67,7 +67,7 @@ def answer(prompt: str) -> Any:
                 ]
             }
         case "relate":
-            return {"relations": [], "ended": []}
+            return {"entities": [], "relations": [], "ended": []}
         case _:
             turns = _MEM0_TURN.findall(prompt)
             return {
