@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from math import log
 from uuid import UUID
 
-from pipeline.graph.views import GraphPath
+from pipeline.graph.views import GraphPath, Walk
 from pipeline.text.relation_names import words_about
 from pipeline.text.terms import asked, terms
 
@@ -42,6 +42,25 @@ def ranked(
     return [paths[place] for place in sorted(range(len(paths)), key=score)[:limit]]
 
 
+def shares(walk: Walk) -> dict[UUID, float]:
+    """The share of the query that the best path with a relation of each memory accounts for, 0..1.
+
+    A word counts by its rarity among the paths; so a word that no path has counts most, and paths
+    that have only the name at which they start account for little.
+    """
+    paths = _shortest(walk.paths)
+    texts = [Counter(_words(path)) for path in paths]
+    rarity = _rarity(texts, asked(walk.query), absent=True)
+    whole = sum(rarity.values())
+    best: dict[UUID, float] = {}
+    for path, text in zip(paths, texts, strict=True):
+        share = sum(weight for word, weight in rarity.items() if word in text) / (whole or 1.0)
+        for relation in (*path.via, path.relation):
+            if share and relation.memory_id:
+                best[relation.memory_id] = max(share, best.get(relation.memory_id, 0.0))
+    return best
+
+
 def _shortest(paths: Sequence[GraphPath]) -> list[GraphPath]:
     """One path to each relation: the shortest from an entity of the query, else none."""
     best: dict[UUID, GraphPath] = {}
@@ -57,13 +76,16 @@ def _words(path: GraphPath) -> list[str]:
     return [*terms(names), *(word for r in relations for word in words_about(r.relation))]
 
 
-def _rarity(texts: Sequence[Counter[str]], wanted: Sequence[str]) -> Mapping[str, float]:
+def _rarity(
+    texts: Sequence[Counter[str]], wanted: Sequence[str], *, absent: bool = False
+) -> Mapping[str, float]:
+    """The rarity of the wanted words among the texts; with `absent` also of those in none."""
     count = len(texts)
     holding = {word: sum(word in text for text in texts) for word in wanted}
     return {
         word: log(1 + (count - number + 0.5) / (number + 0.5))
         for word, number in holding.items()
-        if number
+        if number or absent
     }
 
 

@@ -6,7 +6,6 @@ A relation that ends is closed, not deleted: `valid_to` is the time it stopped b
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +13,7 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, func, or_, select
+from sqlalchemy import Select, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
@@ -24,7 +23,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.graph.ports import GraphIndex, WalkRequest
 from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
-from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView
+from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
 from pipeline.graph.walks import LedgerWalks
 from pipeline.ledger.filter_conditions import lanes_with
 from pipeline.ledger.statements import Direct
@@ -103,38 +102,45 @@ class Graph:
         )
         return edges, {node_id: root for node_id, root in ends if root is not None}
 
-    async def near(
+    async def walk(
         self,
         project_id: ProjectId,
         pinned: Mapping[str, str],
         query: str,
-        memory_ids: Sequence[UUID] = (),
         *,
-        limit: int,
         hops: int = HOPS,
         times: GraphTimes = NOW,
-    ) -> list[GraphPath]:
-        """Relations that answer a query, best first, in the lanes with these entity ids.
+    ) -> Walk:
+        """Follow up to `hops` relations from the entities that a query names.
 
-        They are on paths of up to `hops` relations from the entities that the query names, or are
-        stated by these memories, the results of a search; see pipeline/graph/ranking.
+        In the lanes with these entity ids.
         """
         scopes = await self._lanes(project_id, pinned)
         if not scopes:
-            return []
+            return Walk(query)
         names = names_in(query)
         if names_self(query):
             names.append(plain_name(USER))
-        ways, stated = await asyncio.gather(
-            self._index.walk(
-                WalkRequest(project_id, scopes, hops, FAN, MOST_PATHS, names, times=times)
-            ),
-            self._stated(scopes, times, memory_ids),
-        )
-        paths = await self._paths(project_id, ways)
+        request = WalkRequest(project_id, scopes, hops, FAN, MOST_PATHS, names, times=times)
+        paths = await self._paths(project_id, await self._index.walk(request))
+        return Walk(query, scopes, paths, times)
+
+    async def near(
+        self,
+        project_id: ProjectId,
+        walk: Walk,
+        memory_ids: Sequence[UUID] = (),
+        *,
+        limit: int,
+    ) -> list[GraphPath]:
+        """Relations that answer the query of a walk, best first; see pipeline/graph/ranking.
+
+        They are on its paths, or are stated by these memories, the results of a search.
+        """
+        stated = await self._stated(walk.scopes, walk.times, memory_ids)
         alone = await self._paths(project_id, [[relation_id] for relation_id in stated])
-        paths += [replace(path, walked=False) for path in alone]
-        return ranked(paths, query, memory_ids, limit=limit)
+        paths = [*walk.paths, *(replace(path, walked=False) for path in alone)]
+        return ranked(paths, walk.query, memory_ids, limit=limit)
 
     async def around(
         self,
@@ -227,9 +233,3 @@ def _node(row: Any) -> Node:
     return Node(
         row.id, row.name, row.name_key, row.plain, row.kind, row.qualifier, row.root, row.mentions
     )
-
-
-def names_any(text: str, *ends: Any) -> ColumnElement[bool]:
-    """True if the text in the bind parameter `text` contains the name of one of the entities."""
-    value = bindparam(text, type_=Text)
-    return or_(*(func.strpos(value, end.c.name_key) > 0 for end in ends))

@@ -56,3 +56,13 @@ class GraphTimes:
 
 
 NOW = GraphTimes()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The paths from the entities that a query names, in these scopes, at these times."""
+
+    query: str
+    scopes: Sequence[UUID] = ()
+    paths: Sequence[GraphPath] = ()
+    times: GraphTimes = NOW

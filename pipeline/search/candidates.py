@@ -107,11 +107,10 @@ NO_SCORE = Score(NO_SIGNALS, Weights())
 class Candidate:
     """A passage that a channel proposed and the ledger has.
 
-    The ledger gives the first ten values. `turn` and `before` are (seq, ordinal) in the lane: the
+    The ledger gives the first nine values. `turn` and `before` are (seq, ordinal) in the lane: the
     turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
-    and read only if the index gave no cosine, or for evidence, as are `terms`. `related`: a
-    relation of a name in the query leads to it. `has_subject`: an extracted fact, which can be
-    understood without the conversation.
+    and read only if the index gave no cosine, or for evidence, as are `terms`.
+    `has_subject`: an extracted fact, which can be understood without the conversation.
 
     `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank, and
     `decay` only if the project has decay. `unembedded`: a turn without a vector so far, which only
@@ -125,7 +124,6 @@ class Candidate:
     turn: tuple[int, int] | None = None
     before: tuple[int, int] | None = None
     embedding: bytes | None = None
-    related: bool = False
     terms: Sequence[str] = ()
     has_subject: bool = False
     decay: float | None = None

@@ -95,12 +95,16 @@ def supported(
 ) -> list[Candidate]:
     """Return the results with a sign that they answer the query, in the given order.
 
-    A sign is half of the query's words that the best result has, the time that the query names, or
-    for one of the first three, a meaning nearer to the query than the other candidates'. A part of
-    a conversation stays: the turns around it may answer. A fact with a subject speaks for itself.
+    A sign is half of the query's words that the best result has, half of what the best path of the
+    graph accounts for, the time that the query names, or for one of the first three, a meaning
+    nearer to the query than the other candidates'. A part of a conversation stays: the turns around
+    it may answer. A fact with a subject speaks for itself.
     """
     sessions = Counter(candidate.place.session for candidate in ranked if candidate.place)
     least = signs.words * max((result.score.lexical for result in results), default=0.0)
+    least_of_path = signs.words * max(
+        (result.score.signals.graph for result in results), default=0.0
+    )
 
     def is_supported(rank: int, result: Candidate) -> bool:
         score, place = result.score, result.place
@@ -109,6 +113,7 @@ def supported(
             result.unembedded
             or score.signals.date > 0
             or score.lexical >= least > 0
+            or score.signals.graph >= least_of_path > 0
             or (in_conversation and not result.has_subject)
             or (rank < signs.by_meaning and (score.closeness is None or score.closeness > 0))
         )

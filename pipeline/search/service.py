@@ -12,9 +12,10 @@ project.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -29,7 +30,8 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
-from pipeline.graph.views import GraphPath, GraphTimes
+from pipeline.graph.ranking import shares
+from pipeline.graph.views import GraphPath, GraphTimes, Walk
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
@@ -57,6 +59,8 @@ from pipeline.text.questions import (
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 # Candidates of each channel, per result and at least: enough that a good memory in either list is
 # not lost before fusion. Source: the anchor recipe's joint pool; with 100, recall within 400 words
@@ -254,7 +258,10 @@ async def _search(
         snapshot=query.snapshot,
     )
     stale = standing is None or standing.stale
-    ranked, dense = await _ranked(project_id, query, where, embedded, stores, stale=stale)
+    related = standing is not None and (standing.related or not where.is_current)
+    ranked, dense, walk = await _ranked(
+        project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
+    )
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -274,10 +281,7 @@ async def _search(
         )
     best = cutoff.best(reranking.ranked)
     hits = await _hits(where, best, query.around, ledger)
-    relations: Sequence[GraphPath] | None = ()
-    related = standing is not None and (standing.related or not where.is_current)
-    if related and query.graph:
-        relations = await _relations(project_id, query, hits, ledger)
+    relations = await _relations(project_id, walk, hits, ledger)
     return SearchResult(
         hits,
         relations or (),
@@ -297,21 +301,32 @@ def _ranks_left_out(first: Sequence[Candidate], best: Sequence[Candidate]) -> li
     return [rank for rank, candidate in enumerate(first, start=1) if candidate.key not in returned]
 
 
+async def _walk(
+    project_id: ProjectId, query: Query, ledger: SearchStores, *, related: bool
+) -> Walk | None:
+    """Follow the relations of the query's names, if the scopes have any; None: no answer."""
+    if not related:
+        return Walk(query.whole_text)
+    times = GraphTimes(query.snapshot.as_of, query.snapshot.valid_at)
+    ids, text = pinned(query.filter), query.whole_text
+    return await _in_time(ledger.graph.walk(project_id, ids, text, times=times))
+
+
 async def _relations(
-    project_id: ProjectId, query: Query, hits: Sequence[Hit], ledger: SearchStores
+    project_id: ProjectId, walk: Walk | None, hits: Sequence[Hit], ledger: SearchStores
 ) -> Sequence[GraphPath] | None:
     """Relations that answer the query; None if the graph does not answer in time."""
+    if walk is None or not walk.scopes:
+        return None if walk is None else ()
     memory_ids = [hit.passage.id for hit in hits if isinstance(hit.passage, Memory)]
+    return await _in_time(ledger.graph.near(project_id, walk, memory_ids, limit=RELATIONS))
+
+
+async def _in_time(reading: Awaitable[T]) -> T | None:
+    """Read from the graph; None if it does not answer in time."""
     try:
         async with asyncio.timeout(GRAPH_TIMEOUT_S):
-            return await ledger.graph.near(
-                project_id,
-                pinned(query.filter),
-                query.whole_text,
-                memory_ids,
-                limit=RELATIONS,
-                times=GraphTimes(query.snapshot.as_of, query.snapshot.valid_at),
-            )
+            return await reading
     except TransientError as error:
         log.warning("search_degraded", code=error.code)
     except TimeoutError:
@@ -327,8 +342,9 @@ async def _ranked(
     stores: DenseStores,
     *,
     stale: bool,
-) -> tuple[list[Candidate], DenseHits]:
-    """Candidates of both channels, best first, and the result of the dense one."""
+    related: bool,
+) -> tuple[list[Candidate], DenseHits, Walk | None]:
+    """Candidates of all channels, best first, and the results of the dense one and of the graph."""
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -339,14 +355,16 @@ async def _ranked(
         stale=stale,
     )
     limit = max(WIDEN * query.top_k, AT_LEAST)
-    words, dense = await asyncio.gather(
+    words, dense, walk = await asyncio.gather(
         stores.ledger.passages.by_words(where, query.terms, limit=limit),
         nearest(dense_query, stores, limit=limit),
+        _walk(project_id, query, stores.ledger, related=related),
     )
-    candidates = await _candidates(query, where, words, dense, stores)
+    on_paths = shares(walk) if walk and query.weights.graph else {}
+    candidates = await _candidates(query, where, words, dense, on_paths, stores)
     if is_short(dense, candidates, dense_query):
         dense = await widened(dense, dense_query, stores, limit=limit)
-        candidates = await _candidates(query, where, words, dense, stores)
+        candidates = await _candidates(query, where, words, dense, on_paths, stores)
     needs_time = query.weights.recency or query.decay or names_time(query.text)
     now = (query.now or await stores.ledger.now()) if needs_time else None
     if query.decay and now:
@@ -360,6 +378,7 @@ async def _ranked(
         vector=dense.vector,
         scale=query.scale,
         now=now,
+        on_paths=on_paths,
     )
     ranked = fuse(candidates, query.weights, can_earn)
     if query.is_cut or query.explains:
@@ -373,7 +392,7 @@ async def _ranked(
             # The conversation before a question says what its words are about.
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
-    return ranked, dense
+    return ranked, dense, walk
 
 
 async def _set_decay(
@@ -396,18 +415,19 @@ async def _candidates(
     where: Where,
     words: Mapping[PassageKey, float],
     dense: DenseHits,
+    on_paths: Mapping[UUID, float],
     stores: DenseStores,
 ) -> list[Candidate]:
-    """Return the passages that either channel proposed and the ledger has."""
+    """Return the passages that a channel proposed and the ledger has."""
     cosines = dense.cosines
-    keys = list({**words, **cosines})
-    compared = keys if query.filter_memories else [key for key in words if key not in cosines]
+    related = [PassageKey(memory_id) for memory_id in on_paths] if query.facts else []
+    keys = list(dict.fromkeys([*words, *cosines, *related]))
+    compared = keys if query.filter_memories else [key for key in keys if key not in cosines]
     return await stores.ledger.passages.candidates(
         where,
         keys,
         embedded=[] if dense.degraded else [key for key in compared if stores.has_vector(key)],
         embedder=stores.embedder.name,
-        related_to=query.whole_text if query.weights.graph else None,
         with_terms=query.filter_memories,
     )
 

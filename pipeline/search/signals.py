@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from uuid import UUID
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from pipeline.search.candidates import Candidate, Signals
 from pipeline.text import dates, terms
 from pipeline.text.speakers import named
 
+NO_PATHS: Mapping[UUID, float] = MappingProxyType({})
 HALF_LIFE = timedelta(days=30)
 _ANY_TIME = datetime(2000, 6, 15, tzinfo=UTC)
 
@@ -32,6 +35,7 @@ def set_signals(
     vector: Vector,
     scale: Scale,
     now: datetime | None,
+    on_paths: Mapping[UUID, float] = NO_PATHS,
 ) -> set[str]:
     """Set each candidate's signals. Returns the terms that an answer can have.
 
@@ -40,7 +44,8 @@ def set_signals(
 
     `words` and `cosines` are the results of the two channels. A candidate without a cosine, but
     with an embedding, is compared with `vector` here. `now`: time of the query, None if no term
-    depends on it.
+    depends on it. `on_paths`: by a memory's id, the share of the query that the best path with one
+    of its relations accounts for.
     """
     text = turns[0]
     cosines = _compared(candidates, cosines, vector)
@@ -57,7 +62,7 @@ def set_signals(
             1.0 if speaker is not None and candidate.speaker == speaker else 0.0,
             dates.closeness(times, candidate.at) if times else 0.0,
             _recency(candidate.at, now) if now else 0.0,
-            1.0 if candidate.related else 0.0,
+            0.0 if candidate.key.is_turn else on_paths.get(candidate.key.id, 0.0),
             0.0 if cosine is None else on_scale,
         )
     can_earn = {
@@ -66,7 +71,7 @@ def set_signals(
         "speaker": speaker is not None,
         "date": now is not None and names_time(text),
         "recency": now is not None,
-        "graph": any(candidate.related for candidate in candidates),
+        "graph": bool(on_paths),
     }
     return {term for term, can in can_earn.items() if can}
 

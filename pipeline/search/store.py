@@ -30,7 +30,6 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
-    exists,
     func,
     literal,
     select,
@@ -40,16 +39,14 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.filters import Filter, pinned, size
-from pipeline.domain.graph import name_key
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot, SnapshotKind
-from pipeline.graph.store import names_any
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape
 from pipeline.ledger.statements import Direct
-from pipeline.ledger.tables import entities, events, memories, messages, relations, turn_vectors
+from pipeline.ledger.tables import events, memories, messages, turn_vectors
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
 from pipeline.memories.superseded import readable_columns, superseded
@@ -228,13 +225,11 @@ class Passages:
         *,
         embedded: Sequence[PassageKey],
         embedder: str,
-        related_to: str | None = None,
         with_terms: bool = False,
     ) -> list[Candidate]:
         """Return the passages with these keys that exist and match.
 
-        `embedded`: keys to read with their vectors, if this embedder computed them. `related_to`:
-        also mark facts whose event stated a relation with an entity named in this text.
+        `embedded`: keys to read with their vectors, if this embedder computed them.
         `with_terms`: also read their terms.
         """
         if not keys:
@@ -246,11 +241,9 @@ class Passages:
             "facts": [key.id for key in keys if not key.is_turn],
             "lacking": [key.id for key in embedded if not key.is_turn],
             "embedder": embedder,
-            "related_to": name_key(related_to or ""),
             "with_terms": with_terms,
         }
-        build = _candidates_related if related_to is not None else _candidates
-        return [_as_candidate(row) for row in await self._rows(build, where.shape, values)]
+        return [_as_candidate(row) for row in await self._rows(_candidates, where.shape, values)]
 
     async def read(
         self, where: Where, keys: Sequence[PassageKey]
@@ -390,24 +383,15 @@ def _matching(shape: Shape) -> ClauseElement:
 
 @lru_cache(SHAPES)
 def _candidates(shape: Shape) -> ClauseElement:
-    return _candidate_rows(shape, related=False)
-
-
-@lru_cache(SHAPES)
-def _candidates_related(shape: Shape) -> ClauseElement:
-    return _candidate_rows(shape, related=True)
-
-
-def _candidate_rows(shape: Shape, *, related: bool) -> ClauseElement:
     parts = []
     if shape.facts:
-        parts.append(_fact_candidates(shape, related=related and shape.is_current))
+        parts.append(_fact_candidates(shape))
     if shape.turns:
         parts.append(_turn_candidates(shape.on_turns))
     return union_all(*parts)
 
 
-def _fact_candidates(shape: Shape, *, related: bool) -> Select[Any]:
+def _fact_candidates(shape: Shape) -> Select[Any]:
     """Select memories as candidates, each with its turn and the turn before that."""
     facts = shape.memories
     source = and_(
@@ -435,25 +419,12 @@ def _fact_candidates(shape: Shape, *, related: bool) -> Select[Any]:
             embedding.label("embedding"),
             case((_WITH_TERMS, facts.c.terms)).label("terms"),
             facts.c.subject.is_not(None).label("has_subject"),
-            (_related() if related else literal(False)).label("related"),
         )
         .select_from(facts)
         .outerjoin(events, events.c.id == facts.c.event_id)
         .outerjoin(messages, source)
         .outerjoin(before, true())
         .where(facts.c.id == any_(uuids("facts")), shape.on_facts)
-    )
-
-
-def _related() -> ColumnElement[bool]:
-    """True if the fact's event stated a current relation with an entity named in `related_to`."""
-    source, destination = entities.alias("source"), entities.alias("destination")
-    return exists().where(
-        relations.c.event_id == memories.c.event_id,
-        relations.c.expired_at.is_(None),
-        source.c.id == relations.c.source_id,
-        destination.c.id == relations.c.destination_id,
-        names_any("related_to", source, destination),
     )
 
 
@@ -484,7 +455,6 @@ def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
             turn_vectors.c.embedding,
             case((_WITH_TERMS, turn_passages.c.terms)).label("terms"),
             literal(False).label("has_subject"),
-            literal(False).label("related"),
         )
         .select_from(turn_passages)
         .outerjoin(before, true())
@@ -504,7 +474,6 @@ def _as_candidate(row: Mapping[str, Any]) -> Candidate:
         None if turn is None else (turn, row["turn_ordinal"]),
         None if before is None else (before, row["before_ordinal"]),
         row["embedding"],
-        row["related"],
         row["terms"] or (),
         row["has_subject"],
     )

@@ -16,8 +16,10 @@ class Weights:
     """Factor of each term.
 
     Source: the anchor recipe on LoCoMo, recall@10 without the term, compared with 79.1 with all:
-    dense 75.2, lexical 59.8, speaker 75.7, date 77.7, neighbours 75.8, session 75.9. Recency and
-    graph are 0, because they improved nothing there.
+    dense 75.2, lexical 59.8, speaker 75.7, date 77.7, neighbours 75.8, session 75.9. Recency is 0,
+    because it improved nothing there. Graph: of 40 questions of two and three hops among 40 other
+    memories, all memories of the path are in the first three for 34 without the term and for 39
+    with it; 230 plain questions of the same users keep their answers.
     """
 
     dense: float = 0.5
@@ -36,8 +38,8 @@ class Weights:
     """Mean of the three best scores of its session."""
     recency: float = 0.0
     """Age; halves every 30 days."""
-    graph: float = 0.0
-    """A relation of a name in the query leads to it."""
+    graph: float = 0.5
+    """Share of the query that a path of the graph with its relation accounts for."""
 
     def __post_init__(self) -> None:
         if negative := [field.name for field in fields(self) if getattr(self, field.name) < 0]:

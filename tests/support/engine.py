@@ -228,7 +228,8 @@ class Engine:
     async def relations(self, query: str, user_id: str = "maya") -> list[RelationView]:
         """Current relations that a search of these words returns."""
         user = {"user_id": user_id}
-        paths = await self.ledger.graph.near(self.project.id, user, query, limit=10)
+        walk = await self.ledger.graph.walk(self.project.id, user, query)
+        paths = await self.ledger.graph.near(self.project.id, walk, limit=10)
         return [path.relation for path in paths]
 
     async def lane_state(self, user_id: str = "maya") -> str:

@@ -79,3 +79,18 @@ async def test_the_path_to_the_answer_is_among_the_relations(service: Service) -
     results = [hit for world in WORLDS for hit in await answered(service, world)]
     assert len(results) >= 40
     assert sum(results) >= LEAST * len(results)
+
+
+async def test_the_memories_of_a_path_rank_first(service: Service) -> None:
+    [world] = [world for world in WORLDS if world.name == "en-0"]
+    service.engine.with_model(Told(dict(world.facts)))
+    for text, _ in world.facts:
+        await service.add(text, user_id="maya")
+    query = "In which city is my sister's employer?"
+    body = {"query": query, "filters": {"user_id": "maya"}, "threshold": 0.0}
+    answer = (await service.client.post(SEARCH, json=body)).json()
+    assert {row["memory"] for row in answer["results"][:3]} == {
+        "User's sister is called Ines.",
+        "Ines works at Bosch.",
+        "The Bosch campus is located in Stuttgart.",
+    }

@@ -148,7 +148,8 @@ def test_measuring_again_is_no_addition() -> None:
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
 def test_a_text_that_keeps_everything_loses_nothing(old: str, more: str, fact: str) -> None:
     assert lost(old, old, fact) == ()
-    assert lost(old, f"{old} {more}", old) == ()
+    # A blank alone may join both to another value: "0 JUL" is a date.
+    assert lost(old, f"{old} / {more}", old) == ()
 
 
 NAMES = st.sampled_from(["Anna", "Ben", "Köln", "Siemens", "Rome", "Lea", "Tokyo"])

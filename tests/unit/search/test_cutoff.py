@@ -18,6 +18,7 @@ from pipeline.search.cutoff import (
     answering,
     compared_for,
     standing_out,
+    supported,
 )
 from tests.unit.search.candidates import scored
 
@@ -261,3 +262,12 @@ def test_the_default_cut_only_leaves_out(ranked: list[Candidate]) -> None:
     uncut = Cutoff(10).best(ranked)
     cut = CUT.best(ranked)
     assert cut == [each for each in uncut if each in cut]
+
+
+def test_a_result_on_a_path_of_the_graph_is_supported() -> None:
+    best, on_path, other = (scored(n, 1 - n / 10, semantic=0.2) for n in (1, 2, 3))
+    for each, share in ((best, 0.8), (on_path, 0.4), (other, 0.3)):
+        signals = each.score.signals._replace(graph=share)
+        each.score = each.score._replace(signals=signals, closeness=0.0)
+        each.has_subject = True
+    assert supported([best, on_path, other], [best, on_path, other]) == [best, on_path]

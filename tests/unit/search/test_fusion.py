@@ -46,7 +46,7 @@ def scores(pairs: Pairs, weights: Weights) -> dict[PassageKey, Score]:
 
 
 def test_a_score_is_the_documented_sum() -> None:
-    weights = Weights(dense=0.5, lexical=0.5, speaker=0, date=0, before=0.2, after=0.1, session=0.6)
+    weights = Weights(0.5, 0.5, speaker=0, date=0, before=0.2, after=0.1, session=0.6, graph=0)
     first = candidate(1, Signals(semantic=0.8), Place(1, "s"))
     second = candidate(2, Signals(lexical=0.5), Place(2, "s", before=1))
     fuse([first, second], weights)
@@ -146,7 +146,6 @@ def test_a_term_without_weight_changes_nothing(pairs: Pairs) -> None:
         number: (signals._replace(recency=0.0, graph=0.0), place)
         for number, (signals, place) in pairs.items()
     }
-    weights = Weights()
-    assert weights.recency == weights.graph == 0
+    weights = Weights(recency=0.0, graph=0.0)
     plain, without = scores(pairs, weights), scores(bare, weights)
     assert {k: v.total for k, v in plain.items()} == {k: v.total for k, v in without.items()}
