@@ -12,6 +12,7 @@ import asyncpg
 
 from deploy.stack.layout import Layout
 from pipeline.adapters.vectors_chroma import ChromaVectors
+from pipeline.domain.errors import StoreUnavailable
 from tests.support.stack import Client, Stack, wait_until
 
 
@@ -67,7 +68,10 @@ async def test_many_users_at_once_and_every_store_agrees(stack: Stack, client: C
     assert await in_ledger(stack, users) == listed
 
     async def follows() -> bool:
-        return await in_index(stack, users) == listed
+        try:
+            return await in_index(stack, users) == listed
+        except StoreUnavailable:  # Chroma may answer 500 while it creates a collection
+            return False
 
     # Much sooner than the sweeper would repair stale vectors.
     await wait_until(follows, within_s=10, what="the index holds what is listed")
@@ -103,15 +107,16 @@ async def in_ledger(stack: Stack, users: list[str]) -> set[str]:
 
 async def in_index(stack: Stack, users: list[str]) -> set[str]:
     chroma = ChromaVectors(f"http://127.0.0.1:{server_ports(stack)['chroma']}")
-    urls = {
-        str(record.id)
-        for name in await chroma.list_cols()
-        if name.startswith("memories-")
-        for user in users
-        for record in await chroma.list(name, where={"user_id": user}, limit=1000)
-    }
-    await chroma.close()
-    return urls
+    try:
+        return {
+            str(record.id)
+            for name in await chroma.list_cols()
+            if name.startswith("memories-")
+            for user in users
+            for record in await chroma.list(name, where={"user_id": user}, limit=1000)
+        }
+    finally:
+        await chroma.close()
 
 
 def database_url(stack: Stack) -> str:

@@ -34,7 +34,8 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
         with Stack(tmp_path / "stack", settings) as stack:
             async with stack.client() as client:
                 await client.ended(await client.add("maya", *SAID))
-                fused = [hit["memory"] for hit in (await client.search("maya", ASKED))["results"]]
+                answer = await client.search("maya", ASKED, top_k=10)
+                fused = [hit["memory"] for hit in answer["results"]]
                 assert "tuba" in fused[0]
 
                 answer = await client.search("maya", ASKED, rerank=True, threshold=0)

@@ -21,7 +21,7 @@ async def answers(client: Client) -> list[tuple[Any, Any]]:
         return not (await client.search("maya", ASKED))["degraded"]
 
     await wait_until(whole, within_s=30, what="a search that is not degraded")
-    hits = (await client.search("maya", ASKED))["results"]
+    hits = (await client.search("maya", ASKED, top_k=10))["results"]
     return [(hit["id"], round(hit["score"], 4)) for hit in hits]
 
 
