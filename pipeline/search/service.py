@@ -67,6 +67,8 @@ T = TypeVar("T")
 # is 0.8 points lower.
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
+# The default cut compares each result with the others; among fewer candidates it removes nothing.
+FEWEST_CUT = 20
 LONGEST_S = 60.0
 # If the graph takes longer, the search returns no relations.
 GRAPH_TIMEOUT_S = 2.0
@@ -267,7 +269,7 @@ async def _search(
         threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        lenient=query.is_cut and not dense.degraded,
+        lenient=query.is_cut and not dense.degraded and len(ranked) >= FEWEST_CUT,
     )
     reranking = Reranking(ranked)
     if query.rerank:

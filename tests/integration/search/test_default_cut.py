@@ -12,7 +12,12 @@ from tests.support.api_service import MAYA, SEARCH, Service, serving
 from tests.support.engine import Engine
 
 KEY, PIANO = "The spare key is under the blue flower pot", "User plays the piano on Sundays"
-OTHERS = ("Tea with honey", "A ticket to Rome", "The cat sleeps", "Rain in May", "New shoes")
+OTHERS = (
+    "Tea with honey", "A ticket to Rome", "The cat sleeps", "Rain in May", "New shoes",
+    "Red apples", "A slow train", "Cold soup", "Seven candles", "Warm gloves", "An old map", "Green paint",
+    "Soft bread", "A loud clock", "Two bicycles", "Blue ink", "A wooden spoon", "Sweet plums",
+    "Dry leaves", "A long letter",
+)  # fmt: skip
 QUERY = "Where is the spare key?"
 
 
@@ -49,6 +54,15 @@ async def test_a_plain_search_leaves_out_what_shows_no_sign_of_an_answer(service
     verdicts = [row["verdict"] for row in cut["explanation"]]
     assert verdicts.count("no_evidence") == len(left_out)
     assert all("closeness" in row["score_breakdown"] for row in cut["explanation"])
+
+
+async def test_few_memories_are_not_cut(engine: Engine) -> None:
+    async with serving(engine.ledger, workers=True) as service:
+        for day, text in enumerate((PIANO, *OTHERS[:5])):
+            await service.add(text, infer=False, timestamp=1_767_600_000 + 86_400 * day)
+        body, uncut = await asyncio.gather(answer(service), answer(service, top_k=10))
+    assert "cut" not in body
+    assert texts(body) == texts(uncut)
 
 
 @pytest.mark.parametrize(
