@@ -14,9 +14,9 @@ from tests.support.engine import Engine
 KEY, PIANO = "The spare key is under the blue flower pot", "User plays the piano on Sundays"
 OTHERS = (
     "Tea with honey", "A ticket to Rome", "The cat sleeps", "Rain in May", "New shoes",
-    "Red apples", "A slow train", "Cold soup", "Seven candles", "Warm gloves", "An old map", "Green paint",
-    "Soft bread", "A loud clock", "Two bicycles", "Blue ink", "A wooden spoon", "Sweet plums",
-    "Dry leaves", "A long letter",
+    "Red apples", "A slow train", "Cold soup", "Seven candles", "Warm gloves", "An old map",
+    "Green paint", "Soft bread", "A loud clock", "Two bicycles", "Blue ink", "A wooden spoon",
+    "Sweet plums", "Dry leaves", "A long letter",
 )  # fmt: skip
 QUERY = "Where is the spare key?"
 
