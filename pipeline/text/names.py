@@ -75,7 +75,7 @@ def names_in(text: str) -> list[str]:
 
 
 def named_in(text: str, names: Iterable[str]) -> set[str]:
-    """Those of the plain names that a text contains, and not only as a part of a longer one.
+    """Return the plain names in a text, without those that are only part of a longer one.
 
     "Quit at Stadtwerke Ulm" names stadtwerke ulm, and not ulm.
     """
