@@ -32,7 +32,7 @@ def main() -> int:
             watch(pip, log, pinned)
     text = log.read_text(errors="replace")
     if pip.returncode:
-        print(explain(text), f"All that pip said is in {log}.", sep="\n", file=sys.stderr)
+        print(explain(text), f"All output of pip is in {log}.", sep="\n", file=sys.stderr)
     return pip.returncode
 
 

@@ -159,7 +159,7 @@ class Sweeper:
             self._back_at, self._doubt = await self._now(), False
         if self._back_at:
             doubted = await self._lanes.doubt_hints(
-                told_before=self._back_at, patience_s=PATIENCE_S, limit=LANES_A_TICK
+                sent_before=self._back_at, patience_s=PATIENCE_S, limit=LANES_A_TICK
             )
             if doubted < LANES_A_TICK:
                 self._back_at = None

@@ -59,20 +59,20 @@ class RateLimit:
         if not self.per_minute:
             return None
         now, each_s = self.clock(), FULL_S / self.per_minute
-        owed_s = max(self._full_at.get(key, now) - now, 0.0) + each_s
+        used_s = max(self._full_at.get(key, now) - now, 0.0) + each_s
         # Tolerate the rounding error of a sum of many small steps.
-        late_s = owed_s - FULL_S
+        late_s = used_s - FULL_S
         if late_s > each_s * 1e-6:
-            return self._standing(owed_s - each_s, retry_after_s=math.ceil(late_s))
+            return self._standing(used_s - each_s, retry_after_s=math.ceil(late_s))
         if count:
-            self._fill(key, now, owed_s)
-        return self._standing(owed_s)
+            self._fill(key, now, used_s)
+        return self._standing(used_s)
 
-    def _fill(self, key: Hashable, now: float, owed_s: float) -> None:
+    def _fill(self, key: Hashable, now: float, used_s: float) -> None:
         if len(self._full_at) >= MOST_KEYS:
             self._full_at = {key: at for key, at in self._full_at.items() if at > now}
-        self._full_at[key] = now + owed_s
+        self._full_at[key] = now + used_s
 
-    def _standing(self, owed_s: float, *, retry_after_s: int = 0) -> Allowance:
-        remaining = math.floor(self.per_minute * (1 - owed_s / FULL_S) + 1e-6)
-        return Allowance(self.per_minute, remaining, math.ceil(owed_s), retry_after_s)
+    def _standing(self, used_s: float, *, retry_after_s: int = 0) -> Allowance:
+        remaining = math.floor(self.per_minute * (1 - used_s / FULL_S) + 1e-6)
+        return Allowance(self.per_minute, remaining, math.ceil(used_s), retry_after_s)

@@ -25,7 +25,7 @@ Context = ServerRequestContext[Any, Any]
 
 ABOUT = (
     "Long-term memory. Add what is worth keeping with add_memory, look it up with search_memories. "
-    "Both need to know whose: user_id, agent_id, app_id or run_id."
+    "Both need at least one id: user_id, agent_id, app_id or run_id."
 )
 BY_NAME = {tool.name: tool for tool in TOOLS}
 # The SDK logs the end of each request at info.

@@ -51,8 +51,8 @@ def _is(kind: str, about: str) -> Schema:
 
 
 IDS = ("user_id", "agent_id", "app_id", "run_id")
-WHOSE = {
-    "user_id": _is("string", "Whose memories: the user."),
+SCOPE_IDS = {
+    "user_id": _is("string", "The user whose memories these are."),
     "agent_id": _is("string", "The agent."),
     "app_id": _is("string", "The application."),
     "run_id": _is("string", "The session or run."),
@@ -148,7 +148,7 @@ TOOLS = (
         "add_memory",
         "Remember what was said. Returns an event_id at once; get_event_status reads "
         "the result. Give at least one id.",
-        WHOSE
+        SCOPE_IDS
         | {
             "text": _is("string", "What to remember, in plain words."),
             "messages": {
@@ -165,7 +165,7 @@ TOOLS = (
     Tool(
         "search_memories",
         "Find memories that answer a question, best first.",
-        WHOSE
+        SCOPE_IDS
         | FILTERS
         | {
             "query": _is("string", "The question, in plain words."),
@@ -180,7 +180,7 @@ TOOLS = (
     Tool(
         "get_memories",
         "List memories, newest first.",
-        WHOSE | FILTERS | PAGES | TIMES,
+        SCOPE_IDS | FILTERS | PAGES | TIMES,
         (),
         _list,
         reads=True,
@@ -218,7 +218,7 @@ TOOLS = (
     Tool(
         "delete_all_memories",
         "Delete every memory that has all of the given ids. Give at least one.",
-        WHOSE,
+        SCOPE_IDS,
         (),
         lambda arguments: ApiRequest("DELETE", "/v1/memories/", _present(arguments, *IDS)),
         destroys=True,
@@ -227,7 +227,7 @@ TOOLS = (
         "delete_entities",
         "Erase a user, agent, app or run for good: memories, history, all that was said. Give "
         "exactly one id. There is no undo.",
-        WHOSE,
+        SCOPE_IDS,
         (),
         lambda arguments: ApiRequest("POST", "/v1/erasures/", body=_present(arguments, *IDS)),
         destroys=True,
@@ -246,7 +246,7 @@ TOOLS = (
         "explore_graph",
         "Read the relations around a person, place or thing, nearest first, each with the path to "
         "it; without entity all of the ids. Give at least one id.",
-        WHOSE
+        SCOPE_IDS
         | PAGES
         | {
             "entity": _is("string", "Its name; the user is User."),
@@ -262,7 +262,7 @@ TOOLS = (
     Tool(
         "list_events",
         "List events and their status, newest first.",
-        WHOSE
+        SCOPE_IDS
         | PAGES
         | {
             "event_type": _is("string", "Such as ADD."),

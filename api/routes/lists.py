@@ -62,7 +62,7 @@ async def list_version_2(
     return page.envelope(rows, count, http) if paged else rows
 
 
-def _asked(**values: Any) -> ListRequest:
+def _from_query(**values: Any) -> ListRequest:
     """A list request from a query string, with the errors of a body."""
     try:
         return ListRequest(**values)
@@ -100,7 +100,7 @@ async def list_version_1(
     """The memories of a user, agent, app or run, newest first: a bare list, or a page if page and
     page_size are both given. `metadata[key]=value` filters by one key of the metadata.
     """
-    request = _asked(
+    request = _from_query(
         user_id=user_id,
         agent_id=agent_id,
         app_id=app_id,

@@ -47,7 +47,7 @@ class BeginRequest(OwnRequest):
     )
 
     @model_validator(mode="after")
-    def somebody(self) -> BeginRequest:
+    def scope_and_changes_are_valid(self) -> BeginRequest:
         """Require at least one id; refuse changes together with recorded answers."""
         if not any(getattr(self, name) for name in ENTITY_IDS):
             raise ValueError("give at least one of user_id, agent_id, app_id, run_id")

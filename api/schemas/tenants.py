@@ -294,7 +294,8 @@ class KeyRequest(OwnRequest):
     )
     member: Email | None = Field(
         default=None,
-        description="Whose it is: ends with them, and never does more than their role.",
+        description="The member who owns the key. The key ends with the membership and never allows"
+        " more than the member's role.",
     )
     expires_at: Moment = None
 

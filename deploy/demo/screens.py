@@ -19,7 +19,7 @@ from deploy.demo.answers import (
     RelationJson,
     SearchJson,
 )
-from deploy.demo.story import Session, said
+from deploy.demo.story import Session, date_text
 from deploy.demo.tally import OUTCOMES, RULES, Cost, outcomes
 from pipeline.domain.events import StageName
 
@@ -40,10 +40,10 @@ def session(number: int, chat: Session) -> RenderableType:
     return Text(f"Session {number}, {chat.day}: {chat.title}", style="bold")
 
 
-def accepted(number: int, said_by: str, words: str, answer: AcceptedJson) -> RenderableType:
+def accepted(number: int, speaker: str, words: str, answer: AcceptedJson) -> RenderableType:
     """A turn, and the API's immediate response."""
     grid = _plain()
-    grid.add_row(str(number), Text.assemble((f"{said_by}: ", "blue"), words))
+    grid.add_row(str(number), Text.assemble((f"{speaker}: ", "blue"), words))
     grid.add_row("", _at_once(answer))
     return _indented(grid)
 
@@ -160,7 +160,7 @@ def graph(edges: Sequence[RelationJson]) -> RenderableType:
 
 
 def _since(moment: datetime | None) -> Text:
-    return Text(f"since {said(moment)}" if moment else "-", style="dim")
+    return Text(f"since {date_text(moment)}" if moment else "-", style="dim")
 
 
 def history(changes: Sequence[ChangeJson]) -> RenderableType:

@@ -29,7 +29,7 @@ class Session(_Value):
     @property
     def day(self) -> str:
         """The session's date."""
-        return said(self.at)
+        return date_text(self.at)
 
 
 class Person(_Value):
@@ -54,6 +54,6 @@ def load() -> Story:
     return Story.model_validate_json(text)
 
 
-def said(moment: datetime) -> str:
+def date_text(moment: datetime) -> str:
     """A date for people: 2 March 2026."""
     return f"{moment.day} {moment:%B %Y}"

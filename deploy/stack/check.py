@@ -32,7 +32,7 @@ WITHIN_S = 6.0
 NO_PROVIDER = (
     "LiteLLM knows no such provider. Write provider/model, for example openai/gpt-4o-mini."
 )
-MEANWHILE = "Until it answers, adds are accepted and wait."
+ADDS_WAIT = "Until it answers, adds are accepted and wait."
 
 
 async def check(configured: Settings) -> Report:
@@ -150,7 +150,7 @@ async def _model(setting: str, model: ModelSettings) -> Report:
     if model.api_base:
         reason = await _unreachable(model.api_base)
         where = f"{setting.format('API_BASE')}{_place(model.api_base)}"
-        return Report(warnings=[f"{where}: {reason}. {MEANWHILE}"] if reason else [])
+        return Report(warnings=[f"{where}: {reason}. {ADDS_WAIT}"] if reason else [])
     keys = [] if model.api_key else litellm_check.missing_keys(model.model)
     if not keys:
         return Report()
@@ -180,14 +180,14 @@ async def check_embedder(configured: Settings) -> Report:
         return Report(refused=[f"{setting}: {NO_PROVIDER}"])
     if model.api_base and (reason := await _unreachable(model.api_base)):
         where = f"MEMLANE_EMBEDDER__API_BASE{_place(model.api_base)}"
-        return Report(warnings=[f"{where}: {reason}. {MEANWHILE}"])
+        return Report(warnings=[f"{where}: {reason}. {ADDS_WAIT}"])
     embedder = bootstrap.build_embedder(model)
     try:
         async with asyncio.timeout(WITHIN_S * 2):
             await embedder.embed(["check"])
     except (TimeoutError, ModelUnavailable) as error:
         reason = str(error) or "no answer in time"
-        return Report(warnings=[f"{setting}: {reason}. {MEANWHILE}"])
+        return Report(warnings=[f"{setting}: {reason}. {ADDS_WAIT}"])
     except MemlaneError as error:
         return Report(refused=[f"{setting}: {error}"])
     finally:

@@ -197,17 +197,17 @@ class CuratorRuns:
 
     async def claim(self, hint: RunHint) -> RunHint | None:
         """Claim a run. Returns it with its new fence; None for a stale hint."""
-        row = await self._direct.row(statement("claim_run"), _held(hint) | {"lease": self.lease})
+        row = await self._direct.row(statement("claim_run"), _claim(hint) | {"lease": self.lease})
         return RunHint(hint.run_id, row.fence) if row else None
 
     async def renew(self, hint: RunHint) -> bool:
         """Renew the lease of a claimed run. False if another worker has it."""
-        row = await self._direct.row(statement("renew_run"), _held(hint) | {"lease": self.lease})
+        row = await self._direct.row(statement("renew_run"), _claim(hint) | {"lease": self.lease})
         return row is not None
 
     async def read(self, hint: RunHint) -> CuratorRun | None:
         """A claimed run before its next step; None if another worker has it."""
-        row = await self._direct.row(statement("read_run"), _held(hint))
+        row = await self._direct.row(statement("read_run"), _claim(hint))
         return _run(hint, row) if row else None
 
     async def open_step(self, hint: RunHint) -> CuratorStep | None:
@@ -262,7 +262,7 @@ class CuratorRuns:
             "completion_tokens": usage.completion_tokens,
             "cost_usd": usage.cost_usd,
         }
-        row = await self._direct.row(statement("save_answer"), _held(hint) | values)
+        row = await self._direct.row(statement("save_answer"), _claim(hint) | values)
         return row is not None
 
     async def act(
@@ -281,7 +281,7 @@ class CuratorRuns:
             for s in suggestions
         ]
         values = {"suggestions": _json(rows), "dropped": dropped, "lease": self.lease}
-        row = await self._direct.row(statement("act"), _held(hint) | values)
+        row = await self._direct.row(statement("act"), _claim(hint) | values)
         return row is not None
 
     async def end(
@@ -289,7 +289,7 @@ class CuratorRuns:
     ) -> None:
         """End a run, unless another worker has it."""
         values = {"state": state, "code": code, "note": note}
-        await self._direct.row(statement("end_run"), _held(hint) | values)
+        await self._direct.row(statement("end_run"), _claim(hint) | values)
 
     async def park(self, hint: RunHint, *, delay_s: float, waits: bool) -> int | None:
         """Queue a run again after a delay. Returns its number of waits; None if it is lost.
@@ -297,7 +297,7 @@ class CuratorRuns:
         `waits`: count this as a wait for a model.
         """
         values = {"delay": timedelta(seconds=delay_s), "waits": int(waits)}
-        row = await self._direct.row(statement("park_run"), _held(hint) | values)
+        row = await self._direct.row(statement("park_run"), _claim(hint) | values)
         return row.waits if row else None
 
     async def _rows(self, query: Any) -> Sequence[Row[Any]]:
@@ -306,7 +306,7 @@ class CuratorRuns:
             return rows
 
 
-def _held(hint: RunHint) -> dict[str, Any]:
+def _claim(hint: RunHint) -> dict[str, Any]:
     return {"run_id": hint.run_id, "fence": hint.fence}
 
 

@@ -259,9 +259,9 @@ async def _lock_lanes(connection: AsyncConnection, own: Scope, owner: OwnerKey) 
     row = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
     await connection.execute(postgresql.insert(lanes).values(row).on_conflict_do_nothing())
     owner_id = lanes.c[KINDS[owner.kind]]
-    theirs = owner_id == owner.id
+    of_owner = owner_id == owner.id
     apart = select(shadows.c.id).where(shadows.c.project_id == own.project_id)
-    mine = and_(lanes.c.project_id == own.project_id, theirs)
+    mine = and_(lanes.c.project_id == own.project_id, of_owner)
     with_questions = select(events.c.lane_id).where(
         events.c.project_id == own.project_id,
         events.c.event_type != EventType.ADD.value,
@@ -270,7 +270,7 @@ async def _lock_lanes(connection: AsyncConnection, own: Scope, owner: OwnerKey) 
     which = or_(
         lanes.c.id == own.lane_id,
         mine,
-        and_(lanes.c.project_id.in_(apart), theirs),
+        and_(lanes.c.project_id.in_(apart), of_owner),
         # Lanes with an unfinished export or summary over several scopes.
         and_(lanes.c.id.in_(with_questions), owner_id.is_(None)),
     )
@@ -282,13 +282,13 @@ async def _drop_shadows(
     connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey
 ) -> Sequence[UUID]:
     """Delete replays of the owner's scopes, which are copies. Returns the ids of their memories."""
-    theirs = and_(shadows.c.project_id == project_id, shadows.c[KINDS[owner.kind]] == owner.id)
-    shadow_ids = (await connection.scalars(select(shadows.c.id).where(theirs))).all()
+    of_owner = and_(shadows.c.project_id == project_id, shadows.c[KINDS[owner.kind]] == owner.id)
+    shadow_ids = (await connection.scalars(select(shadows.c.id).where(of_owner))).all()
     copies = select(memories.c.id).where(among(memories.c.project_id, shadow_ids))
     memory_ids = (await connection.scalars(copies)).all()
     for shadow_id in shadow_ids:
         await sweep_out(connection, await read(connection, project_id, shadow_id))
-    await connection.execute(delete(shadows).where(theirs))
+    await connection.execute(delete(shadows).where(of_owner))
     return memory_ids
 
 
@@ -299,15 +299,15 @@ def _all_of(
 
     Referring rows come first.
     """
-    theirs = select(events.c.id).where(
+    event_ids = select(events.c.id).where(
         events.c.project_id == project_id, among(events.c.lane_id, lane_ids)
     )
     in_history = select(memory_history.c.event_id).where(
         among(memory_history.c.memory_id, memory_ids)
     )
     elsewhere = and_(receipts.c.event_id.in_(in_history), among(receipts.c.memory_id, memory_ids))
-    yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(theirs), elsewhere))
-    yield "graph_receipts", delete(graph_receipts).where(graph_receipts.c.event_id.in_(theirs))
+    yield "receipts", delete(receipts).where(or_(receipts.c.event_id.in_(event_ids), elsewhere))
+    yield "graph_receipts", delete(graph_receipts).where(graph_receipts.c.event_id.in_(event_ids))
     yield "relations", delete(relations).where(among(relations.c.lane_id, lane_ids))
     yield "entities", delete(entities).where(among(entities.c.lane_id, lane_ids))
     past = among(past_states.c.memory_id, memory_ids)
@@ -328,7 +328,7 @@ def _all_of(
         among(rebuilt.c.memory_id, memory_ids), rebuilt.c.memory_id.in_(_turns_of(lane_ids))
     )
     yield "rebuilt_vectors", delete(rebuilt).where(built)
-    yield "turn_vectors", delete(turn_vectors).where(turn_vectors.c.event_id.in_(theirs))
+    yield "turn_vectors", delete(turn_vectors).where(turn_vectors.c.event_id.in_(event_ids))
     yield "memories", delete(memories).where(among(memories.c.id, memory_ids))
     yield "messages", delete(messages).where(among(messages.c.lane_id, lane_ids))
     bodies = among(webhook_deliveries.c.lane_id, lane_ids)
@@ -336,7 +336,7 @@ def _all_of(
     yield (
         "idempotency_keys",
         delete(idempotency_keys).where(
-            idempotency_keys.c.project_id == project_id, idempotency_keys.c.event_id.in_(theirs)
+            idempotency_keys.c.project_id == project_id, idempotency_keys.c.event_id.in_(event_ids)
         ),
     )
     if owner.kind == "user":
@@ -363,16 +363,16 @@ def _runs_of(
         others.c.run_id == private_runs.c.run_id,
         ~among(others.c.id, lane_ids),
     )
-    theirs = select(lanes.c.run_id).where(among(lanes.c.id, lane_ids))
-    of_owner = and_(private_runs.c.run_id.in_(theirs), ~left)
+    run_ids = select(lanes.c.run_id).where(among(lanes.c.id, lane_ids))
+    of_owner = and_(private_runs.c.run_id.in_(run_ids), ~left)
     this = and_(private_runs.c.run_id == owner.id, literal(owner.kind == "run"))
     return and_(private_runs.c.project_id == project_id, or_(this, of_owner))
 
 
 def _turns_of(lane_ids: Sequence[UUID]) -> Select[tuple[UUID]]:
     """Select the index ids of the turns in these lanes."""
-    theirs = select(events.c.id).where(among(events.c.lane_id, lane_ids))
-    return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(theirs))
+    event_ids = select(events.c.id).where(among(events.c.lane_id, lane_ids))
+    return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(event_ids))
 
 
 async def _empty(

@@ -60,7 +60,7 @@ from pipeline.text.equality import text_hash
 from pipeline.text.slots import slot
 from pipeline.turns.vectors import mark_turns_stale
 
-CHANGED_MEANWHILE = "Its memories changed while it was being undone; ask again."
+CHANGED_DURING_UNDO = "Its memories changed while it was being undone; ask again."
 # Number of tries to plan an undo whose memories change at the same time.
 TRIES = 3
 WITHOUT_VECTOR = [column for column in memories.c if column.name not in ("embedding", "terms")]
@@ -130,7 +130,7 @@ class Undo:
             states = _states(event_id, plan.free, vectors, embedder, key_id)
             if undone := await self._carry_out(plan, states, force=force, dry_run=dry_run):
                 return undone
-        raise Conflict(CHANGED_MEANWHILE)
+        raise Conflict(CHANGED_DURING_UNDO)
 
     async def _plan(self, project_id: ProjectId, event_id: UUID) -> UndoPlan:
         mine = and_(events.c.project_id == project_id, events.c.id == event_id)
@@ -253,7 +253,7 @@ def _states(
     for step in steps:
         new = step.text is not None and step.text != step.memory.text
         if new and step.text not in vectors:
-            raise Conflict(CHANGED_MEANWHILE)
+            raise Conflict(CHANGED_DURING_UNDO)
         vector = vectors[step.text] if new and step.text is not None else None
         rows.append(_state(step) | _new_text(step.text, vector))
     return {
@@ -323,13 +323,13 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
         again.c[name] == relations.c[name]
         for name in ("lane_id", "source_id", "relation", "destination_id")
     ]
-    said_again = exists().where(again.c.expired_at.is_(None), *same)
+    stored_again = exists().where(again.c.expired_at.is_(None), *same)
     for relation_id, end in closed.items():
         ended = update(relations).where(relations.c.id == relation_id)
         await connection.execute(ended.values(**end))
     back = await connection.execute(
         update(relations)
-        .where(relations.c.ended_by == event_id, ~said_again)
+        .where(relations.c.ended_by == event_id, ~stored_again)
         .values(valid_to=None, expired_at=None, ended_by=None)
     )
     return gone.rowcount, back.rowcount

@@ -119,10 +119,10 @@ class GraphEditing:
         async with self._engine.begin() as connection:
             await _locked(connection, project_id, node_id)
             node_ids = (await connection.scalars(statement("below"), {"node_id": node_id})).all()
-            theirs = or_(
+            touching = or_(
                 among(relations.c.source_id, node_ids), among(relations.c.destination_id, node_ids)
             )
-            ids = (await connection.scalars(select(relations.c.id).where(theirs))).all()
+            ids = (await connection.scalars(select(relations.c.id).where(touching))).all()
             of_relations = among(graph_receipts.c.relation_id, ids)
             await connection.execute(delete(graph_receipts).where(of_relations))
             await connection.execute(delete(relations).where(among(relations.c.id, ids)))

@@ -38,13 +38,13 @@ class DueLanes:
         self._lease = lease
         self._grace = grace
 
-    async def doubt_hints(self, *, told_before: datetime, patience_s: float, limit: int) -> int:
+    async def doubt_hints(self, *, sent_before: datetime, patience_s: float, limit: int) -> int:
         """Make lanes due that were queued before this time, even for a sweep with this patience.
 
         The broker may have lost their hints. Returns their number, at most `limit`.
         """
         values = {
-            "told_before": told_before,
+            "sent_before": sent_before,
             "patience": timedelta(seconds=patience_s),
             "grace": self._grace,
             "limit": limit,

@@ -38,18 +38,18 @@ class Recordings:
         """
         if not ids:
             return {}
-        theirs, ours = relations.alias("theirs"), relations.alias("ours")
+        recorded, ours = relations.alias("recorded"), relations.alias("ours")
         ends = {name: (entities.alias(), entities.alias()) for name in ("source", "destination")}
         query = (
-            select(theirs.c.id.label("theirs"), ours.c.id.label("ours"))
-            .select_from(theirs)
-            .join(ours, and_(ours.c.relation == theirs.c.relation, ours.c.expired_at.is_(None)))
-            .where(ours.c.lane_id == scope.lane_id, theirs.c.id.in_(ids))
+            select(recorded.c.id.label("recorded"), ours.c.id.label("ours"))
+            .select_from(recorded)
+            .join(ours, and_(ours.c.relation == recorded.c.relation, ours.c.expired_at.is_(None)))
+            .where(ours.c.lane_id == scope.lane_id, recorded.c.id.in_(ids))
             .order_by(ours.c.id)
         )
         for name, (their, our) in ends.items():
-            query = query.join(their, their.c.id == theirs.c[f"{name}_id"]).join(
+            query = query.join(their, their.c.id == recorded.c[f"{name}_id"]).join(
                 our, and_(our.c.id == ours.c[f"{name}_id"], our.c.name_key == their.c.name_key)
             )
         async with self._engine.connect() as connection:
-            return {row.theirs: row.ours for row in await connection.execute(query)}
+            return {row.recorded: row.ours for row in await connection.execute(query)}

@@ -99,13 +99,13 @@ class Members:
         gone = delete(members).where(
             members.c.project_id.in_(project_ids), members.c.email == email
         )
-        theirs = _keys_of(project_ids, email)
+        of_member = _keys_of(project_ids, email)
         async with self._engine.begin() as connection:
             await _hold_organizations(connection, project_ids)
             removed = await connection.execute(gone)
             if not removed.rowcount:
                 raise NotFound(NO_SUCH_MEMBER)
-            await end(connection, or_(theirs, api_keys.c.id.in_(made_by(theirs))))
+            await end(connection, or_(of_member, api_keys.c.id.in_(made_by(of_member))))
 
 
 def _keys_of(project_ids: Sequence[ProjectId], email: str) -> ColumnElement[bool]:

@@ -1,7 +1,7 @@
 """Cost of the engine: CPU per event and hop, beside a no-op Celery hop of the same run.
 
-Every user says the same sentence, so the embedder answers from its cache and the rules cost next to
-nothing: the rest is hops, statements and vector writes.
+Every user sends the same sentence, so the embedder answers from its cache and the rules model costs
+almost nothing. What remains is hops, SQL statements and vector writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOPS = 4
 NOOPS, NOOPS_QUEUED = 600, 3_000
 IN_FLIGHT = "SELECT EXISTS (SELECT FROM events WHERE completed_at IS NULL)"
 FAILED = "SELECT count(*) FROM events WHERE status = 'FAILED'"
-OWED = """
+PENDING_VECTORS = """
 SELECT EXISTS (SELECT FROM memories WHERE owed)
     OR EXISTS (SELECT FROM turn_vectors WHERE owed)
 """
@@ -82,7 +82,7 @@ async def drain(stack: Stack, label: str, *, events: int, users: int) -> dict[st
 
 
 async def idle(stack: Stack) -> None:
-    """Return once every event has ended; none may have failed: its time would count for nothing.
+    """Return once every event has ended; fail if one has failed.
 
     Reads the ledger, because `/metrics` may be 5 s old.
     """
@@ -101,11 +101,11 @@ async def caught_up(stack: Stack) -> None:
     """Return once the index has no stale rows."""
     connection = await asyncpg.connect(database_url(stack))
 
-    async def nothing_owed() -> bool:
-        return not await connection.fetchval(OWED)
+    async def all_written() -> bool:
+        return not await connection.fetchval(PENDING_VECTORS)
 
-    # Each look scans the tables: looking often would be most of the CPU that is measured.
-    await wait_until(nothing_owed, within_s=60, what="the index owes nothing", every_s=1.0)
+    # The query scans both tables: frequent polls would add to the CPU that is measured.
+    await wait_until(all_written, within_s=60, what="the index has no stale rows", every_s=1.0)
     await connection.close()
 
 

@@ -44,10 +44,10 @@ async def _die_under_all_stages(stack: Stack, broker: Redis, model: LLMServer) -
         broker.kill()
         log = stack.data_dir / "logs" / "worker-1.log"
 
-        async def all_done_in_vain() -> bool:
+        async def hints_of_all_stages_failed() -> bool:
             return log.read_text().count("kick_failed") >= STAGES
 
-        assert await holds(all_done_in_vain, within_s=20)
+        assert await holds(hints_of_all_stages_failed, within_s=20)
         broker.start()
         events = await client.all_ended(ids, within_s=45)
         assert {event["status"] for event in events} == {"SUCCEEDED"}

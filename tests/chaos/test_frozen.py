@@ -13,7 +13,7 @@ from tests.support.engine import Engine, locked
 WITHIN_S = 30.0
 
 
-async def test_processes_frozen_while_they_undo_keep_nobody_from_being_accepted(
+async def test_processes_frozen_during_an_undo_do_not_stop_the_accepting_of_adds(
     engine: Engine,
 ) -> None:
     """With as many frozen lanes as the API has writers, another scope's adds still do not wait."""

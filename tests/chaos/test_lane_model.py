@@ -75,7 +75,7 @@ class ModelLane:
     # The wait code is GATHERING.
     gathers: bool = False
 
-    def holds(self, hold: Held) -> bool:
+    def holds(self, hold: Claim) -> bool:
         return self.state == "RUNNING" and self.fence == hold.activation.fence
 
     def queue(self, stage: StageName) -> None:
@@ -99,7 +99,7 @@ class ModelLane:
 
 
 @dataclass(slots=True)
-class Held:
+class Claim:
     """An activation as a worker knows it; the worker may have lost the lane since."""
 
     lane: int
@@ -115,7 +115,7 @@ class LaneMachine(RuleBasedStateMachine):
     loop: LoopThread
     ledger: Ledger
     hints: Bundle[tuple[int, Wake]] = Bundle("hints")
-    holds: Bundle[Held] = Bundle("holds")
+    holds: Bundle[Claim] = Bundle("holds")
 
     def __init__(self) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ class LaneMachine(RuleBasedStateMachine):
             self._freeze(model)
         assert batch is not None
         assert [event.id for event in batch.events] == [e.id for e in model.of_batch()]
-        return Held(lane, activation, batch, model.batch)
+        return Claim(lane, activation, batch, model.batch)
 
     def _freeze(self, model: ModelLane) -> None:
         """Freeze a batch: events of one kind from the head of the queue, at most `width`."""
@@ -204,14 +204,14 @@ class LaneMachine(RuleBasedStateMachine):
             event.batch, event.status = model.batch, Status.RUNNING
 
     @rule(hold=holds)
-    def renew(self, hold: Held) -> None:
+    def renew(self, hold: Claim) -> None:
         model = self.lanes[hold.lane]
         self.run(self.ledger.leases.renew([hold.activation.hold]))
         if model.holds(hold):
             model.due_s = LEASE_S
 
     @rule(target=hints, hold=consumes(holds))
-    def finish(self, hold: Held) -> Any:
+    def finish(self, hold: Claim) -> Any:
         """Finish the stage; after the last stage, settle the batch."""
         stages = list(StageName)
         if hold.activation.stage is stages[-1]:
@@ -227,7 +227,7 @@ class LaneMachine(RuleBasedStateMachine):
         return hold.lane, wake
 
     @rule(target=holds, hold=consumes(holds))
-    def finish_and_keep(self, hold: Held) -> Any:
+    def finish_and_keep(self, hold: Claim) -> Any:
         """Finish the stage; the worker continues with the next one."""
         stages = list(StageName)
         if hold.activation.stage is stages[-1]:
@@ -243,10 +243,10 @@ class LaneMachine(RuleBasedStateMachine):
         return replace(hold, activation=activation)
 
     @rule(target=hints, hold=consumes(holds))
-    def fail(self, hold: Held) -> Any:
+    def fail(self, hold: Claim) -> Any:
         return self._settle(hold, Ending(Status.FAILED, failure_code=FailureCode.INTERNAL))
 
-    def _settle(self, hold: Held, ending: Ending) -> Any:
+    def _settle(self, hold: Claim, ending: Ending) -> Any:
         model = self.lanes[hold.lane]
         done = self._written(hold, self.real.settle(hold.activation, hold.batch, ending))
         if done is None:
@@ -267,7 +267,7 @@ class LaneMachine(RuleBasedStateMachine):
         return multiple() if wake is None else multiple((hold.lane, wake))
 
     @rule(target=hints, hold=consumes(holds))
-    def split(self, hold: Held) -> Any:
+    def split(self, hold: Claim) -> Any:
         model = self.lanes[hold.lane]
         wake = self._written(hold, self.real.split(hold.activation, hold.batch))
         if wake is None:
@@ -281,7 +281,7 @@ class LaneMachine(RuleBasedStateMachine):
         return hold.lane, wake
 
     @rule(target=hints, hold=consumes(holds))
-    def gather(self, hold: Held) -> Any:
+    def gather(self, hold: Claim) -> Any:
         """Return the batch before its first stage; an add since the claim is considered at once."""
         if hold.activation.stage is not StageName.EXTRACT:
             return multiple()
@@ -303,7 +303,7 @@ class LaneMachine(RuleBasedStateMachine):
         return multiple() if wake is None else (hold.lane, wake)
 
     @rule(target=holds, hold=consumes(holds))
-    def keep_first(self, hold: Held) -> Any:
+    def keep_first(self, hold: Claim) -> Any:
         """Go on with the first event of the batch; the others return to the queue."""
         if hold.activation.stage is not StageName.EXTRACT:
             return hold
@@ -315,7 +315,7 @@ class LaneMachine(RuleBasedStateMachine):
         return replace(hold, batch=batch)
 
     @rule(hold=consumes(holds))
-    def wait(self, hold: Held) -> None:
+    def wait(self, hold: Claim) -> None:
         model = self.lanes[hold.lane]
         work = self.real.wait(hold.activation, FailureCode.LLM_UNAVAILABLE, delay_s=WAIT_S)
         if self._written(hold, _then_true(work)) is None:
@@ -330,7 +330,7 @@ class LaneMachine(RuleBasedStateMachine):
         hold=consumes(holds),
         unseen=st.sampled_from(["nothing", "finish", "finish_and_keep"]),
     )
-    def stop(self, hold: Held, unseen: str) -> Any:
+    def stop(self, hold: Claim, unseen: str) -> Any:
         """Stop a worker, which may not know that its last statement has committed."""
         if unseen == "finish":
             self.finish(hold)
@@ -352,7 +352,7 @@ class LaneMachine(RuleBasedStateMachine):
         return hold.lane, wake
 
     @rule(target=holds, hold=consumes(holds))
-    def charge(self, hold: Held) -> Any:
+    def charge(self, hold: Claim) -> Any:
         """Charge an attempt to a suspect when its turn comes."""
         if hold.activation.counted:
             return hold
@@ -365,23 +365,23 @@ class LaneMachine(RuleBasedStateMachine):
         return replace(hold, activation=activation)
 
     @rule(hold=consumes(holds))
-    def lose_the_lane(self, hold: Held) -> None:
+    def lose_the_lane(self, hold: Claim) -> None:
         """A live worker notices that it has lost the lane."""
         if not self.lanes[hold.lane].holds(hold):
             self.run(self.real.absolve(hold.activation))
             self._absolve(hold)
 
-    def _absolve(self, hold: Held) -> None:
+    def _absolve(self, hold: Claim) -> None:
         model, lost = self.lanes[hold.lane], hold.activation
         same = (model.batch, model.stage) == (hold.number, lost.stage)
         if lost.counted and same and model.fence > lost.fence and model.attempts:
             model.attempts -= 1
 
     @rule(hold=consumes(holds))
-    def die(self, hold: Held) -> None:
+    def die(self, hold: Claim) -> None:
         """A worker dies without a trace."""
 
-    def _written(self, hold: Held, work: Coroutine[Any, Any, T]) -> T | None:
+    def _written(self, hold: Claim, work: Coroutine[Any, Any, T]) -> T | None:
         """Result of a write, or None if the worker has lost the lane and the write was refused."""
         if self.lanes[hold.lane].holds(hold):
             return self.run(work)

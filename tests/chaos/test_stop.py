@@ -76,16 +76,16 @@ async def test_a_stage_that_hangs_is_handed_back_before_its_worker_goes(
     calls = model.count("extract")
     event_id = await client.add("hanging", "I like tea.")
 
-    async def asked() -> bool:
+    async def model_called() -> bool:
         return model.count("extract") > calls
 
-    await wait_until(asked, within_s=20, what="a call that hangs")
+    await wait_until(model_called, within_s=20, what="a hanging call has begun")
     took_s = await asyncio.gather(*(replaced(stack, f"worker-{n + 1}") for n in range(WORKERS)))
     assert max(took_s) < STOP_S + 5
     event = await client.ended(event_id, within_s=30)
     assert event["status"] == "SUCCEEDED"
     # One more for each other stopping worker that takes the stage in between.
-    assert 1 <= told(stack, "lane_handed_back") <= WORKERS
+    assert 1 <= logged(stack, "lane_handed_back") <= WORKERS
     assert swept(stack)["RUNNING"] == 0
 
 
@@ -134,7 +134,7 @@ async def test_messages_of_the_last_release_are_done_and_of_the_next_are_dropped
         stack.kill(f"worker-{n + 1}", signal.SIGCONT)
     events = await client.all_ended(ids, within_s=30)
     assert {event["status"] for event in events} == {"SUCCEEDED"}
-    assert told(stack, "hint_dropped") == 2
+    assert logged(stack, "hint_dropped") == 2
     assert stack.pids() == before  # no process died
     await window.close()
 
@@ -174,6 +174,7 @@ def swept(stack: Stack) -> Counter[str]:
     return Counter(re.findall(r'"was": "(\w+)"', log))
 
 
-def told(stack: Stack, event: str) -> int:
+def logged(stack: Stack, event: str) -> int:
+    """Number of lines with this event in the logs of all workers."""
     logs = (stack.data_dir / "logs").glob("worker-*.log")
     return sum(log.read_text().count(f'"event": "{event}"') for log in logs)

@@ -73,7 +73,7 @@ async def test_no_texts_no_vectors(embedder: Embedder):
     assert await embedder.embed([]) == []
 
 
-async def test_every_text_has_a_unit_vector_of_the_told_length(embedder: Embedder):
+async def test_every_text_has_a_unit_vector_of_the_stated_length(embedder: Embedder):
     texts = ["I like tea.", "", " ", "Ich wohne in Köln 🙂", "茶が好きです", "word " * 5_000]
     vectors = await embedder.embed(texts)
     assert [len(vector) for vector in vectors] == [await embedder.dimensions()] * len(texts)

@@ -138,7 +138,7 @@ async def test_paths_lead_from_a_name_over_up_to_three_relations(graphs: Graphs)
     assert await graphs.walk("user") == ["User has_sister Ines"]
     three = await graphs.walk("user", hops=3)
     assert three == [FAMILY[0], " > ".join(FAMILY[:2]), " > ".join(FAMILY)]
-    assert await graphs.walk("nobody", hops=3) == []
+    assert await graphs.walk("unknown", hops=3) == []
     assert await graphs.walk(hops=3) == []
 
 

@@ -30,7 +30,7 @@ async def source(engine: Engine, request: pytest.FixtureRequest) -> VectorSource
     return vector_source
 
 
-async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(
+async def test_pending_rows_come_oldest_first_and_within_the_limit(
     source: VectorSource,
 ) -> None:
     stale = await source.unprojected(stale_for_s=0, limit=10)
@@ -41,13 +41,13 @@ async def test_what_is_owed_comes_oldest_first_and_no_more_than_asked_for(
     assert await source.unprojected([], stale_for_s=0, limit=10) == []
 
 
-async def test_what_is_noted_is_owed_no_more(source: VectorSource) -> None:
+async def test_a_written_row_is_no_longer_pending(source: VectorSource) -> None:
     first, *rest = await source.unprojected(stale_for_s=0, limit=10)
     assert await source.projected([first], index=INDEX) == []
     assert await source.unprojected(stale_for_s=0, limit=10) == rest
 
 
-async def test_a_version_that_has_moved_on_stays_owed(source: VectorSource) -> None:
+async def test_a_row_with_a_newer_version_stays_pending(source: VectorSource) -> None:
     stale = await source.unprojected(stale_for_s=0, limit=10)
     await source.projected(stale, index=INDEX)
     await source.projected([replace(stale[0], version=stale[0].version + 1)], index=INDEX)
@@ -60,13 +60,13 @@ async def test_an_index_that_is_not_served_settles_no_debt(source: VectorSource)
     assert await source.unprojected(stale_for_s=0, limit=10) == stale
 
 
-async def test_what_was_erased_meanwhile_is_told(source: VectorSource) -> None:
+async def test_rows_erased_during_the_write_are_reported(source: VectorSource) -> None:
     stale = await source.unprojected(stale_for_s=0, limit=10)
     gone = replace(stale[0], id=UUID(int=7))
     assert await source.projected([gone, *stale[1:]], index=INDEX) == [gone.id]
 
 
-async def test_owed_vectors_are_those_of_the_ids_and_the_embedder_asked_for(
+async def test_pending_vectors_are_those_of_the_given_ids_and_embedder(
     source: VectorSource, engine: Engine
 ) -> None:
     where = {"project_id": str(engine.project.id), "user_id": "maya"}
@@ -90,7 +90,7 @@ async def test_everything_is_gone_through_by_id(source: VectorSource) -> None:
         assert len(ids) == 3
 
 
-async def test_vectors_of_another_model_are_foreign_once_they_are_owed(
+async def test_vectors_of_another_model_are_foreign_once_they_are_pending(
     source: VectorSource,
 ) -> None:
     await source.projected(await source.unprojected(stale_for_s=0, limit=10), index=INDEX)

@@ -432,7 +432,7 @@ async def test_a_postgresql_that_is_gone_is_unavailable() -> None:
 # ── Qdrant only ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_qdrant_is_given_the_key_and_told_what_to_index() -> None:
+async def test_qdrant_gets_the_key_and_the_fields_to_index() -> None:
     server = QdrantServer(api_key="secret")
     stranger = Qdrant("http://qdrant", transport=server)
     with pytest.raises(StoreUnavailable, match="401"):

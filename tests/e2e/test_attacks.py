@@ -259,7 +259,7 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
-async def test_another_client_is_answered_meanwhile_and_memory_stays_flat(
+async def test_another_client_is_answered_at_the_same_time_and_memory_stays_flat(
     stack: Stack, attack: Attack
 ) -> None:
     async with stack.client() as client:

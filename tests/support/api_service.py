@@ -35,7 +35,7 @@ from pipeline.stores import Ledger
 from tests.support.described import as_described
 from tests.support.engine import Engine
 
-NOBODY_LISTENS = "http://127.0.0.1:9"
+UNREACHABLE_URL = "http://127.0.0.1:9"
 ADD, LIST, SEARCH = "/v3/memories/add/", "/v3/memories/", "/v3/memories/search/"
 MAYA = {"user_id": "maya"}
 LIVES = {"messages": "I live in Berlin."} | MAYA
@@ -97,7 +97,7 @@ async def serving(
     project, key = await ledger.projects.create("mine")
     engine = replace(await Engine.create(ledger), project=project)
     services = engine.services
-    chroma = ChromaVectors(NOBODY_LISTENS)
+    chroma = ChromaVectors(UNREACHABLE_URL)
     stores = Stores(ledger, chroma, services.embedder, services.index, engine.turns)
     settings = Settings(sync_wait_s=sync_wait_s, max_body_bytes=100_000)
     watch = EventWatch(ledger.events)

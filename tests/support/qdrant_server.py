@@ -184,11 +184,11 @@ class QdrantServer(httpx.AsyncBaseTransport):
                 return [await self._query(name, search) for search in searches]
             case "POST", "points":
                 ids = [UUID(key) for key in Get.model_validate_json(body).ids]
-                return [_told(record) for record in await self._held.get(name, ids)]
+                return [_point(record) for record in await self._held.get(name, ids)]
             case "POST", "points/scroll":
                 page = Scroll.model_validate_json(body)
                 records = await self._held.list(name, where=page.filter.equal(), limit=page.limit)
-                return {"points": [_told(record) for record in records], "next_page_offset": None}
+                return {"points": [_point(record) for record in records], "next_page_offset": None}
             case "POST", "points/count":
                 Count.model_validate_json(body)
                 return {"count": len(await self._held.list(name, where={}, limit=10**9))}
@@ -206,7 +206,7 @@ class QdrantServer(httpx.AsyncBaseTransport):
         return {"points": points}
 
 
-def _told(record: VectorRecord) -> dict[str, Any]:
+def _point(record: VectorRecord) -> dict[str, Any]:
     return {
         "id": str(record.id),
         "payload": dict(record.payload),

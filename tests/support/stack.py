@@ -171,5 +171,5 @@ async def wait_until(
     """Return as soon as the condition holds; fail on timeout with `what` in the message."""
     deadline = time.monotonic() + within_s
     while not await condition():
-        assert time.monotonic() < deadline, f"waited {within_s} s in vain: {what}"
+        assert time.monotonic() < deadline, f"timeout after {within_s} s, waiting for: {what}"
         await asyncio.sleep(every_s)

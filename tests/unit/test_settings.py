@@ -223,7 +223,7 @@ def test_models_of_replays_are_names_separated_by_commas(monkeypatch: pytest.Mon
         (RULES, "local/other"),
     ],
 )
-def test_a_key_goes_to_nobody_but_its_provider(configured: str, name: str) -> None:
+def test_a_key_goes_only_to_its_provider(configured: str, name: str) -> None:
     """A listed model of another provider does not get the key."""
     allowed = ("openai/large", "azure/listed", RULES)
     with pytest.raises(InvalidInput, match=f"name .*{configured}.*MEMLANE_REPLAY_MODELS"):

@@ -22,7 +22,7 @@ from pipeline.memories.store import Memories
 from pipeline.ports import ExtractionRequest, MemoryModel
 from pipeline.text.recalled import without_recalled
 
-NOTHING_SAID = "No message to store: only system messages or empty text."
+NOTHING_TO_STORE = "No message to store: only system messages or empty text."
 KEPT_AS_TURNS = "The messages are kept and searchable as turns; no model was called (mode turns)."
 NOTHING_FOUND = (
     "The messages hold nothing worth remembering: questions, small talk or known context."
@@ -34,7 +34,7 @@ async def extract(
 ) -> Finished:
     """Extract facts from the batch's messages. Without a mode, each message is a fact."""
     if mode is None:
-        return _finished(verbatim(batch), NOTHING_SAID, None)
+        return _finished(verbatim(batch), NOTHING_TO_STORE, None)
     if mode.mode is Mode.TURNS:
         return _finished((), KEPT_AS_TURNS, mode)
     if batch.options.procedural:
@@ -79,7 +79,7 @@ async def _procedures(batch: Batch, model: MemoryModel, mode: ChosenMode) -> Fin
         # Recorded answers are those of the whole batch.
         facts += [fact for fact in answer.value if fact.source.event == position]
         usage += answer.usage
-    return replace(_finished(tuple(facts), NOTHING_SAID, mode), usage=usage)
+    return replace(_finished(tuple(facts), NOTHING_TO_STORE, mode), usage=usage)
 
 
 def verbatim(batch: Batch) -> tuple[Fact, ...]:

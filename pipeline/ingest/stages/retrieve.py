@@ -41,7 +41,7 @@ async def retrieve(
     extracted = read(batch, Extracted)
     facts = extracted.facts
     texts = [fact.text for fact in facts]
-    vectors = await embedder.embed([_said(batch, fact) for fact in facts])
+    vectors = await embedder.embed([_without_speaker(batch, fact) for fact in facts])
     around = await memories.around(batch.scope, texts)
     neighbours: tuple[Neighbour, ...] = ()
     compared = _compared(batch, extracted)
@@ -78,7 +78,7 @@ def _compared(batch: Batch, extracted: Extracted) -> list[int]:
     ]
 
 
-def _said(batch: Batch, fact: Fact) -> str:
+def _without_speaker(batch: Batch, fact: Fact) -> str:
     source = batch.events[fact.source.event].messages[fact.source.message]
     return unsigned(fact.text, source.message.name)
 

@@ -33,7 +33,7 @@ ALREADY_STORED = "Exactly this is already stored."
 SAME_STATEMENT = "The same statement is already stored."
 ECHO = "The assistant repeats what is already stored."
 ECHO_OF_TURN = "The assistant repeats what was said earlier in the same batch."
-SAID_TWICE = "Exactly this was said earlier in the same batch."
+REPEATED_IN_BATCH = "Exactly this was said earlier in the same batch."
 APPENDED = "Added without a comparison (mode append)."
 NOTHING_SIMILAR = "Nothing similar is stored."
 # Cosine below which two texts without a common word or slot are about different matters.
@@ -85,7 +85,7 @@ def _repeats(batch: Batch, extracted: Extracted, retrieved: Retrieved) -> dict[i
         elif may_echo(batch, fact) and (echo := _echo(batch, position, extracted, retrieved)):
             decided[position] = echo
         elif earlier != position:
-            decided[position] = Decision(position, Outcome.NOOP, SAID_TWICE)
+            decided[position] = Decision(position, Outcome.NOOP, REPEATED_IN_BATCH)
     return decided
 
 

@@ -5,7 +5,7 @@ UPDATE lanes SET due_at = now() - CAST(:patience AS interval)
 WHERE id IN (
     SELECT id FROM lanes
     WHERE state = 'QUEUED' AND due_at > now() - CAST(:patience AS interval)
-      AND due_at <= CAST(:told_before AS timestamptz) + CAST(:grace AS interval)
+      AND due_at <= CAST(:sent_before AS timestamptz) + CAST(:grace AS interval)
     LIMIT CAST(:limit AS integer)
     FOR UPDATE SKIP LOCKED
 )

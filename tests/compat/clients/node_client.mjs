@@ -8,8 +8,8 @@ process.env.MEM0_TELEMETRY = "false";
 const { MemoryClient } = await import("mem0ai");
 
 const client = new MemoryClient({ apiKey: process.env.MEM0_API_KEY, host: process.env.MEMLANE_URL });
-const somebody = () => `user-${randomUUID().slice(0, 12)}`;
-const NOBODY = "00000000-0000-0000-0000-000000000001";
+const newUser = () => `user-${randomUUID().slice(0, 12)}`;
+const UNKNOWN_ID = "00000000-0000-0000-0000-000000000001";
 
 async function ended(eventId) {
   const { data } = await client.client.get(`/v1/event/${eventId}/?wait=60`);
@@ -46,7 +46,7 @@ const checks = {
     assert.ok(client.projectId && client.organizationId);
   },
   async add() {
-    const user = somebody();
+    const user = newUser();
     const [line] = (await tell("I live in Porto.", user, { metadata: { someKey: 1 } })).results;
     assert.equal(line.data.memory, "User lives in Porto");
     const [changed] = (await tell("I moved to Lisbon.", user)).results;
@@ -57,21 +57,21 @@ const checks = {
     assert.equal(kept.results[0].data.memory, "As it is.");
   },
   async get() {
-    const id = await stored("I like tea.", somebody());
+    const id = await stored("I like tea.", newUser());
     const found = await client.get(id);
     assert.deepEqual([found.id, found.memory], [id, "User likes tea"]);
     assert.ok(found.createdAt && found.categories.includes("user_preferences"));
-    assert.match(await refused(() => client.get(NOBODY)), /Memory not found!/);
+    assert.match(await refused(() => client.get(UNKNOWN_ID)), /Memory not found!/);
   },
   async getAll() {
-    const user = somebody();
+    const user = newUser();
     await tell("I like tea. I live in Bern.", user);
     const page = await client.getAll({ filters: { userId: user }, page: 1, pageSize: 1 });
     assert.deepEqual([page.count, page.results.length], [2, 1]);
     assert.equal((await allOf(user)).length, 2);
   },
   async search() {
-    const user = somebody();
+    const user = newUser();
     await tell("I like jazz. I live in Bern.", user);
     const { results } = await client.search("jazz", { filters: { user_id: user }, topK: 1 });
     assert.deepEqual(results.map((one) => one.memory), ["User likes jazz"]);
@@ -84,19 +84,19 @@ const checks = {
     assert.deepEqual(unknown.results, [{ id: results[0].id }]);
   },
   async update() {
-    const id = await stored("I like tea.", somebody());
+    const id = await stored("I like tea.", newUser());
     const changed = await client.update(id, { text: "Likes rum", metadata: { b: 2 }, expirationDate: "2099-01-01" });
     assert.deepEqual([changed.memory, changed.expirationDate], ["Likes rum", "2099-01-01"]);
     assert.equal((await client.update(id, { expirationDate: null })).expirationDate, null);
   },
   async delete() {
-    const user = somebody();
+    const user = newUser();
     const answer = await client.delete(await stored("I like tea.", user), { deleteLinked: true });
     assert.equal(answer.message, "Memory deleted successfully!");
     assert.deepEqual(await allOf(user), []);
   },
   async deleteAll() {
-    const [user, other] = [somebody(), somebody()];
+    const [user, other] = [newUser(), newUser()];
     await tell("I like tea.", user);
     await tell("I like rum.", other);
     const answer = await client.deleteAll({ userId: user });
@@ -104,7 +104,7 @@ const checks = {
     assert.deepEqual([(await allOf(user)).length, (await allOf(other)).length], [0, 1]);
   },
   async history() {
-    const id = await stored("I like tea.", somebody());
+    const id = await stored("I like tea.", newUser());
     await client.update(id, { text: "Likes rum" });
     const entries = await client.history(id);
     assert.deepEqual(entries.map((one) => one.event), ["ADD", "UPDATE"]);
@@ -112,7 +112,7 @@ const checks = {
     assert.ok(!Number.isNaN(Date.parse(entries[0].createdAt)));
   },
   async users() {
-    const user = somebody();
+    const user = newUser();
     await tell("I like tea.", user);
     const page = await client.users({ page: 1, pageSize: 1000 });
     const [mine] = page.results.filter((one) => one.name === user);
@@ -120,44 +120,44 @@ const checks = {
     assert.ok(page.totalUsers >= 1);
   },
   async deleteUser() {
-    const user = somebody();
+    const user = newUser();
     await tell("I like tea.", user);
     await client.deleteUser({ entity_id: user, entity_type: "user" });
     assert.deepEqual(await allOf(user), []);
   },
   async deleteUsers() {
-    const user = `a/b c@d ${somebody()}`;
+    const user = `a/b c@d ${newUser()}`;
     await tell("I like tea.", user);
     const answer = await client.deleteUsers({ userId: user });
     assert.match(answer.message, /deleted/);
     assert.deepEqual(await allOf(user), []);
   },
   async batchUpdate() {
-    const id = await stored("I like tea.", somebody());
+    const id = await stored("I like tea.", newUser());
     const answer = await client.batchUpdate([{ memoryId: id, text: "Likes rum" }]);
     assert.equal(answer.message, "Successfully updated 1 memories");
     assert.equal((await client.get(id)).memory, "Likes rum");
   },
   async batchDelete() {
-    const user = somebody();
+    const user = newUser();
     const answer = await client.batchDelete([await stored("I like tea.", user)]);
     assert.equal(answer.message, "Successfully deleted 1 memories");
     assert.deepEqual(await allOf(user), []);
   },
   async feedback() {
-    const memoryId = await stored("I like tea.", somebody());
+    const memoryId = await stored("I like tea.", newUser());
     const answer = await client.feedback({ memoryId, feedback: "NEGATIVE", feedbackReason: "no" });
     assert.deepEqual([answer.feedback, answer.feedbackReason], ["NEGATIVE", "no"]);
   },
   async createMemoryExport() {
-    const user = somebody();
+    const user = newUser();
     await tell("I live in Bern.", user);
     const schema = { type: "object", properties: { home: { type: "string", description: "where one lives" } } };
     const made = await client.createMemoryExport({ schema, filters: { user_id: user } });
     assert.ok(made.id && made.message);
   },
   async getMemoryExport() {
-    const user = somebody();
+    const user = newUser();
     await tell("I live in Bern.", user);
     const schema = { type: "object", properties: { home: { type: "string", description: "where one lives" } } };
     const made = await client.createMemoryExport({ schema, filters: { user_id: user } });

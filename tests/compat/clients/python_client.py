@@ -27,7 +27,7 @@ from mem0 import AsyncMemoryClient, MemoryClient  # type: ignore[import-not-foun
 URL, KEY = os.environ["MEMLANE_URL"], os.environ["MEM0_API_KEY"]
 LINE = tuple(int(part) for part in version("mem0ai").split("."))
 SINCE_2, SINCE_1 = LINE >= (2,), LINE >= (1,)
-NOBODY = "00000000-0000-0000-0000-000000000001"
+UNKNOWN_ID = "00000000-0000-0000-0000-000000000001"
 ODD = "a/b c@d"
 
 Check = Callable[["CompatClient"], Awaitable[None]]
@@ -93,12 +93,12 @@ class CompatClient:
         return list(await self.call("get_all", user_id=user))
 
 
-def told(refused: str, status: int, words: str) -> bool:
+def reports(refused: str, status: int, words: str) -> bool:
     """Tell if the client passes on the error: our text, or, in older async clients, the status."""
     return words in refused or (not SINCE_2 and str(status) in refused)
 
 
-def somebody() -> str:
+def new_user() -> str:
     return f"user-{uuid.uuid4().hex[:12]}"
 
 
@@ -107,7 +107,7 @@ def somebody() -> str:
 
 @check("add")
 async def add(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     event = await client.tell("I live in Porto.", user, metadata={"trip": "x"})
     [line] = event["results"]
     assert line["data"]["memory"] == line["memory"] == "User lives in Porto"
@@ -130,12 +130,12 @@ async def add(client: CompatClient) -> None:
         [line] = answer["results"]
         assert (line["event"], line["memory"]) == ("ADD", "User likes jazz"), answer
     alone = await client.refused("add", [{"role": "user", "content": "I am alone."}])
-    assert told(alone, 400, "user_id"), alone
+    assert reports(alone, 400, "user_id"), alone
 
 
 @check("get")
 async def get(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user, metadata={"a": 1})
     memory = await client.call("get", memory_id)
     assert (memory["id"], memory["user_id"], memory["memory"]) == (
@@ -145,15 +145,15 @@ async def get(client: CompatClient) -> None:
     )
     assert (memory["metadata"], memory["run_id"], memory["session_id"]) == ({"a": 1}, None, None)
     assert "user_preferences" in memory["categories"], memory
-    unknown = await client.refused("get", NOBODY)
-    assert told(unknown, 404, "Memory not found!"), unknown
+    unknown = await client.refused("get", UNKNOWN_ID)
+    assert reports(unknown, 404, "Memory not found!"), unknown
     if SINCE_2:
         assert "MemoryNotFoundError" in unknown, unknown
 
 
 @check("get_all")
 async def get_all(client: CompatClient) -> None:
-    user, other = somebody(), somebody()
+    user, other = new_user(), new_user()
     await client.tell("I like tea. I live in Bern.", user)
     await client.tell("I like rum.", other)
     assert {memory["memory"] for memory in await client.all_of(user)} == {
@@ -176,7 +176,7 @@ async def get_all(client: CompatClient) -> None:
 
 @check("search")
 async def search(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I like jazz. I live in Bern.", user)
     if SINCE_1:
         hits = await client.call("search", " music jazz ", filters={"user_id": user})
@@ -214,7 +214,7 @@ async def search_options(client: CompatClient, user: str) -> None:
 
 @check("update")
 async def update(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user)
     changed = await client.call("update", memory_id, text="Likes green tea", metadata={"b": 2})
     assert (changed["memory"], changed["metadata"]) == ("Likes green tea", {"b": 2})
@@ -227,12 +227,12 @@ async def update(client: CompatClient) -> None:
         assert moved["created_at"].startswith("2026-03-01")
     fixed = await client.stored("I like rum.", user, immutable=True)
     refused = await client.refused("update", fixed, text="Likes gin")
-    assert told(refused, 400, "immutable"), refused
+    assert reports(refused, 400, "immutable"), refused
 
 
 @check("delete")
 async def delete(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user)
     options = {"delete_linked": True} if SINCE_2 else {}
     answer = await client.call("delete", memory_id, **options)
@@ -242,7 +242,7 @@ async def delete(client: CompatClient) -> None:
 
 @check("delete_all")
 async def delete_all(client: CompatClient) -> None:
-    user, other = somebody(), somebody()
+    user, other = new_user(), new_user()
     await client.tell("I like tea.", user, metadata={"a": "x"})
     await client.tell("I live in Bern.", user)
     await client.tell("I like rum.", other)
@@ -253,12 +253,12 @@ async def delete_all(client: CompatClient) -> None:
     assert await client.all_of(user) == []
     assert len(await client.all_of(other)) == 1
     refused = await client.refused("delete_all")
-    assert told(refused, 400, "at least one"), refused
+    assert reports(refused, 400, "at least one"), refused
 
 
 @check("history")
 async def history(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user)
     await client.call("update", memory_id, text="Likes green tea")
     first, second = await client.call("history", memory_id)
@@ -273,7 +273,7 @@ async def history(client: CompatClient) -> None:
 
 @check("batch_update")
 async def batch_update(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user)
     other_id = await client.stored("I live in Bern.", user)
     changes = [
@@ -288,7 +288,7 @@ async def batch_update(client: CompatClient) -> None:
 
 @check("batch_delete")
 async def batch_delete(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     memory_id = await client.stored("I like tea.", user)
     other_id = await client.stored("I live in Bern.", user)
     answer = await client.call("batch_delete", [{"memory_id": memory_id}, {"memory_id": other_id}])
@@ -298,7 +298,7 @@ async def batch_delete(client: CompatClient) -> None:
 
 @check("feedback")
 async def feedback(client: CompatClient) -> None:
-    memory_id = await client.stored("I like tea.", somebody())
+    memory_id = await client.stored("I like tea.", new_user())
     if not SINCE_2:  # in these clients, telemetry fails after the server has answered
         assert "capture_client_event" in await client.refused("feedback", memory_id, "POSITIVE")
         return
@@ -314,7 +314,7 @@ async def feedback(client: CompatClient) -> None:
 SCHEMA = {
     "type": "object",
     "properties": {
-        "home": {"type": "string", "description": "where somebody lives"},
+        "home": {"type": "string", "description": "where a person lives"},
         "food": {"type": "array", "items": {"type": "string"}},
     },
 }
@@ -322,7 +322,7 @@ SCHEMA = {
 
 @check("create_memory_export")
 async def create_memory_export(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I live in Bern. I am vegetarian.", user)
     answer = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
     assert answer["id"]
@@ -331,7 +331,7 @@ async def create_memory_export(client: CompatClient) -> None:
 
 @check("get_memory_export")
 async def get_memory_export(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I live in Bern. I am vegetarian.", user)
     made = await client.call("create_memory_export", SCHEMA, filters={"user_id": user})
     by_id = await client.call("get_memory_export", memory_export_id=made["id"])
@@ -339,13 +339,13 @@ async def get_memory_export(client: CompatClient) -> None:
     assert "Bern" in by_id["home"], by_id
     assert "vegetarian" in by_id["food"][0], by_id
     assert await client.call("get_memory_export", filters={"user_id": user}) == by_id
-    unknown = await client.refused("get_memory_export", filters={"user_id": somebody()})
-    assert told(unknown, 404, "No memory export request found"), unknown
+    unknown = await client.refused("get_memory_export", filters={"user_id": new_user()})
+    assert reports(unknown, 404, "No memory export request found"), unknown
 
 
 @check("get_summary")
 async def get_summary(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I live in Bern.", user)
     answer = await client.call("get_summary", {"user_id": user})
     assert "Bern" in answer["summary"], answer
@@ -356,7 +356,7 @@ async def get_summary(client: CompatClient) -> None:
 
 @check("users")
 async def users(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I like tea. I live in Bern.", user)
     answer = await client.call("users")
     [mine] = [entity for entity in answer["results"] if entity["name"] == user]
@@ -366,7 +366,7 @@ async def users(client: CompatClient) -> None:
 
 @check("delete_users")
 async def delete_users(client: CompatClient) -> None:
-    user = f"{ODD} {somebody()}" if SINCE_2 else somebody()
+    user = f"{ODD} {new_user()}" if SINCE_2 else new_user()
     await client.tell("I like tea.", user)
     answer = await client.call("delete_users", user_id=user)
     assert answer["message"] == "Entity deleted successfully."
@@ -376,7 +376,7 @@ async def delete_users(client: CompatClient) -> None:
 
 @check("reset")
 async def reset(client: CompatClient) -> None:
-    user = somebody()
+    user = new_user()
     await client.tell("I like tea.", user, agent_id="bot")
     answer = await client.call("reset")
     assert "reset successful" in answer["message"], answer
@@ -433,13 +433,13 @@ async def project_delete(client: CompatClient) -> None:
     """Check the error only: the other checks need the project."""
     await project_get(client)
     lost = client.real.project
-    project_id, lost._project_id = getattr(lost, "_project_id", None), NOBODY
-    lost.config.project_id, configured_id = NOBODY, lost.config.project_id
+    project_id, lost._project_id = getattr(lost, "_project_id", None), UNKNOWN_ID
+    lost.config.project_id, configured_id = UNKNOWN_ID, lost.config.project_id
     try:
         refused = await client.refused("project.delete")
     finally:
         lost.config.project_id, lost._project_id = configured_id, project_id
-    assert told(refused, 404, "not found"), refused
+    assert reports(refused, 404, "not found"), refused
 
 
 @check("project.get_members")
@@ -449,7 +449,7 @@ async def get_members(client: CompatClient) -> None:
 
 @check("project.add_member")
 async def add_member(client: CompatClient) -> None:
-    email = f"{somebody()}@example.org"
+    email = f"{new_user()}@example.org"
     await client.call("project.add_member", email, "READER")
     members = (await client.call("project.get_members"))["members"]
     assert email in {member["email"] for member in members}
@@ -457,7 +457,7 @@ async def add_member(client: CompatClient) -> None:
 
 @check("project.update_member")
 async def update_member(client: CompatClient) -> None:
-    email = f"{somebody()}@example.org"
+    email = f"{new_user()}@example.org"
     await client.call("project.add_member", email, "READER")
     await client.call("project.update_member", email, "OWNER")
     members = (await client.call("project.get_members"))["members"]
@@ -466,7 +466,7 @@ async def update_member(client: CompatClient) -> None:
 
 @check("project.remove_member")
 async def remove_member(client: CompatClient) -> None:
-    email = f"{somebody()}@example.org"
+    email = f"{new_user()}@example.org"
     await client.call("project.add_member", email, "READER")
     await client.call("project.remove_member", email)
     members = (await client.call("project.get_members"))["members"]

@@ -193,7 +193,7 @@ async def test_an_agents_rows_are_found_among_those_of_many_users(
     assert await rows_read(ledger.engine, statements) < 2 * len(rows)
 
 
-async def test_the_oldest_turns_owed_are_read_and_no_others(engine: Engine) -> None:
+async def test_only_the_oldest_pending_turns_are_read(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id)
     with recorded(ledger.engine) as statements:
@@ -258,7 +258,7 @@ async def test_a_lane_is_found_by_its_id_among_many_busy_ones(
     await single.dispose()
 
 
-async def test_what_is_parked_is_not_looked_at_event_by_event(engine: Engine) -> None:
+async def test_parked_events_are_not_read_one_by_one(engine: Engine) -> None:
     ledger = engine.ledger
     await fill(ledger.engine, engine.project.id, FEW)
     async with ledger.engine.begin() as connection:
@@ -302,14 +302,14 @@ async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
     assert await rows_read(ledger.engine, statements) < 50
 
 
-async def test_doubted_hints_are_a_share_of_those_told_before_and_never_a_locked_lane(
+async def test_doubted_hints_are_a_share_of_those_sent_before_and_never_a_locked_lane(
     engine: Engine,
 ) -> None:
     ledger = engine.ledger
     for n in range(5):
         await engine.add("I like tea.", user_id=f"user-{n}")
     back_at = await ledger.now()
-    doubt = partial(ledger.due_lanes.doubt_hints, told_before=back_at, patience_s=60, limit=3)
+    doubt = partial(ledger.due_lanes.doubt_hints, sent_before=back_at, patience_s=60, limit=3)
     lock = select(lanes.c.id).where(lanes.c.user_id == "user-0").with_for_update()
     async with ledger.engine.begin() as other:
         await other.execute(lock)

@@ -409,7 +409,7 @@ async def suggestion(service: Service, project_id: ProjectId) -> UUID:
                 kind="DELETE",
                 origin="event",
                 targets=[],
-                reason="Nobody may read this.",
+                reason="No other project may read this.",
                 content_hash=b"",
             )
         )
@@ -453,7 +453,7 @@ def test_every_route_has_a_case() -> None:
     assert served - {("POST", "/mcp"), ("POST", "/mcp/")} == set(CASES)
 
 
-def told(answer: httpx.Response) -> object:
+def body_of(answer: httpx.Response) -> object:
     """Body of the response, without the id of the event that the request created."""
     body = answer.json()
     return body | {"event_id": None} if isinstance(body, dict) else body
@@ -465,7 +465,7 @@ def ids_of(path: str) -> bool:
 
 
 @EACH
-async def test_nobody_reaches_what_is_anothers(
+async def test_no_request_reaches_another_projects_data(
     attack: Attack, method: str, path: str, case: Case
 ) -> None:
     mine, theirs = asdict(attack.intruder.holding), asdict(attack.victim.holding)
@@ -482,8 +482,11 @@ async def test_nobody_reaches_what_is_anothers(
         if named:
             made_up = {name: it if it == mine[name] else str(uuid4()) for name, it in given.items()}
             unknown = replace(ids, **made_up)
-            nobodys = await attack.send(method, path, case, unknown, headers)
-            assert (answer.status_code, told(answer)) == (nobodys.status_code, told(nobodys))
+            unknowns = await attack.send(method, path, case, unknown, headers)
+            assert (answer.status_code, body_of(answer)) == (
+                unknowns.status_code,
+                body_of(unknowns),
+            )
             assert answer.status_code == 404 or not ids_of(path)
     await attack.holds()
 
@@ -513,11 +516,11 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
     own = attack.intruder.holding
     # A route that changes something gets unknown ids, so that nothing is changed.
     ids = own if method == "GET" else replace(own, **{name: str(uuid4()) for name in asdict(own)})
-    nobody = await attack.send(method, path, case, ids, {})
+    anonymous = await attack.send(method, path, case, ids, {})
     if case.needs is None:
-        assert nobody.status_code == 200
+        assert anonymous.status_code == 200
         return
-    assert nobody.status_code == 401
+    assert anonymous.status_code == 401
     for access in Access:
         answer = await attack.send(method, path, case, ids, attack.intruder.asking(access))
         if access.allows(case.needs):
@@ -530,9 +533,7 @@ async def test_a_key_does_what_its_scope_says_and_no_more(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_a_member_is_looked_for_in_the_project_that_is_named(
-    attack: Attack, method: str
-) -> None:
+async def test_a_member_of_another_project_is_not_found(attack: Attack, method: str) -> None:
     ids = replace(attack.intruder.holding, email=attack.victim.holding.email)
     [case] = CASES[method, PROJECT + "members/"]
     answer = await attack.send(method, PROJECT + "members/", case, ids, attack.intruder.asking())

@@ -62,7 +62,7 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "an update to NUL": ("PUT", ONE, {"text": "\0"}, 400, "NUL"),
     "no filter": ("POST", LIST, {}, 400, "user_id, agent_id, app_id, run_id"),
     "an empty filter": ("POST", LIST, {"filters": {}}, 400, "user_id"),
-    "a filter of nobody": ("POST", LIST, {"filters": {"text": "x"}}, 400, "user_id"),
+    "a filter without an id": ("POST", LIST, {"filters": {"text": "x"}}, 400, "user_id"),
     "an unknown filter key": ("POST", LIST, {"filters": {"user": "x"}}, 400, "Allowed: AND, OR"),
     "an unknown operator": (
         "POST",
@@ -98,7 +98,7 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "no query": ("POST", SEARCH, {"filters": MAYA}, 400, "query"),
     "top_k 0": ("POST", SEARCH, {"query": "x", "filters": MAYA, "top_k": 0}, 400, "top_k"),
     "threshold 2": ("POST", SEARCH, {"query": "x", "filters": MAYA, "threshold": 2}, 400, "thresh"),
-    "a search of everybody": ("POST", SEARCH, {"query": "x"}, 400, "user_id"),
+    "a search without an id": ("POST", SEARCH, {"query": "x"}, 400, "user_id"),
     "an unknown status": ("GET", "/v1/events/?status=done", None, 400, "PENDING, RUNNING"),
     "a bad start": ("GET", "/v1/events/?start_date=soon", None, 400, "start_date"),
     "NUL in a query parameter": ("GET", "/v1/events/?user_id=a%00b", None, 400, "NUL"),

@@ -108,7 +108,7 @@ NO_KEYS: dict[str, dict[str, str]] = {
         ("POST", "/v1/events/replay/"),
     ],
 )
-async def test_without_a_good_key_nothing_is_told(
+async def test_without_a_valid_key_nothing_is_returned(
     shared: Service, method: str, path: str, headers: dict[str, str]
 ) -> None:
     sent = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]

@@ -208,7 +208,7 @@ async def test_an_agent_can_have_a_user_erased(service: Service) -> None:
         assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
 
 
-async def test_an_agent_can_list_whose_memories_there_are(service: Service) -> None:
+async def test_an_agent_can_list_the_owners_of_memories(service: Service) -> None:
     await service.add("I live in Bern.")
     async with session(service) as opened:
         [maya] = (await call(opened, "list_entities"))["results"]
@@ -223,7 +223,7 @@ async def test_an_agent_can_delete_all_memories_of_a_user(service: Service) -> N
 
 
 REFUSED = {
-    "nobody's": ("add_memory", {"text": "I live in Bern."}),
+    "no id": ("add_memory", {"text": "I live in Bern."}),
     "nothing said": ("add_memory", MAYA),
     "no id to search by": ("search_memories", {"query": "Bern"}),
     "no UUID": ("get_memory", {"memory_id": "../events"}),
@@ -262,7 +262,7 @@ async def test_another_key_sees_another_project(service: Service) -> None:
         assert (await call(opened, "get_memories", filters=MAYA))["count"] == 0
 
 
-def test_a_process_that_nobody_asks_for_mcp_does_not_pay_for_it() -> None:
+def test_a_process_without_mcp_requests_does_not_import_it() -> None:
     code = "import api.app, sys; print('mcp' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

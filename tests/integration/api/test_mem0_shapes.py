@@ -204,7 +204,7 @@ async def test_a_blank_expiration_date_is_none(service: Service) -> None:
     assert cleared.json()["expiration_date"] is None
 
 
-async def test_the_address_of_a_ping_is_valid_and_names_no_one(service: Service) -> None:
+async def test_the_address_of_a_ping_is_valid_and_names_no_person(service: Service) -> None:
     body = (await service.client.get("/v1/ping/")).json()
     assert body["user_email"] == "local@memlane.invalid"
 

@@ -21,8 +21,8 @@ from tests.support.api_service import (
     LIST,
     LIVES,
     MAYA,
-    NOBODY_LISTENS,
     SEARCH,
+    UNREACHABLE_URL,
     Service,
     error_of,
     serving,
@@ -51,7 +51,7 @@ async def test_metrics_count_what_is_in_flight(service: Service) -> None:
     assert 'memlane_events_in_flight{status="PENDING"} 1.0' in answer.text
 
 
-async def test_the_ledger_out_of_reach_is_said_and_nothing_is_pretended(
+async def test_an_unreachable_ledger_is_reported_as_such(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with Postgres(tmp_path_factory.mktemp("postgres")) as server:
@@ -116,7 +116,7 @@ async def test_a_key_cannot_be_checked_without_the_ledger(ledger: Ledger) -> Non
 
 async def test_vectors_away_leave_adds_lists_and_words(service: Service) -> None:
     await service.add("I drive a Saab.")
-    away = ChromaVectors(NOBODY_LISTENS)
+    away = ChromaVectors(UNREACHABLE_URL)
     embedder = service.engine.services.embedder
     index = VectorIndex(away, service.engine.ledger.memory_vectors, embedder, buckets=4)
     service.app.state.api = replace(service.api, stores=replace(service.api.stores, index=index))

@@ -131,7 +131,7 @@ async def test_a_memory_is_shown_with_all_its_keys(service: Service) -> None:
 
 
 async def test_a_call_brings_categories_of_its_own(service: Service) -> None:
-    own = [{"drinks": "tea, coffee and rum"}, {"homes": "where somebody lives"}]
+    own = [{"drinks": "tea, coffee and rum"}, {"homes": "where a person lives"}]
     await service.add("I like tea. I live in Bern. I work at Siemens.", custom_categories=own)
     categories = {row["memory"]: row["categories"] for row in await service.listed()}
     assert categories == {
@@ -197,7 +197,7 @@ async def test_a_receipt_names_what_was_known_already(service: Service) -> None:
 SCHEMA = {
     "type": "object",
     "properties": {
-        "home": {"type": "string", "description": "where somebody lives"},
+        "home": {"type": "string", "description": "where a person lives"},
         "likes": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/Likes"}]},
         "vegetarian": {"type": "boolean"},
     },
@@ -293,11 +293,11 @@ async def test_entities_are_counted_by_kind(service: Service) -> None:
     assert [parameter["name"] for parameter in filters["parameters"]] == [
         "user_id", "agent_id", "app_id", "run_id",
     ]  # fmt: skip
-    nobody = await service.client.post("/v1/agents/", json={"user_id": "ada"})
-    assert (nobody.status_code, "agent_id is missing" in error_of(nobody)) == (400, True)
+    nameless = await service.client.post("/v1/agents/", json={"user_id": "ada"})
+    assert (nameless.status_code, "agent_id is missing" in error_of(nameless)) == (400, True)
 
 
-async def test_nobody_can_be_called_what_stands_for_everybody(service: Service) -> None:
+async def test_no_owner_may_have_the_name_that_means_all_owners(service: Service) -> None:
     for path, body in ((ADD, LIVES | {"user_id": "*"}), ("/v1/users/", {"user_id": "*"})):
         answer = await service.client.post(path, json=body)
         assert (answer.status_code, "any id" in error_of(answer)) == (400, True), answer.text

@@ -89,7 +89,7 @@ async def accepted(service: Service, **body: object) -> str:
 # ── the stream ───────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_each_change_is_told_once_and_the_end_is_the_whole_event(
+async def test_each_change_is_sent_once_and_the_end_is_the_whole_event(
     engine: Engine, watch: EventWatch
 ) -> None:
     event_id = await engine.add("I live in Berlin.")
@@ -112,7 +112,7 @@ async def test_each_change_is_told_once_and_the_end_is_the_whole_event(
     assert [chunk async for chunk in stream.chunks] == []
 
 
-async def test_a_wait_is_told_with_its_reason_and_its_end(
+async def test_a_wait_is_sent_with_its_reason_and_its_end(
     engine: Engine, watch: EventWatch
 ) -> None:
     engine.with_model(Troubled(word="jazz", error=ModelUnavailable("503")))
@@ -182,7 +182,7 @@ async def test_all_streams_share_one_look_a_beat(engine: Engine) -> None:
     await watch.close()
 
 
-async def test_nobody_is_asked_for_after_the_last_reader_has_gone(engine: Engine) -> None:
+async def test_no_event_is_polled_after_its_last_reader_has_gone(engine: Engine) -> None:
     events = Counting(engine.ledger.engine)
     watch = EventWatch(events)
     stream = Stream(engine, watch, await engine.add("I like jazz."))
@@ -207,7 +207,7 @@ async def test_the_route_streams_to_the_end(service: Service) -> None:
     assert (name, event) == ("end", await service.event(event_id))
 
 
-async def test_an_event_that_has_ended_is_told_at_once(service: Service) -> None:
+async def test_an_event_that_has_ended_is_sent_at_once(service: Service) -> None:
     event_id = await service.add("I like jazz.")
     answer = await service.client.get(f"/v1/event/{event_id}/stream/")
     assert [name for name, _ in frames(answer.text)] == ["stage", "end"]
@@ -294,7 +294,9 @@ async def test_a_read_after_an_event_sees_its_effects(service: Service, path: st
 
 
 @pytest.mark.parametrize("path", [LIST, SEARCH])
-async def test_a_read_whose_time_is_over_answers_and_says_so(service: Service, path: str) -> None:
+async def test_a_read_that_runs_out_of_time_answers_and_reports_it(
+    service: Service, path: str
+) -> None:
     event_id = await accepted(service)
     for wait in ({}, {"wait": 0.05}):
         body = {"query": "Berlin", "filters": MAYA, "after_event": event_id} | wait

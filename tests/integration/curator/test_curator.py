@@ -411,7 +411,7 @@ async def test_memories_that_change_during_a_run_are_not_suggested(engine: Engin
     store = [m for m in planted() if m.role is Part.REPEAT and (m.pair or 0) < 4]
     await plant(engine, store)
 
-    class Meanwhile(Oracle):
+    class ChangingMemories(Oracle):
         async def curate(self, request: CurationRequest) -> Answer[tuple[Proposal, ...]]:
             answer = await super().curate(request)
             engine.with_model(RulesModel())
@@ -423,7 +423,7 @@ async def test_memories_that_change_during_a_run_are_not_suggested(engine: Engin
             await engine.ledger.editing.retire(engine.project.id, [rows[0].id])
             return answer
 
-    run = await curate(engine, Meanwhile(store))
+    run = await curate(engine, ChangingMemories(store))
     assert (run.state, run.suggested, run.dropped) == ("SUCCEEDED", 3, 1)
     assert all(store[0].text not in texts for _, texts in contents(await listed(engine)))
     assert "User owns a parrot" in " ".join(await engine.texts())

@@ -301,7 +301,7 @@ def test_a_server_given_by_url_is_used_not_started(stack: LocalStack, tmp_path: 
         assert set(stack.state().processes) == ALL - {"chroma"}
 
 
-def test_run_stays_in_the_foreground_until_told_to_stop(stack: LocalStack) -> None:
+def test_run_stays_in_the_foreground_until_it_is_stopped(stack: LocalStack) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "deploy.stack", "run", "--programs", str(stack.programs)],
         env=stack.env(),

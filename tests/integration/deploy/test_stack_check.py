@@ -16,30 +16,30 @@ from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.adapters.litellm_check import has_provider, missing_keys
 from pipeline.settings import LLMSettings, ModelSettings, Settings
 
-NOBODY = f"127.0.0.1:{ports.choose()}"
+UNREACHABLE = f"127.0.0.1:{ports.choose()}"
 
 REFUSED = {
     "database": (
-        {"database_url": SecretStr(f"postgresql://me:a-secret@{NOBODY}/db")},
-        f"MEMLANE_DATABASE_URL ({NOBODY}): ",
+        {"database_url": SecretStr(f"postgresql://me:a-secret@{UNREACHABLE}/db")},
+        f"MEMLANE_DATABASE_URL ({UNREACHABLE}): ",
     ),
     "no database URL": ({"database_url": SecretStr("nonsense")}, "MEMLANE_DATABASE_URL: "),
     "broker": (
-        {"broker_url": SecretStr(f"redis://:a-secret@{NOBODY}/0")},
-        f"MEMLANE_BROKER_URL ({NOBODY}): ",
+        {"broker_url": SecretStr(f"redis://:a-secret@{UNREACHABLE}/0")},
+        f"MEMLANE_BROKER_URL ({UNREACHABLE}): ",
     ),
     "no broker URL": ({"broker_url": SecretStr("nonsense://x")}, "MEMLANE_BROKER_URL"),
-    "chroma": ({"chroma_url": f"http://{NOBODY}"}, f"MEMLANE_CHROMA_URL ({NOBODY}): "),
+    "chroma": ({"chroma_url": f"http://{UNREACHABLE}"}, f"MEMLANE_CHROMA_URL ({UNREACHABLE}): "),
     "qdrant": (
-        {"vectors": "qdrant", "qdrant_url": f"http://{NOBODY}"},
-        f"MEMLANE_QDRANT_URL ({NOBODY}): ",
+        {"vectors": "qdrant", "qdrant_url": f"http://{UNREACHABLE}"},
+        f"MEMLANE_QDRANT_URL ({UNREACHABLE}): ",
     ),
     "provider": (
         {"llm": LLMSettings(model="bogus/none")},
         "MEMLANE_LLM__MODEL=bogus/none: LiteLLM knows no such provider.",
     ),
     "provider of the embedder": (
-        {"embedder": ModelSettings(model="bogus/none", api_base=f"http://{NOBODY}/v1")},
+        {"embedder": ModelSettings(model="bogus/none", api_base=f"http://{UNREACHABLE}/v1")},
         "MEMLANE_EMBEDDER__MODEL=bogus/none: LiteLLM knows no such provider.",
     ),
 }
@@ -60,8 +60,8 @@ async def test_a_setting_that_cannot_work_is_refused_by_name(
 WARNED = {
     "no key": (LLMSettings(model="openai/gpt-4o-mini"), "OPENAI_API_KEY"),
     "down": (
-        LLMSettings(model="openai/any", api_base=f"http://{NOBODY}/v1"),
-        f"MEMLANE_LLM__API_BASE ({NOBODY}): ",
+        LLMSettings(model="openai/any", api_base=f"http://{UNREACHABLE}/v1"),
+        f"MEMLANE_LLM__API_BASE ({UNREACHABLE}): ",
     ),
     "no key of a fallback": (
         LLMSettings(model="local/rules", fallbacks=(ModelSettings(model="openai/gpt-4o-mini"),)),
@@ -82,11 +82,11 @@ async def test_a_model_that_may_come_back_is_a_warning(
 
 
 async def test_an_embedder_that_does_not_answer_is_a_warning() -> None:
-    embedder = ModelSettings(model="openai/any", api_base=f"http://{NOBODY}/v1")
+    embedder = ModelSettings(model="openai/any", api_base=f"http://{UNREACHABLE}/v1")
     report = await check(Settings().model_copy(update={"embedder": embedder}))
     assert report.refused == []
     (text,) = report.warnings
-    assert text.startswith(f"MEMLANE_EMBEDDER__API_BASE ({NOBODY}): ")
+    assert text.startswith(f"MEMLANE_EMBEDDER__API_BASE ({UNREACHABLE}): ")
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ ERASED = {
     "turn_vectors", "cleared_lanes", "usage_daily", "private_runs",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
-NOBODY_S = {
+WITHOUT_AN_OWNER = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
     "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals",
     "seal_heads", "graph_mirrors", "graph_outbox",
@@ -139,7 +139,7 @@ async def counts(engine: Engine, event_id: UUID) -> dict[str, int]:
 
 
 def test_every_table_has_a_place_in_the_erasure() -> None:
-    known = ERASED | ONLY_NUMBERS_ARE_LEFT | NOBODY_S
+    known = ERASED | ONLY_NUMBERS_ARE_LEFT | WITHOUT_AN_OWNER
     assert set(metadata.tables) == known, "Decide what an erasure does with it, and say so here."
 
 
@@ -186,7 +186,7 @@ async def test_replays_of_the_scope_go_with_it(engine: Engine) -> None:
     assert (await engine.ledger.books.accounts()).balanced
 
 
-EVERYBODY = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
+BOTH_USERS = {"OR": [{"user_id": MAYA.id}, {"user_id": "jon"}]}
 SHAPE = {"properties": {"home": {"type": "string"}}}
 
 
@@ -237,7 +237,7 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     engine = service.engine
     await service.add("I live in Zanzibar.", user_id=MAYA.id)
     await service.add("I live in Bern.", user_id="jon")
-    body = {"filters": EVERYBODY, "schema": SHAPE}
+    body = {"filters": BOTH_USERS, "schema": SHAPE}
     export = await service.client.post("/v1/exports/", json=body)
     frozen = Frozen(engine.ledger.lanes)
     if when == "answered":
@@ -262,10 +262,10 @@ async def test_what_was_asked_over_more_than_one_scope_goes_with_it(
     assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
 
-async def test_the_trace_of_deleting_everybody_goes_with_it(service: Service) -> None:
+async def test_the_event_that_deleted_all_owners_is_erased_as_well(service: Service) -> None:
     await service.add("I live in Zanzibar.", user_id=MAYA.id)
     await service.add("I live in Bern.", user_id="jon")
-    filters = {"filters": json.dumps(EVERYBODY)}
+    filters = {"filters": json.dumps(BOTH_USERS)}
     assert (await service.client.delete("/v1/memories/", params=filters)).status_code == 200
     assert "Zanzibar" in str(await raw_look(service.engine.ledger, ("Zanzibar",)))
     await erase(service.engine)
@@ -309,7 +309,7 @@ async def test_a_worker_in_the_middle_of_a_stage_brings_nothing_back(
     assert (await counts(engine, event_id))["messages"] == 1
 
 
-async def test_what_is_said_after_an_erasure_begins_anew(engine: Engine) -> None:
+async def test_an_add_after_an_erasure_starts_an_empty_history(engine: Engine) -> None:
     await furnish(engine)
     await erase(engine)
     again = await engine.add("I like rye bread.", user_id=MAYA.id)
@@ -462,7 +462,7 @@ async def test_two_erasures_at_once_take_everything_once(engine: Engine) -> None
     assert (await engine.ledger.books.accounts(engine.project.id)).balanced
 
 
-async def test_an_agent_is_erased_with_all_it_knew_of_anybody(engine: Engine) -> None:
+async def test_an_agent_is_erased_with_all_it_stored_about_users(engine: Engine) -> None:
     scope = Scope(engine.project.id, user_id="jon", agent_id="butler")
     await accept(
         scope,

@@ -106,7 +106,7 @@ async def test_what_is_young_stays_and_without_a_setting_all_of_it(engine: Engin
     assert await outputs(engine) == stored > 0
 
 
-async def test_a_forgotten_key_may_be_used_anew_and_the_books_still_balance(
+async def test_a_forgotten_key_may_be_used_again_and_the_counts_still_balance(
     engine: Engine,
 ) -> None:
     first = await add(engine, "mine")

@@ -40,10 +40,10 @@ class Script(RulesModel):
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions
     ) -> Answer[tuple[Decision, ...]]:
         by_text = {neighbour.text: neighbour.memory_id for neighbour in neighbours}
-        return Answer(tuple(_told(n, fact.text, by_text) for n, fact in enumerate(facts)))
+        return Answer(tuple(_decision(n, fact.text, by_text) for n, fact in enumerate(facts)))
 
 
-def _told(place: int, text: str, by_text: dict[str, UUID]) -> Decision:
+def _decision(place: int, text: str, by_text: dict[str, UUID]) -> Decision:
     old, changes, new = text.partition(" > ")
     if changes:
         return Decision(place, Outcome.UPDATE, "Told.", text=new, memory_id=by_text[old])

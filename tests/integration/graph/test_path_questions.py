@@ -22,7 +22,7 @@ WORLDS = load()
 LEAST = 0.9
 
 
-class Told(RulesModel):
+class KnownRelations(RulesModel):
     """Model for which each message is a fact; it knows the relations of each text."""
 
     def __init__(self, edges: Mapping[str, Sequence[Edge]]) -> None:
@@ -64,7 +64,7 @@ def steps(relation: Mapping[str, Any]) -> tuple[Edge, ...]:
 
 async def answered(service: Service, world: World) -> list[bool]:
     """For each question of a world, the presence of its path in the relations of a search."""
-    service.engine.with_model(Told(dict(world.facts)))
+    service.engine.with_model(KnownRelations(dict(world.facts)))
     for text, _ in world.facts:
         await service.add(text, user_id=world.name)
     results = []
@@ -83,7 +83,7 @@ async def test_the_path_to_the_answer_is_among_the_relations(service: Service) -
 
 async def test_the_memories_of_a_path_rank_first(service: Service) -> None:
     [world] = [world for world in WORLDS if world.name == "en-0"]
-    service.engine.with_model(Told(dict(world.facts)))
+    service.engine.with_model(KnownRelations(dict(world.facts)))
     for text, _ in world.facts:
         await service.add(text, user_id="maya")
     query = "In which city is my sister's employer?"

@@ -127,7 +127,7 @@ async def test_a_provider_that_names_a_time_is_left_alone_until_then(
     assert await engine.ledger.circuits.enter(remote.name, engine.project.id) is Permit.REFUSED
 
 
-async def test_one_failed_call_stops_nobody(engine: Engine, remote: Remote) -> None:
+async def test_one_failed_call_does_not_open_the_circuit(engine: Engine, remote: Remote) -> None:
     remote.up = False
     await engine.add("I like jazz.", user_id="unlucky")
     await engine.step()

@@ -222,7 +222,7 @@ async def test_a_vector_written_late_over_a_newer_one_is_written_again(engine: E
     assert record.payload["version"] == 2
 
 
-async def test_the_projector_writes_what_it_is_owed_in_one_wave(engine: Engine) -> None:
+async def test_the_projector_writes_all_pending_vectors_in_one_pass(engine: Engine) -> None:
     await engine.add("I live in Berlin. I like jazz.")
     await engine.drain()
     index, projector = engine.services.index, engine.services.projector
@@ -269,7 +269,7 @@ async def test_one_memory_may_take_the_text_that_another_leaves(engine: Engine) 
         assert (await current(engine, second)).text == first.text
 
 
-async def test_a_person_who_edits_a_memory_meanwhile_is_not_overwritten(engine: Engine) -> None:
+async def test_an_edit_during_processing_is_not_overwritten(engine: Engine) -> None:
     await engine.add("I live in Berlin.")
     await engine.drain()
     [memory] = [hit.passage for hit in await found(engine, "Berlin")]

@@ -70,7 +70,7 @@ async def test_a_broker_forgets_once_each_time_it_is_wiped(
     assert [dispatcher.forgot(), dispatcher.forgot()] == [True, False]
 
 
-async def test_a_wiped_broker_is_told_every_hint_again_at_once(
+async def test_a_wiped_broker_gets_every_hint_again_at_once(
     engine: Engine, dispatcher: CeleryDispatcher, broker: RedisClient
 ) -> None:
     """Also those beyond the limit of one tick, although the broker is not empty by then."""

@@ -47,7 +47,7 @@ async def test_an_outage_longer_than_the_budget_fails_the_event_by_name(engine: 
     assert await engine.lane_state() == "IDLE"
 
 
-async def test_an_event_told_to_wait_for_days_fails_when_its_own_time_is_over(
+async def test_an_event_with_a_retry_after_of_days_fails_at_its_own_deadline(
     engine: Engine,
 ) -> None:
     budget_s = engine.services.outage_budget_s
@@ -148,7 +148,7 @@ async def test_a_name_longer_than_an_index_holds_is_none(engine: Engine) -> None
     assert relation.destination == "jazz"
 
 
-async def test_a_stage_whose_ground_never_stops_moving_fails_by_name(engine: Engine) -> None:
+async def test_a_stage_whose_writes_always_conflict_fails(engine: Engine) -> None:
     event_id = await engine.add("I like jazz.")
     clash = (
         "CREATE FUNCTION clash() RETURNS trigger LANGUAGE plpgsql AS"

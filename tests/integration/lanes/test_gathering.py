@@ -117,7 +117,7 @@ async def test_a_new_topic_runs_the_turns_before_it_and_waits_itself(
     assert await statuses(engine, [school, car]) == [Status.SUCCEEDED] * 2
 
 
-async def test_an_add_of_another_kind_waits_for_nobody(service: Service, model: Reading) -> None:
+async def test_an_add_of_another_kind_does_not_wait(service: Service, model: Reading) -> None:
     engine = service.engine
     turn = await say(engine, "I live in Bern.")
     verbatim = await say(engine, "I like tea.", infer=False)

@@ -19,7 +19,7 @@ from pipeline.ports import ExtractionRequest
 from tests.support.engine import GRACE_S, LEASE_S, Engine
 from tests.support.stack import wait_until
 
-END_WHO_WAITS = """
+END_WAITING_SESSIONS = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
@@ -60,7 +60,7 @@ async def test_a_lane_handed_back_before_it_is_settled_is_settled_by_the_next_wo
     assert len(await engine.history_rows()) == 1
 
 
-async def test_a_stage_cut_off_while_it_works_is_handed_back_by_the_stage_runner(
+async def test_a_stage_cut_off_in_the_middle_is_handed_back_by_the_stage_runner(
     engine: Engine,
 ) -> None:
     called = asyncio.Event()
@@ -101,14 +101,14 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
     await called.wait()
 
     async def ended() -> bool:
-        async with engine.ledger.engine.connect() as looking:
-            return bool((await looking.execute(text(END_WHO_WAITS))).all())
+        async with engine.ledger.engine.connect() as connection:
+            return bool((await connection.execute(text(END_WAITING_SESSIONS))).all())
 
     async with engine.ledger.engine.connect() as other:
         # The commit of the stage waits for this lock; then its connection breaks.
         await other.execute(text("SELECT FROM lanes FOR UPDATE"))
         answer.set()
-        await wait_until(ended, within_s=10, what="somebody who waits for the lane")
+        await wait_until(ended, within_s=10, what="a session that waits for the lane is ended")
     wake = await work
     assert wake is not None
     assert await engine.lane_state() == "QUEUED"
@@ -122,7 +122,7 @@ async def test_a_stage_that_loses_the_ledger_hands_its_lane_back_and_costs_no_at
     assert len(await engine.texts()) == 1
 
 
-async def test_a_lane_somebody_else_holds_by_now_is_not_handed_back(engine: Engine) -> None:
+async def test_a_lane_that_another_worker_has_claimed_is_not_handed_back(engine: Engine) -> None:
     await engine.add("I like jazz.")
     lanes = engine.ledger.lanes
     slow, _ = await engine.claim(engine.hints.waiting.popleft())

@@ -162,7 +162,7 @@ async def _up_for_a_lease(engine: Engine) -> bool:
         return bool(await connection.scalar(query, {"lease": LEASE_S}))
 
 
-async def test_a_lost_hint_is_told_again_and_the_late_one_stays_good(engine: Engine) -> None:
+async def test_a_lost_hint_is_sent_again_and_the_late_one_stays_valid(engine: Engine) -> None:
     await engine.add("I like jazz.")
     late = engine.hints.waiting.popleft()
     assert await engine.sweep() == 0  # the grace period is not over
@@ -181,7 +181,7 @@ async def test_a_hint_behind_a_backlog_is_given_more_patience(engine: Engine) ->
     assert len(await due_lanes.sweep(limit=10, patient=patient, patience_s=60)) == 1
 
 
-async def test_the_backlog_of_others_asks_nobody_for_patience(engine: Engine) -> None:
+async def test_a_backlog_of_other_projects_does_not_delay_a_sweep(engine: Engine) -> None:
     await engine.add("I like jazz.")
     await engine.pass_time(GRACE_S + 1)
     assert len(await engine.ledger.due_lanes.sweep(limit=10, patient=[uuid4()], patience_s=60)) == 1

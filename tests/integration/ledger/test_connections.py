@@ -85,7 +85,7 @@ async def write_through_sqlalchemy(engine: AsyncEngine) -> None:
 
 
 @pytest.mark.parametrize("write", [write_directly, write_through_sqlalchemy])
-async def test_a_primary_that_became_a_standby_is_connected_to_anew(
+async def test_a_primary_that_became_a_standby_gets_new_connections(
     database_url: str, write: Callable[[AsyncEngine], Awaitable[None]]
 ) -> None:
     engine = connect(database_url, pool_size=1)

@@ -76,7 +76,7 @@ async def test_migrating_again_and_at_the_same_time_changes_nothing(ledger: Ledg
         assert await connection.run_sync(shape) == before
 
 
-async def test_a_migration_gives_up_on_a_table_in_use_instead_of_stopping_everybody(
+async def test_a_migration_gives_up_on_a_table_in_use_instead_of_blocking_requests(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.migrate.LOCK_TIMEOUT", "50ms")

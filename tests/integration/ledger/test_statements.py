@@ -52,7 +52,9 @@ async def test_json_comes_as_values(direct: Direct) -> None:
     assert row.shown == {"a": 1}
 
 
-async def test_a_broken_constraint_is_told_apart_and_spoils_no_connection(direct: Direct) -> None:
+async def test_a_broken_constraint_has_an_error_of_its_own_and_spoils_no_connection(
+    direct: Direct,
+) -> None:
     await direct.rows(text("CREATE TABLE twins (id integer PRIMARY KEY)"), {})
     twin = text("INSERT INTO twins VALUES (1)")
     await direct.rows(twin, {})
@@ -64,7 +66,7 @@ async def test_a_broken_constraint_is_told_apart_and_spoils_no_connection(direct
     assert (await direct.rows(text("SELECT count(*) AS held FROM twins"), {}))[0].held == 1
 
 
-async def test_a_value_that_cannot_be_stored_is_told_apart(direct: Direct) -> None:
+async def test_a_value_that_cannot_be_stored_has_an_error_of_its_own(direct: Direct) -> None:
     with pytest.raises(DataError):
         await direct.rows(text("SELECT CAST(:a AS integer)"), {"a": 2**40})
     with pytest.raises(DataError):
@@ -88,7 +90,7 @@ async def test_a_connection_left_in_the_middle_is_not_used_again(direct: Direct)
     assert await pid(direct) != before
 
 
-async def test_a_connection_that_dies_in_the_middle_is_given_to_nobody(database_url: str) -> None:
+async def test_a_connection_that_dies_in_the_middle_is_not_used_again(database_url: str) -> None:
     engine = connect(database_url, pool_size=1)
     mine = await pid(Direct(engine))
     cut = asyncio.create_task(Direct(engine).rows(text("SELECT pg_sleep(60)"), {}))
@@ -109,7 +111,9 @@ async def test_a_connection_that_dies_in_the_middle_is_given_to_nobody(database_
     await engine.dispose()
 
 
-async def test_a_server_that_lets_nobody_in_is_an_error_of_the_ledger(database_url: str) -> None:
+async def test_a_server_that_refuses_every_login_is_an_error_of_the_ledger(
+    database_url: str,
+) -> None:
     engine = connect(database_url.rpartition("/")[0] + "/no_such_database", pool_size=1)
     with pytest.raises(DBAPIError) as refused:
         await Direct(engine).rows(text("SELECT 1"), {})

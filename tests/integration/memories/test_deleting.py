@@ -92,7 +92,7 @@ DELETES: dict[str, tuple[Any, set[str]]] = {
         {"maya", "maya, trip"},
     ),
     "a dotted key": ({"user_id": "maya", "metadata.trip": "oslo"}, {"maya, trip"}),
-    "nobody": ({"user_id": "ada"}, set()),
+    "an id without memories": ({"user_id": "ada"}, set()),
     "with what old clients add": (
         {"user_id": "maya", "source": "CLI"},
         MAYAS,
@@ -117,7 +117,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "nothing": ("", "user_id, agent_id, app_id, run_id"),
     "a blank id": ("user_id=", "user_id is blank"),
     "a blank beside another": ("user_id=maya&agent_id=", "agent_id is blank"),
-    "nobody's metadata": ("metadata={'a': 1}", "user_id, agent_id, app_id, run_id"),
+    "metadata without an id": ("metadata={'a': 1}", "user_id, agent_id, app_id, run_id"),
     "only a NOT": ("filters={'NOT': {'user_id': 'maya'}}", "outside NOT"),
     "a filter that is cut off": ("filters={'user_id': 'ma", "neither JSON nor a Python literal"),
     "code instead of a filter": ("filters=dict(user_id='maya')", "neither JSON nor"),

@@ -121,7 +121,7 @@ async def test_usage_is_counted_and_an_unknown_price_is_none(llm: JsonLLM):
     assert usage.completion_tokens > 0
 
 
-async def test_a_known_price_is_told(server: LLMServer, build: Build):
+async def test_a_known_price_is_returned(server: LLMServer, build: Build):
     llm = build("openai/gpt-4o-mini", api_base=server.base_url)
     usage = (await ask(llm)).usage
     assert usage.cost_usd == pytest.approx(
@@ -182,7 +182,7 @@ async def test_no_further_try_begins_after_the_total(server: LLMServer, build: B
     assert len(server.calls) == 1
 
 
-async def test_nobody_listens(build: Build):
+async def test_an_unreachable_server_is_a_transient_error(build: Build):
     llm = build("openai/x", api_base="http://127.0.0.1:1/v1")
     with pytest.raises(ModelUnavailable):
         await ask(llm)

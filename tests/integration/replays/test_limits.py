@@ -15,7 +15,7 @@ from tests.support.api_service import MAYA, Service, error_of, serving
 from tests.support.replaying import REPLAYS, begun, replayed, switch, texts
 
 BAD: dict[str, tuple[object, str]] = {
-    "nobody": ({}, "at least one of user_id"),
+    "no id": ({}, "at least one of user_id"),
     "another provider's model": (MAYA | {"llm_model": "azure/big"}, "openai/small"),
     "a model that is not listed": (MAYA | {"llm_model": "openai/gold"}, "MEMLANE_REPLAY_MODELS"),
     "the built-in model": (MAYA | {"llm_model": "local/rules"}, "openai/small"),

@@ -135,7 +135,7 @@ async def test_the_events_of_a_batch_go_together_whatever_the_width_is_by_then(
     assert ("lives_in", "Berlin") in await relations(engine)
 
 
-async def test_it_waits_behind_what_was_said_meanwhile_and_new_events_behind_it(
+async def test_a_replay_waits_for_earlier_adds_and_later_adds_wait_for_it(
     engine: Engine,
 ) -> None:
     [event_id] = await unrelated(engine, "I live in Berlin.")
@@ -253,7 +253,7 @@ async def test_all_graphs_that_failed_come_back_at_once(service: Service) -> Non
     assert {(await engine.event(event_id)).graph_status for event_id in ids} == {"SUCCEEDED"}
 
 
-async def test_a_batch_whose_outputs_were_let_go_of_is_not_replayed(engine: Engine) -> None:
+async def test_a_batch_with_released_outputs_is_not_replayed(engine: Engine) -> None:
     [event_id] = await unrelated(engine, "I live in Berlin.")
     async with engine.ledger.engine.begin() as connection:
         await connection.exec_driver_sql("UPDATE stage_runs SET output = NULL")

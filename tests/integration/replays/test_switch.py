@@ -220,7 +220,7 @@ async def test_events_added_since_are_replayed_before_a_switch(service: Service)
     assert (await service.event(late.json()["event_id"]))["results"][-1]["memory"].startswith("She")
 
 
-async def test_edits_of_people_are_not_lost_without_being_told(service: Service) -> None:
+async def test_edits_of_people_that_would_be_lost_are_reported(service: Service) -> None:
     for text in ("Likes tea.", "Likes rum.", "Likes gin."):
         await service.add(text)
     ids = {row["memory"]: row["id"] for row in await service.listed(**MAYA)}

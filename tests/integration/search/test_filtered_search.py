@@ -90,7 +90,7 @@ async def test_a_search_that_gave_up_says_that_it_is_incomplete(
     assert not (await ask(engine, MAYA)).incomplete
 
 
-async def test_a_scope_that_is_seen_whole_is_not_looked_at_again(
+async def test_a_scope_that_was_read_whole_is_not_read_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def again(*_: object, **__: object) -> dense.DenseHits:

@@ -90,7 +90,7 @@ async def test_a_processed_turn_stands_beside_its_fact_and_is_no_longer_pending(
     assert not turn.passage.pending
 
 
-async def test_a_turn_stored_word_for_word_is_not_told_twice(engine: Engine) -> None:
+async def test_a_turn_stored_word_for_word_is_not_returned_twice(engine: Engine) -> None:
     await say(engine, "The key is under the mat.")
     assert len(await texts(engine, "key", turns=True)) == 1
     await engine.drain()
@@ -221,7 +221,7 @@ async def test_the_turns_around_a_hit_come_on_request(engine: Engine) -> None:
     assert (await ask(engine, "plums", top_k=1)).hits[0].around == ()
 
 
-async def test_what_a_person_deleted_is_told_by_no_turn(engine: Engine) -> None:
+async def test_no_turn_returns_what_a_person_deleted(engine: Engine) -> None:
     await engine.add("I am allergic to peanuts.")
     await engine.add("I like walking by the river.")
     await engine.drain()
@@ -249,7 +249,7 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
         await say(engine, f"I like {what}", options=AddOptions(infer=False, metadata={"is": what}))
     await engine.drain()
     ids = {h.passage.text: h.passage.id for h in (await ask(engine, "like")).hits}
-    everybody = {"user_id": "maya"}
+    of_maya = {"user_id": "maya"}
 
     async def verdict(what: str, **options: Any) -> str:
         memory_id = ids.get(f"I like {what}", UUID(int=1))
@@ -260,7 +260,7 @@ async def test_a_search_says_what_became_of_a_memory(engine: Engine) -> None:
     assert await verdict("tea") == "returned"
     assert await verdict("cocoa", top_k=1) == "beyond_top_k"
     assert await verdict("cocoa", threshold=0.99) == "below_threshold"
-    assert await verdict("cocoa", filter=everybody | {"metadata": {"is": "tea"}}) == "filtered"
+    assert await verdict("cocoa", filter=of_maya | {"metadata": {"is": "tea"}}) == "filtered"
     assert await verdict("water") == "unknown"
     cut = (await ask(engine, "I like tea", explain=None, top_k=1)).explained
     assert [line.verdict for line in cut] == ["beyond_top_k", "beyond_top_k"]
@@ -364,7 +364,7 @@ async def test_the_right_sentence_is_first(
 # ── texts stored by older releases ───────────────────────────────────────────────────────────────
 
 
-def build_words_anew(connection: Connection) -> None:
+def rebuild_terms(connection: Connection) -> None:
     words = import_module("pipeline.ledger.migrations.versions.0008_words")
     with Operations.context(MigrationContext.configure(connection)):
         words.downgrade()
@@ -376,7 +376,7 @@ async def test_texts_from_before_the_index_of_words_are_in_it(engine: Engine) ->
     await engine.drain()
     await engine.add("My bicycles are old.")
     async with engine.ledger.engine.begin() as connection:
-        await connection.run_sync(build_words_anew)
+        await connection.run_sync(rebuild_terms)
     assert len(await texts(engine, "Saab", turns=True)) == 2
     assert (await texts(engine, "bicycle", turns=True))[0] == "My bicycles are old."
 

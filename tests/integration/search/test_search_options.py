@@ -127,12 +127,12 @@ async def test_a_reranker_reads_a_bounded_number_of_the_askers_own(
     service: Service, reranker: LLMServer
 ) -> None:
     await store(service, *(f"note {number}" for number in range(AT_LEAST + 3)))
-    await store(service, "note of somebody else", user_id="jon")
+    await store(service, "note of another user", user_id="jon")
     use(service, reranker)
     body = await answer(service, "note", top_k=1, rerank=True)
     question, *shown = reranker.calls[-1].prompt.split("\n")
     assert (question, len(shown), len(texts(body))) == ("note", AT_LEAST, 1)
-    assert not [text for text in shown if "somebody" in text]
+    assert not [text for text in shown if "another user" in text]
 
 
 async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
@@ -149,7 +149,7 @@ async def test_what_the_reranker_was_not_shown_follows_in_fused_order(
     ]  # fmt: skip
 
 
-async def test_a_reranker_is_told_who_said_a_turn(service: Service, reranker: LLMServer) -> None:
+async def test_a_reranker_gets_the_speaker_of_a_turn(service: Service, reranker: LLMServer) -> None:
     turns = [{"role": "user", "name": "Maya", "content": "My tent\nis green"}]
     await service.client.post("/v3/memories/add/", json={"messages": turns} | MAYA)
     use(service, reranker)

@@ -116,7 +116,7 @@ async def test_the_last_lasting_admin_key_cannot_be_revoked(tenant: Tenant) -> N
     assert await tenant.ask(second, "GET", KEYS) == 200
 
 
-async def test_a_reading_key_reads_and_is_told_why_it_cannot_write(tenant: Tenant) -> None:
+async def test_a_reading_key_reads_and_gets_the_reason_why_it_cannot_write(tenant: Tenant) -> None:
     await tenant.service.add("I like jazz.")
     key = await tenant.key(scope="read")
     headers = {"Authorization": f"Token {key['key']}"}
@@ -151,7 +151,7 @@ async def test_only_an_admin_key_sees_the_organizations_other_projects(tenant: T
     assert await tenant.ask(key, "GET", path) == 404
 
 
-async def test_a_key_that_asks_too_often_is_told_when_to_come_back(tenant: Tenant) -> None:
+async def test_a_key_over_its_limit_gets_the_seconds_to_wait(tenant: Tenant) -> None:
     api = tenant.service.api
     limited = KeyRing(tenant.ledger.keys, RateLimit(2))
     tenant.service.app.state.api = replace(api, keys=limited)

@@ -159,7 +159,7 @@ async def test_a_reading_key_sees_no_more_of_a_webhooks_address_than_its_host(
     assert whole["url"] == body["url"]
 
 
-async def test_a_key_cannot_be_made_for_somebody_who_is_no_member(tenant: Tenant) -> None:
+async def test_a_key_cannot_be_made_for_a_person_who_is_no_member(tenant: Tenant) -> None:
     answer = await tenant.client.post(KEYS, json={"name": "x", "member": NOOR})
     assert answer.status_code == 404
     assert "member" in error_of(answer)

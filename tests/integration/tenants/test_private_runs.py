@@ -241,8 +241,8 @@ async def test_an_incognito_add_is_answered_and_nothing_of_it_is_stored(
     changed = {table for table in after if after[table] != before[table]}
     # One event without content, in the project's own lane, and the number of events.
     assert changed == {"events", "lanes", "book_entries"}
-    looked = await raw_look(service.engine.ledger, ("Zanzibar", "zanzibar"))
-    assert looked == {}
+    leftovers = await raw_look(service.engine.ledger, ("Zanzibar", "zanzibar"))
+    assert leftovers == {}
     event = await service.event(answer.json()["event_id"])
     assert (event["event_type"], event["status"]) == ("INCOGNITO", "SUCCEEDED")
     assert event["payload"]["options"] == {"incognito": True}

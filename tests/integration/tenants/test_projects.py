@@ -174,7 +174,7 @@ async def test_an_emptied_project_leaves_nothing_behind_and_its_neighbours_alone
     assert (await tenant.client.get(path)).status_code == 404
 
 
-async def test_a_project_whose_index_is_owed_a_write_is_not_deleted(tenant: Tenant) -> None:
+async def test_a_project_with_pending_vector_writes_is_not_deleted(tenant: Tenant) -> None:
     """After the project is deleted, no process would delete the vector."""
     await tenant.key(scope="admin")
     await tenant.service.add("I like jazz.")

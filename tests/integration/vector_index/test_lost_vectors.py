@@ -77,7 +77,9 @@ async def test_a_collection_far_emptier_than_before_is_filled_again(engine: Engi
     assert await index.catch_up() == 8
 
 
-async def test_a_collection_of_nobody_is_not_missed_for_ever(engine: Engine) -> None:
+async def test_a_missing_collection_without_memories_is_not_reported_after_healing(
+    engine: Engine,
+) -> None:
     index = engine.services.index
     await engine.ledger.memory_vectors.collections.note(index.collection(engine.scope()))
     assert (await ask(engine)).degraded

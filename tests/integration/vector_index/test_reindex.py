@@ -256,7 +256,7 @@ async def test_a_build_that_was_killed_goes_on_where_it_was(
     assert reports[-1] == ReindexProgress(18, 18)  # including the three turns
 
 
-async def test_what_is_written_meanwhile_reaches_both(stocked: Engine) -> None:
+async def test_a_write_during_a_rebuild_reaches_both_indexes(stocked: Engine) -> None:
     store = InMemoryVectors()
     moved = with_index(stocked, store)
     await rebuild(moved)
@@ -317,7 +317,7 @@ async def test_turns_are_in_the_new_embedders_vectors_from_the_switch_on(stocked
     assert len(await heard(moved, "jazz")) == 4
 
 
-async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_anew(
+async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_again(
     stocked: Engine,
 ) -> None:
     moved = with_index(stocked, stocked.vectors, Another())
@@ -332,7 +332,9 @@ async def test_turns_that_older_processes_embed_after_a_switch_are_embedded_anew
     assert await stale(moved.ledger, turn_vectors) == 0
 
 
-async def test_what_older_processes_write_after_a_switch_is_embedded_anew(stocked: Engine) -> None:
+async def test_memories_that_older_processes_write_after_a_switch_are_embedded_again(
+    stocked: Engine,
+) -> None:
     moved = with_index(stocked, InMemoryVectors(), Another())
     await rebuild(moved)
     await adopt(moved)

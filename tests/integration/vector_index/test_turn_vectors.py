@@ -186,8 +186,8 @@ async def test_switched_off_turns_are_found_by_their_words_alone(engine: Engine)
     assert await texts(engine, "hound", off=True, threshold=0.9) == [SAID]
 
 
-async def test_the_setting_decides_whether_anybody_embeds_turns() -> None:
-    given = {"database_url": "postgresql://nobody/listens", "chroma_url": "http://127.0.0.1:9"}
+async def test_the_setting_decides_whether_turns_are_embedded() -> None:
+    given = {"database_url": "postgresql://127.0.0.1:9/none", "chroma_url": "http://127.0.0.1:9"}
     for setting, expected in (("on", True), ("off", False)):
         settings = Settings.model_validate({**given, "turn_vectors": setting})
         stores = bootstrap.stores(settings)
@@ -201,7 +201,7 @@ async def test_the_setting_decides_whether_anybody_embeds_turns() -> None:
 # ── pending vectors ──────────────────────────────────────────────────────────────────────────────
 
 
-async def test_what_is_found_as_a_memory_or_said_by_no_one_is_owed_no_vector(
+async def test_a_turn_that_is_a_memory_or_has_no_speaker_gets_no_vector(
     engine: Engine,
 ) -> None:
     await engine.add("The key is under the mat.", options=AddOptions(infer=False))

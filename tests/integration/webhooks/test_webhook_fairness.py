@@ -70,11 +70,11 @@ async def queue_up(engine: Engine, project_id: ProjectId, url: str, deliveries: 
         private=False,
         webhooks=engine.ledger.webhooks,
     )
-    await owe_more(engine, project_id, made.id, deliveries)
+    await add_deliveries(engine, project_id, made.id, deliveries)
     return made.id
 
 
-async def owe_more(
+async def add_deliveries(
     engine: Engine, project_id: ProjectId, webhook_id: UUID, deliveries: int
 ) -> None:
     async with engine.ledger.engine.begin() as connection:
@@ -163,13 +163,15 @@ async def test_one_that_has_answered_once_is_not_switched_off_for_an_outage(
     async with engine.ledger.engine.begin() as connection:
         past = func.now() - timedelta(hours=2)
         await connection.execute(update(webhooks).values(updated_at=past))
-    await owe_more(engine, engine.project.id, webhook_id, 2 * MOST_SILENT)
+    await add_deliveries(engine, engine.project.id, webhook_id, 2 * MOST_SILENT)
     await courier(engine, Silent(), pause_s=600).deliver()
     [shown] = await engine.ledger.webhooks.of(engine.project.id)
     assert shown.is_active
 
 
-async def test_what_a_webhook_owes_is_bounded_and_the_log_says_so(engine: Engine) -> None:
+async def test_the_pending_deliveries_of_a_webhook_are_limited_and_the_log_says_so(
+    engine: Engine,
+) -> None:
     await queue_up(engine, engine.project.id, "quick", 12)
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 2
     assert await engine.ledger.webhooks.give_up_excess(most=10) == 0
@@ -179,7 +181,7 @@ async def test_what_a_webhook_owes_is_bounded_and_the_log_says_so(engine: Engine
 
 
 @pytest.mark.parametrize("active", [True, False])
-async def test_what_a_switched_off_webhook_is_owed_goes_with_its_log(
+async def test_only_a_disabled_webhook_loses_its_old_pending_deliveries(
     engine: Engine, active: bool
 ) -> None:
     webhook_id = await queue_up(engine, engine.project.id, "quick", 3)

@@ -81,7 +81,7 @@ def details(receiver: WebhookReceiver) -> list[dict[str, Any]]:
     return [json.loads(delivery.body)["event_details"] for delivery in receiver.arrived]
 
 
-async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
+async def test_changes_by_a_model_are_delivered_in_the_format_of_the_clients(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
@@ -98,7 +98,7 @@ async def test_what_a_model_does_to_memories_is_told_as_the_clients_know_it(
     assert {d["id"] for d in details(receiver)} == {str(memory.id)}
 
 
-async def test_what_people_do_to_memories_is_told_as_well(
+async def test_changes_by_people_are_delivered_as_well(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     event_id = await engine.add("I live in Bern.")
@@ -130,7 +130,7 @@ class Mute:
         """Do nothing: there are no connections."""
 
 
-async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
+async def test_a_delete_of_everything_and_its_undo_are_delivered_as_well(
     service: Service, receiver: WebhookReceiver
 ) -> None:
     await service.add("I live in Bern.")
@@ -142,7 +142,7 @@ async def test_a_delete_of_everything_and_its_undo_are_told_as_well(
     assert {d["event"] for d in details(receiver)} == {"DELETE", "ADD"}
 
 
-async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
+async def test_the_categories_of_a_new_state_go_to_webhooks_that_want_them(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["memory_categorize"])
@@ -157,7 +157,7 @@ async def test_the_categories_of_a_new_state_are_told_to_who_asks_for_them(
     assert (detail["event"], detail["memory_id"]) == ("CATEGORIZE", str(memory.id))
 
 
-async def test_a_failed_event_is_told_by_its_id_and_code(
+async def test_a_failed_event_is_delivered_with_its_id_and_code(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
@@ -176,7 +176,7 @@ async def test_a_failed_event_is_told_by_its_id_and_code(
     ]
 
 
-async def test_an_event_that_succeeded_is_told_with_whose_it_was(
+async def test_a_succeeded_event_is_delivered_with_its_owner(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["event_succeeded"])
@@ -187,7 +187,7 @@ async def test_an_event_that_succeeded_is_told_with_whose_it_was(
     assert details(receiver) == [expected | {"event_id": str(event_id)}]
 
 
-async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_before(
+async def test_a_delivery_of_a_change_has_the_owner_the_event_and_the_text_before(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)
@@ -222,7 +222,7 @@ async def test_a_change_is_told_with_whose_memory_it_is_its_event_and_the_text_b
     ]
 
 
-async def test_only_what_was_asked_for_is_told_and_only_to_the_projects_own(
+async def test_a_webhook_gets_only_its_event_types_of_its_own_project(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver, ["memory_delete"])
@@ -380,7 +380,7 @@ async def test_the_log_tells_each_delivery_and_one_can_be_sent_again(
     assert len({delivery.id for delivery in receiver.seen}) == 1
 
 
-async def test_an_erasure_takes_what_was_told_and_what_was_still_to_be(
+async def test_an_erasure_deletes_sent_and_pending_deliveries(
     engine: Engine, receiver: WebhookReceiver
 ) -> None:
     await hook(engine, receiver)

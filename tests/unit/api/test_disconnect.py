@@ -15,7 +15,7 @@ from api.http.disconnect import EndWithClient
 WITHIN_S = 10.0
 
 
-class HeldRequest:
+class BlockedRequest:
     """A request to an app whose routes wait until `released` is set."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class HeldRequest:
     ],
 )
 async def test_a_request_whose_client_left(method: str, path: str, outcome: str) -> None:
-    call = HeldRequest()
+    call = BlockedRequest()
     request = asyncio.create_task(call.make(method, path))
     await call.begun.wait()
     call.left.set()
@@ -105,7 +105,7 @@ async def test_a_request_whose_client_left(method: str, path: str, outcome: str)
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/read"), ("POST", "/search")])
 async def test_a_request_whose_client_stays_is_answered(method: str, path: str) -> None:
-    call = HeldRequest()
+    call = BlockedRequest()
     call.released.set()
     await call.make(method, path)
     assert call.outcome == "done"

@@ -35,7 +35,7 @@ def ring(*valid: str) -> tuple[KeyRing, Keys]:
     return KeyRing(cast("Any", keys)), keys
 
 
-async def test_a_wrong_key_is_looked_up_once_and_may_be_repeated() -> None:
+async def test_a_wrong_key_is_read_once_and_may_be_repeated() -> None:
     cache, keys = ring()
     for _ in range(500):
         assert await cache.grant("wrong", "10.0.0.1") is None

@@ -27,7 +27,7 @@ from api.schemas import tenants as tenant_schemas
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (limits.LONGEST_TEXT + 1)
-WISH = "x" * (limits.LONGEST_INSTRUCTIONS + 1)
+INSTRUCTIONS = "x" * (limits.LONGEST_INSTRUCTIONS + 1)
 LARGE = {"k": "x" * limits.LARGEST_METADATA_BYTES}
 MAYA = {"user_id": "maya"}
 ADD = MAYA | {"messages": "I like tea."}
@@ -57,7 +57,11 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "a speaker": (AddRequest, ADD | {"messages": [{"content": "x", "name": "x" * 513}]}, "shorten"),
     "metadata": (AddRequest, ADD | {"metadata": LARGE}, "32,008 bytes as JSON"),
     "levels of metadata": (AddRequest, ADD | {"metadata": nested(17)}, "deeper than 16 levels"),
-    "instructions": (AddRequest, ADD | {"custom_instructions": WISH}, "shorten the instructions"),
+    "instructions": (
+        AddRequest,
+        ADD | {"custom_instructions": INSTRUCTIONS},
+        "shorten the instructions",
+    ),
     "categories": (
         AddRequest,
         ADD | {"custom_categories": {f"c{n}": "" for n in range(101)}},
@@ -66,10 +70,10 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     "a category": (AddRequest, ADD | {"custom_categories": {"c": "x" * 2_001}}, "2,000 characters"),
     "a category's name": (AddRequest, ADD | {"custom_categories": {"c" * 513: ""}}, "512"),
     "a replayed message": (ReplayRequest, {"messages": TEXT}, "split it"),
-    "a replay's instructions": (ReplayRequest, {"includes": WISH}, "shorten"),
+    "a replay's instructions": (ReplayRequest, {"includes": INSTRUCTIONS}, "shorten"),
     "a shadow's instructions": (
         replay_schemas.BeginRequest,
-        MAYA | {"custom_instructions": WISH},
+        MAYA | {"custom_instructions": INSTRUCTIONS},
         "short",
     ),
     "a memory": (UpdateRequest, {"text": TEXT}, "split it over several memories"),
@@ -91,7 +95,7 @@ TOO_MUCH: dict[str, tuple[type[BaseModel], dict[str, Any], str]] = {
     ),
     "a project's instructions": (
         tenant_schemas.ProjectUpdateRequest,
-        {"custom_instructions": WISH},
+        {"custom_instructions": INSTRUCTIONS},
         "at most 20000 characters",
     ),
 }

@@ -37,7 +37,7 @@ class Heard:
 
 
 async def nothing_to_send(message: Message) -> None:
-    raise AssertionError(f"nobody answers here: {message}")
+    raise AssertionError(f"unexpected message: {message}")
 
 
 async def no_body() -> Message:

@@ -42,7 +42,7 @@ def test_a_minutes_requests_pass_at_once_and_no_more(per_minute: int) -> None:
     assert refused.value.retry_after_s >= 1
 
 
-def test_who_waits_as_long_as_told_is_let_through() -> None:
+def test_a_request_after_the_stated_wait_is_let_through() -> None:
     clock = Clock()
     limit = RateLimit(2, clock)
     taken(limit), taken(limit)

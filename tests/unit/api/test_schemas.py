@@ -220,7 +220,7 @@ def test_ids_at_the_top_level_are_anded_to_the_filters() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"filters": {}}, {"filters": None}, {"user_id": " "}])
-def test_a_read_that_names_nobody_is_refused(body: dict[str, Any]) -> None:
+def test_a_read_without_a_scope_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="at least one of user_id, agent_id, app_id, run_id"):
         ReadRequest.model_validate(body).tree()
 

@@ -260,7 +260,7 @@ async def test_half_a_second_request_waits_for_the_answer_to_the_first() -> None
         await peer.closed()
 
 
-async def test_an_answer_that_nobody_reads_is_given_up() -> None:
+async def test_an_answer_that_no_client_reads_is_aborted() -> None:
     http = quick()
 
     async def gone() -> bool:

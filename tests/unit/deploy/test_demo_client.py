@@ -41,7 +41,7 @@ def test_an_add_carries_key_scope_and_the_day_it_was_said() -> None:
     }
 
 
-def test_nobody_there_is_said_with_the_remedy() -> None:
+def test_an_unreachable_server_is_reported_with_the_remedy() -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
@@ -52,7 +52,7 @@ def test_nobody_there_is_said_with_the_remedy() -> None:
         client.ping()
 
 
-def test_a_refusal_is_said_with_its_status() -> None:
+def test_a_refusal_is_shown_with_its_status() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(401, json={"detail": "Unknown key."}))
     with (
         DemoClient(URL, "secret", transport=transport) as client,

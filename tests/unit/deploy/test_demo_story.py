@@ -26,7 +26,7 @@ def test_the_story_loads_and_its_sessions_are_weeks_apart_in_2026() -> None:
     assert all((b.at - a.at).days >= 14 for a, b in pairwise(demo.sessions))
 
 
-def test_everybody_of_the_burst_has_a_name_of_their_own_and_something_to_say() -> None:
+def test_each_user_of_the_burst_has_a_different_name_and_a_message() -> None:
     burst = story.load().burst
     assert len({person.speaker for person in burst}) == len(burst) == 8
     assert all(person.says for person in burst)

@@ -37,7 +37,7 @@ def test_a_running_process_is_itself() -> None:
     assert (rss_mb(os.getpid()) or 0) > 1
 
 
-def test_a_dead_process_is_nobody_even_before_it_is_reaped(
+def test_a_dead_process_has_no_identity_even_before_it_is_reaped(
     stranger: subprocess.Popen[bytes],
 ) -> None:
     noted = who(stranger)
@@ -59,8 +59,8 @@ def test_waiting_for_one_that_stays_ends_in_time(stranger: subprocess.Popen[byte
 
 
 def state_with(note: ProcessNote) -> State:
-    nobody = ProcessNote()
-    return State(supervisor=nobody, url="", llm="", embedder="", processes={"api": note})
+    no_process = ProcessNote()
+    return State(supervisor=no_process, url="", llm="", embedder="", processes={"api": note})
 
 
 def test_leftovers_are_ended(stranger: subprocess.Popen[bytes]) -> None:

@@ -19,7 +19,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_somebody_listens_on_has_a_problem(taken: int) -> None:
+def test_a_port_that_another_process_listens_on_has_a_problem(taken: int) -> None:
     assert ports.problem(taken) == "another program is listening on it"
 
 
@@ -54,7 +54,9 @@ def test_ports_are_remembered_while_free(tmp_path: Path) -> None:
     assert ports.remembered(book, ["redis", "chroma"], reserved=()) == first
 
 
-def test_a_remembered_port_that_was_taken_meanwhile_is_replaced(tmp_path: Path, taken: int) -> None:
+def test_a_saved_port_that_another_process_has_taken_is_replaced(
+    tmp_path: Path, taken: int
+) -> None:
     book = tmp_path / "ports.json"
     book.write_text(json.dumps({"redis": taken}))
     assert ports.remembered(book, ["redis"], reserved=())["redis"] != taken
@@ -74,7 +76,7 @@ def test_a_server_left_out_once_keeps_its_port(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{half", "[]", '{"redis": "x"}'])
-def test_a_broken_book_is_started_anew(tmp_path: Path, text: str) -> None:
+def test_a_broken_file_of_ports_is_replaced(tmp_path: Path, text: str) -> None:
     book = tmp_path / "ports.json"
     book.write_text(text)
     assert ports.problem(ports.remembered(book, ["redis"], reserved=())["redis"]) is None

@@ -69,7 +69,7 @@ def test_chroma_is_started_only_where_it_holds_the_vectors(layout: Layout, vecto
     assert names == ["postgres", "redis"]
 
 
-def test_workers_are_told_their_name_and_ready_file(layout: Layout) -> None:
+def test_workers_get_their_name_and_ready_file(layout: Layout) -> None:
     made = plan(settings(workers=2, **OWN), layout)
     worker = next(program for program in made.edges if program.name == "worker-2")
     command = worker.prepare()
@@ -132,7 +132,7 @@ def test_secrets_are_kept_and_private(layout: Layout) -> None:
     assert layout.root.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_taken_api_port_is_said_at_once(layout: Layout) -> None:
+def test_a_taken_api_port_is_reported_at_once(layout: Layout) -> None:
     with socket.create_server((ports.HOST, ports.choose())) as server:
         port = server.getsockname()[1]
         with pytest.raises(StackError, match=f"port {port} .* MEMLANE_PORT"):

@@ -56,7 +56,7 @@ def test_what_the_other_side_asked_for_is_a_floor_and_never_cut(
     assert retry_after <= wait_s(waits, retry_after) <= retry_after * (1 + JITTER) + 1e-9
 
 
-def test_being_told_to_come_back_at_once_is_heeded() -> None:
+def test_a_retry_after_of_zero_is_obeyed() -> None:
     assert wait_s(9, 0.0) == 0.0
 
 

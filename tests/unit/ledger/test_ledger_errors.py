@@ -26,7 +26,7 @@ UNREACHABLE = LedgerUnavailable(ConnectionRefusedError(), sent=False)
         pytest.param("GET", LOST, LEDGER_DOWN, id="lost-in-a-read"),
     ],
 )
-async def test_what_is_said_of_a_ledger_that_did_not_answer(
+async def test_the_report_on_a_ledger_that_did_not_answer(
     method: str, error: Exception, message: str
 ) -> None:
     answer = await ledger_down(Request({"type": "http", "method": method}), error)

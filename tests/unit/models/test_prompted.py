@@ -176,7 +176,7 @@ async def test_what_users_wrote_is_not_among_the_instructions():
 
 
 @pytest.mark.parametrize("messages", [[], [message("Be kind.", Role.SYSTEM)], [message(" \n")]])
-async def test_nothing_said_asks_nothing(messages: list[SourcedMessage]):
+async def test_no_text_asks_nothing(messages: list[SourcedMessage]):
     llm = ScriptedLLM()
     assert (await PromptedModel(llm).extract(ExtractionRequest(messages))).value == ()
     assert llm.asked == []
@@ -328,7 +328,7 @@ def graph(*relations: dict[str, Any], ended: Sequence[Any] = ()) -> dict[str, An
     return {"entities": entities, "relations": relations, "ended": ended}
 
 
-def test_edges_are_typed_named_alike_and_told_once():
+def test_edges_are_typed_named_alike_and_returned_once():
     ended = [{"relation": 1, "fact": 1}, 1]
     answer = json.dumps(graph(relation(), relation(relation="lives-in"), ended=ended))
     changes = parse_relations(answer, 1, [EDGE])

@@ -95,7 +95,7 @@ def test_earlier_turns_are_cut():
     assert len(shown) < prompts.CONTEXT_CHARS + 20
 
 
-def test_nothing_is_said_to_be_nothing():
+def test_an_empty_section_of_a_prompt_is_shown_as_such():
     assert prompts.earlier_turns([]) == prompts.wishes(Instructions()) == prompts.NOTHING
 
 

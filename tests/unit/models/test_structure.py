@@ -118,7 +118,7 @@ def test_each_speaker_has_facts_of_their_own() -> None:
     ]
 
 
-def test_a_fact_about_somebody_else_keeps_its_subject() -> None:
+def test_a_fact_about_another_person_keeps_its_subject() -> None:
     [fact] = facts(
         {"subject": "Jon", "attribute": "employer"}, messages=[message("Jon is at Acme.", "Maya")]
     )

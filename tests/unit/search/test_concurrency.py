@@ -63,7 +63,7 @@ async def test_without_a_limit_all_pass() -> None:
         visitors.leave(0, 1, 2, 3)
 
 
-async def test_who_waits_for_somebody_else_lets_the_next_one_in_once(
+async def test_a_blocked_visitor_lets_the_next_one_in_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It does not release the slot a second time at its end."""

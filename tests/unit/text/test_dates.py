@@ -91,7 +91,7 @@ def test_the_nearer_to_what_was_asked_the_better() -> None:
     assert closeness(seventh, day("2023-05-09")) > closeness(seventh, day("2023-05-30")) > 0
 
 
-def test_a_leap_day_is_asked_for_in_vain_where_no_year_near_has_one() -> None:
+def test_a_leap_day_is_no_date_if_no_near_year_has_one() -> None:
     assert closeness(spans("on 29 February", NOW), day("2002-02-28")) == 0
 
 

@@ -91,7 +91,7 @@ def test_long_texts_and_questions_are_bounded() -> None:
     assert terms("x" * (LONGEST_WORD + 1)) == []
 
 
-async def test_nobody_waits_while_long_texts_are_cut() -> None:
+async def test_other_work_goes_on_while_long_texts_are_cut() -> None:
     texts = [" ".join(f"word{n}x" for n in range(1_000))] * (MOST_AT_ONCE // 5_000)
     cutting = asyncio.create_task(cut(texts))
     turns = 0

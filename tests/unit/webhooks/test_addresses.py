@@ -43,5 +43,5 @@ from pipeline.webhooks.addresses import is_public
         ("::ffff:168.63.129.16", False),
     ],
 )
-def test_only_addresses_that_anybody_can_reach_are_public(address: str, public: bool) -> None:
+def test_only_addresses_of_the_internet_are_public(address: str, public: bool) -> None:
     assert is_public(ip_address(address)) is public

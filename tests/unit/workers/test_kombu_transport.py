@@ -12,13 +12,13 @@ from pipeline.settings import Settings
 from workers.app import make_app
 
 
-def test_a_broker_that_is_away_is_looked_for_every_two_seconds_at_least(
+def test_an_absent_broker_is_tried_every_two_seconds_at_least(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    nobody = SecretStr(f"redis://127.0.0.1:{ports.choose()}/0")
+    unreachable = SecretStr(f"redis://127.0.0.1:{ports.choose()}/0")
     pauses: list[float] = []
     monkeypatch.setattr(functional, "sleep", lambda _: None)
-    connection = make_app(Settings(broker_url=nobody)).connection_for_read()
+    connection = make_app(Settings(broker_url=unreachable)).connection_for_read()
     with pytest.raises(OperationalError):
         connection.ensure_connection(lambda _, pause: pauses.append(pause), max_retries=30)
     assert len(pauses) == 30

@@ -49,7 +49,7 @@ async def test_a_chore_that_hangs_is_given_up() -> None:
         await sweeper_jobs.attempt(asyncio.Event().wait, limit_s=0.0)
 
 
-async def test_a_projector_outlives_an_answer_nobody_can_read() -> None:
+async def test_a_projector_survives_an_answer_that_cannot_be_parsed() -> None:
     seen: list[UUID] = []
 
     class Index:

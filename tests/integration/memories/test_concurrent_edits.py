@@ -64,7 +64,7 @@ async def edit(engine: Engine, memory_id: UUID, text: str) -> None:
         (Outcome.NOOP, "I moved to Munich."),
     ],
 )
-async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
+async def test_a_decision_about_the_text_before_an_edit_is_repeated(
     engine: Engine, outcome: Outcome, news: str
 ) -> None:
     memory_id = await stored(engine, "I live in Berlin.")
@@ -94,7 +94,7 @@ async def test_a_decision_about_the_text_before_an_edit_is_made_anew(
         assert await connection.scalar(runs) == 2  # one per event
 
 
-async def test_a_fact_is_added_beside_a_memory_that_somebody_goes_on_editing(
+async def test_a_fact_is_added_beside_a_memory_that_a_person_keeps_editing(
     engine: Engine,
 ) -> None:
     memory_id = await stored(engine, "I live in Berlin.")
