@@ -213,7 +213,8 @@ COMPONENTS: Mapping[str, Schema] = {
     "Event": fields(
         id=ID, event_type=TEXT, status=STATUS, results=many(ref("ReceiptLine")), note=maybe(TEXT),
         omitted=many(ref("Omitted")), error=maybe(TEXT), code=maybe(TEXT),
-        graph_status=maybe(TEXT), graph=maybe(many(ref("GraphLine"))), stage=maybe(TEXT),
+        graph_status=maybe(one_of("SUCCEEDED", "PARTIAL", "FAILED")), graph_detail=maybe(TEXT),
+        graph=maybe(many(ref("GraphLine"))), stage=maybe(TEXT),
         waiting=maybe(ref("Waiting")),
         usage=ref("Usage"), stages=many(ref("StageRun")), prompts=OBJECT,
         mode=maybe(TEXT), mode_reason=maybe(TEXT), truncated=FLAG,

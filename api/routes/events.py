@@ -104,7 +104,7 @@ async def replay(
     instructions. 409 for an event that has not failed.
 
     `{"stage": "relate"}` repeats only the graph stage of an event that SUCCEEDED with
-    `graph_status` FAILED, together with the other events of its batch.
+    `graph_status` FAILED or PARTIAL, together with the other events of its batch.
 
     With `dry_run` the response is a new event of type DRY_RUN, which computes the receipt.
     """

@@ -16,7 +16,7 @@ from pipeline.domain.messages import Message
 
 class ReplayRequest(OwnRequest):
     """Changes for the retry of an event; all are optional. `stage` repeats only the graph stage of
-    an event that SUCCEEDED with `graph_status` FAILED.
+    an event that SUCCEEDED with `graph_status` FAILED or PARTIAL.
     """
 
     model_config = ConfigDict(

@@ -36,6 +36,7 @@ def event(row: EventView) -> dict[str, Any]:
         "error": row.failure_detail or row.failure_code if status is Status.FAILED else None,
         "code": row.failure_code,
         "graph_status": row.graph_status,
+        "graph_detail": row.failure_detail if status is Status.SUCCEEDED else None,
         "graph": None if row.graph is None else [graph_line(line) for line in row.graph],
         "stage": row.stage,
         "waiting": waiting(row.wait_code, row.wait_cause, row.wait_until),

@@ -20,7 +20,8 @@ CODES = """
 
 `code` of a FAILED event, and of the error body where it applies. The set is closed: a client can
 branch on it. What failed attempts cost stands on the receipt. If only the graph stage fails, the
-event is SUCCEEDED with `graph_status: FAILED`, and can be replayed from that stage.
+event is SUCCEEDED with `graph_status: FAILED`, and can be replayed from that stage; `PARTIAL` if
+only some relations of the model's answer are invalid. `graph_detail` says why.
 
 """
 STATUSES = """

@@ -60,12 +60,14 @@ class EdgeEnding:
 class GraphChanges:
     """A model's answer: the edges that facts state, and the current edges that they end.
 
-    `ended`: edges that end by one of the facts, in outputs of earlier releases.
+    `ended`: edges that end by one of the facts, in outputs of earlier releases. `left_out`: the
+    fault of each row of the answer that is not among the changes, without the text of the row.
     """
 
     relations: tuple[Relation, ...] = ()
     ended: tuple[UUID, ...] = ()
     endings: tuple[EdgeEnding, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,14 @@ class RelationRequest:
     def texts(self) -> list[str]:
         """The texts of the facts."""
         return [fact.text for fact in self.facts]
+
+
+class GraphStatus(StrEnum):
+    """End of an event's graph. PARTIAL: invalid rows of the model's answer are left out."""
+
+    SUCCEEDED = "SUCCEEDED"
+    PARTIAL = "PARTIAL"
+    FAILED = "FAILED"
 
 
 class GraphOutcome(StrEnum):

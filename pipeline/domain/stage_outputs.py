@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges
+from pipeline.domain.graph import GraphChanges, GraphStatus
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode, Mode
 
@@ -70,9 +70,9 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """Output of RELATE. `status` is SUCCEEDED or FAILED; `detail` is the reason for FAILED."""
+    """Output of RELATE. `detail`: the reason, unless the status is SUCCEEDED."""
 
-    status: str
+    status: GraphStatus
     changes: GraphChanges
     detail: str | None = None
 

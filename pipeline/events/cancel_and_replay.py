@@ -24,6 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.errors import Conflict, NotFound
 from pipeline.domain.events import AddOptions, EventType, StageName, Status
 from pipeline.domain.filters import EventFilter
+from pipeline.domain.graph import GraphStatus
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
@@ -136,7 +137,7 @@ class Recourse:
         )
 
     async def replay_graph(self, project_id: ProjectId, event_id: UUID) -> Replayed:
-        """Put a SUCCEEDED event whose graph FAILED back at the end of its lane.
+        """Put a SUCCEEDED event whose graph FAILED or is PARTIAL back at the end of its lane.
 
         Only its graph is built again. The other events of its batch go with it.
 
@@ -145,7 +146,7 @@ class Recourse:
         async with self._engine.begin() as connection:
             await _lock_lanes(connection, _one(project_id, event_id))
             event = (await connection.execute(select(events).where(events.c.id == event_id))).one()
-            if event.graph_status != Status.FAILED:
+            if event.graph_status not in (GraphStatus.FAILED, GraphStatus.PARTIAL):
                 raise Conflict(_no_failed_graph(event))
             if event.undone_at is not None:
                 raise Conflict("This event was undone: its graph stays as it is.")
@@ -248,7 +249,7 @@ async def _replace_messages(
 def _no_failed_graph(event: Row[Any]) -> str:
     graph = f"with a graph that {event.graph_status}" if event.graph_status else "without a graph"
     return (
-        "Only SUCCEEDED events whose graph_status is FAILED have a graph to replay; "
+        "Only SUCCEEDED events whose graph_status is FAILED or PARTIAL have a graph to replay; "
         f"this one is {event.status} {graph}."
     )
 

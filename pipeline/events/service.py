@@ -89,9 +89,9 @@ async def rehearse(
 async def replay_graph(
     project_id: ProjectId, event_id: UUID, *, ledger: EventStores, dispatcher: Dispatcher
 ) -> None:
-    """Build the graph of an event again, if only that failed.
+    """Build the graph of an event again, if only that failed or is PARTIAL.
 
-    Errors: NotFound; Conflict for an event whose graph has not failed.
+    Errors: NotFound; Conflict for an event with another graph or none.
     """
     replayed = await ledger.recourse.replay_graph(project_id, event_id)
     _tell(replayed, project_id, dispatcher)

@@ -24,11 +24,19 @@ def parsed(text: str, shape: type[Shape]) -> Shape:
 
     Errors: MalformedAnswer with the first SHOWN_ERRORS faults; input values are not quoted.
     """
+    return validated(json_object(text), shape)
+
+
+def validated(value: object, shape: type[Shape], *place: str | int) -> Shape:
+    """The value, validated as `shape`. `place`: its place in the answer, for the error.
+
+    Errors: MalformedAnswer with the first SHOWN_ERRORS faults; input values are not quoted.
+    """
     try:
-        return shape.model_validate(json_object(text))
+        return shape.model_validate(value)
     except ValidationError as error:
         faults = [
-            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            f"{'.'.join(map(str, (*place, *fault['loc'])))}: {fault['msg']}"
             for fault in error.errors(include_input=False, include_url=False)[:SHOWN_ERRORS]
         ]
         raise MalformedAnswer("; ".join(faults)) from None

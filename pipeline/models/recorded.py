@@ -15,7 +15,7 @@ from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions, Question
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import EdgeEnding, GraphChanges, RelationRequest
+from pipeline.domain.graph import EdgeEnding, GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Consolidated, Extracted, Related, Retrieved, read_if_any
 from pipeline.domain.summaries import SummaryUpdate
@@ -75,7 +75,7 @@ class RecordedModel:
 
     async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
         saved = _saved(await self._recorded(), Related)
-        if saved.detail is not None:
+        if saved.status is GraphStatus.FAILED:
             raise MalformedAnswer(f"The recorded graph failed as well: {saved.detail}")
         changes = saved.changes
         ids = [*changes.ended, *(ending.relation_id for ending in changes.endings)]

@@ -5,7 +5,7 @@ WITH again AS (
     SELECT e.id, e.lane_id, e.batch_id, e.seq,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
     FROM events e JOIN lanes l ON l.id = e.lane_id
-    WHERE e.status = 'SUCCEEDED' AND e.graph_status = 'FAILED' AND e.erased_at IS NULL
+    WHERE e.status = 'SUCCEEDED' AND e.graph_status IN ('FAILED', 'PARTIAL') AND e.erased_at IS NULL
       AND e.batch_id IN (
         SELECT batch_id FROM events WHERE id = ANY (CAST(:event_ids AS uuid[])))
       -- Old outputs may have been deleted: see drop_outputs.sql.

@@ -1,7 +1,8 @@
 """relate: changed facts -> entities and relations. The third model call.
 
 The memories are already stored, so a permanent failure of the graph does not fail the event:
-`graph_status` reports it, and the graph alone can be replayed. The model names entities and
+`graph_status` reports it, and the graph alone can be replayed. Invalid rows of a repaired answer
+are left out, and the graph is PARTIAL. The model names entities and
 relations; which nodes these are, and which relations they end, is computed: see
 pipeline/domain/graph_plan and graph_nodes.
 """
@@ -12,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+import structlog
+
 from pipeline.domain.errors import PermanentError
+from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges, GraphPlan, Node, RelationRequest
+from pipeline.domain.graph import GraphChanges, GraphPlan, GraphStatus, Node, RelationRequest
 from pipeline.domain.graph_nodes import SIMILAR, USER, NodeSet, may_be_same
 from pipeline.domain.graph_plan import FactSource, plan_changes
 from pipeline.domain.lanes import Batch
@@ -27,8 +31,12 @@ from pipeline.ports import Embedder, MemoryModel
 from pipeline.text.entity_types import entity_type
 from pipeline.text.names import is_self, plain_name
 
+log = structlog.get_logger()
+
 # Maximum characters of a name. Longer texts are no names; an index entry has at most 2,700 bytes.
 LONGEST_NAME = 300
+# Maximum number of faults that the detail of a PARTIAL graph names.
+MOST_FAULTS = 5
 
 
 async def relate(
@@ -40,7 +48,7 @@ async def relate(
     """
     changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:
-        return Finished(dump(Related("SUCCEEDED", GraphChanges())), None)
+        return Finished(dump(Related(GraphStatus.SUCCEEDED, GraphChanges())), None)
     until = max(message.said_at for message in batch.messages) if batch.replayed else None
     texts = [fact.text for fact in changed]
     request = RelationRequest(
@@ -52,12 +60,12 @@ async def relate(
     try:
         answer = await model.relate(request)
     except PermanentError as error:
-        failed = Related("FAILED", GraphChanges(), f"{error.code}: {error}")
+        failed = Related(GraphStatus.FAILED, GraphChanges(), f"{error.code}: {error}")
         return Finished(dump(failed), None, error.usage)
     changes = _of_names(answer.value)
     plan = await _plan(batch, request, changes, graph, embedder)
     return Finished(
-        dump(Related("SUCCEEDED", changes)),
+        dump(_related(changes)),
         None,
         answer.usage,
         GraphEffects(batch, changed, of, plan),
@@ -155,12 +163,25 @@ async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Seque
     return [fact for fact, _ in pairs], [memory_id for _, memory_id in pairs]
 
 
+def _related(changes: GraphChanges) -> Related:
+    """The output of the stage; the graph is PARTIAL if something is left out."""
+    count = len(changes.left_out)
+    if not count:
+        return Related(GraphStatus.SUCCEEDED, changes)
+    log.warning("graph_partial", left_out=count)
+    named = "; ".join(changes.left_out[:MOST_FAULTS]) + ("; …" if count > MOST_FAULTS else "")
+    detail = f"{FailureCode.LLM_BAD_OUTPUT}: {count} left out as invalid: {named}"
+    return Related(GraphStatus.PARTIAL, changes, detail)
+
+
 def _of_names(changes: GraphChanges) -> GraphChanges:
-    """Drop relations with a name or a word that is longer than any name."""
+    """Leave out relations with a name or a word that is longer than any name."""
     short = tuple(
         relation
         for relation in changes.relations
         if max(map(len, (relation.source.name, relation.relation, relation.destination.name)))
         <= LONGEST_NAME
     )
-    return replace(changes, relations=short)
+    fault = f"relations: a name has more than {LONGEST_NAME} characters"
+    left_out = (*changes.left_out, *[fault] * (len(changes.relations) - len(short)))
+    return replace(changes, relations=short, left_out=left_out)

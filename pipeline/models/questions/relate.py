@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator
+from pydantic import AfterValidator, BaseModel, model_validator
 
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.graph import (
@@ -20,13 +20,17 @@ from pipeline.domain.graph import (
 )
 from pipeline.models import prompts
 from pipeline.models.json_answers import (
+    SHOWN_ERRORS,
     check_number,
-    parsed,
+    json_object,
+    validated,
 )
 from pipeline.models.questions.repair import Prompt
 from pipeline.models.questions.rows import Text
 from pipeline.text.names import is_self
 from pipeline.text.relation_names import snake
+
+Row = TypeVar("Row", bound=BaseModel)
 
 
 def relate_prompt(request: RelationRequest) -> Prompt[GraphChanges]:
@@ -40,32 +44,69 @@ def relate_prompt(request: RelationRequest) -> Prompt[GraphChanges]:
     )
     count = len(request.facts)
     parse = partial(parse_relations, fact_count=count, current=request.current)
-    return Prompt("relate", text, RelationsAnswer, parse)
+    return Prompt("relate", text, RelationsAnswer, parse, partial(parse, mend=True))
 
 
-def parse_relations(text: str, fact_count: int, current: Sequence[StoredRelation]) -> GraphChanges:
+def parse_relations(
+    text: str, fact_count: int, current: Sequence[StoredRelation], *, mend: bool = False
+) -> GraphChanges:
     """The new relations without duplicates, and the current relations that ended.
 
-    Errors: MalformedAnswer, also for a relation whose ends are not among the entities.
+    A relation is invalid if its ends are not among the entities, or a number was not offered.
+    `mend` is for the repaired answer, after which there is no further call: its valid rows are
+    kept, and `left_out` has the fault of each other row.
+
+    Errors: MalformedAnswer; with `mend` only if no relation and no ending is valid.
     """
-    answer = parsed(text, RelationsAnswer)
-    kinds = {name_key(row.name): row.type for row in answer.entities}
-    for at, row in enumerate(answer.relations):
-        check_number(f"relations.{at}.fact", row.fact, fact_count, "facts")
-        for side in ("source", "target"):
-            _check_listed(f"relations.{at}.{side}", getattr(row, side), kinds)
-    for at, ending in enumerate(answer.ended):
-        check_number(f"ended.{at}.relation", ending.relation, len(current), "current relations")
-        check_number(f"ended.{at}.fact", ending.fact, fact_count, "facts")
-    relations = dict.fromkeys(_relation(row, kinds) for row in answer.relations)
+    answer = json_object(text)
+    faults: list[str] = []
+
+    def check_relation(place: str, row: RelationRow) -> None:
+        check_number(f"{place}.fact", row.fact, fact_count, "facts")
+        _check_listed(f"{place}.source", row.source, kinds)
+        _check_listed(f"{place}.target", row.target, kinds)
+
+    def check_ending(place: str, row: EndedRow) -> None:
+        check_number(f"{place}.relation", row.relation, len(current), "current relations")
+        check_number(f"{place}.fact", row.fact, fact_count, "facts")
+
+    entities = _valid_rows({"entities": []} | answer, "entities", EntityRow, faults)
+    kinds = {name_key(row.name): row.type for row in entities}
+    related = _valid_rows(answer, "relations", RelationRow, faults, check_relation)
+    ended = _valid_rows(answer, "ended", EndedRow, faults, check_ending)
+    if faults and not (mend and (related or ended)):
+        raise MalformedAnswer("; ".join(faults[:SHOWN_ERRORS]))
+    relations = dict.fromkeys(_relation(row, kinds) for row in related)
     endings = dict.fromkeys(
-        EdgeEnding(current[ending.relation - 1].relation_id, ending.fact - 1)
-        for ending in answer.ended
+        EdgeEnding(current[row.relation - 1].relation_id, row.fact - 1) for row in ended
     )
-    return GraphChanges(tuple(relations), endings=tuple(endings))
+    return GraphChanges(tuple(relations), endings=tuple(endings), left_out=tuple(faults))
 
 
-def _check_listed(where: str, name: str, kinds: dict[str, str]) -> None:
+def _valid_rows(
+    answer: Mapping[str, Any],
+    key: str,
+    shape: type[Row],
+    faults: list[str],
+    check: Callable[[str, Row], None] = lambda place, row: None,
+) -> list[Row]:
+    """The valid rows of a list of the answer. Adds the fault of each other row to `faults`."""
+    if not isinstance(answer.get(key), list):
+        faults.append(f"{key}: {'A list is required' if key in answer else 'Field required'}")
+        return []
+    rows = []
+    for at, value in enumerate(answer[key]):
+        try:
+            row = validated(value, shape, key, at)
+            check(f"{key}.{at}", row)
+        except MalformedAnswer as error:
+            faults.append(str(error))
+        else:
+            rows.append(row)
+    return rows
+
+
+def _check_listed(where: str, name: str, kinds: Mapping[str, str]) -> None:
     """Check that an end of a relation is among the entities. Errors: MalformedAnswer."""
     if name_key(name) not in kinds and not is_self(name):
         raise MalformedAnswer(f"{where} is not among the entities: list it there, or leave it out")
@@ -77,13 +118,6 @@ def _snake(text: str) -> str:
     if not name:
         raise ValueError("a name needs at least one letter")
     return name
-
-
-def _numbers(value: object) -> object:
-    """Rows of `ended`; a number alone is a relation that the first fact ends."""
-    if not isinstance(value, list):
-        return value
-    return [{"relation": row, "fact": 1} if isinstance(row, int) else row for row in value]
 
 
 Snake = Annotated[str, AfterValidator(_snake)]
@@ -111,13 +145,19 @@ class EndedRow(BaseModel):
     relation: int
     fact: int
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_number(cls, value: object) -> object:
+        """The row; a number alone is a relation that the first fact ends."""
+        return {"relation": value, "fact": 1} if isinstance(value, int) else value
+
 
 class RelationsAnswer(BaseModel):
     """The answer to the question "relate": entities first, then relations between them."""
 
     entities: list[EntityRow] = []
     relations: list[RelationRow]
-    ended: Annotated[list[EndedRow], BeforeValidator(_numbers)]
+    ended: list[EndedRow]
 
 
 def _relation(row: RelationRow, kinds: dict[str, str]) -> Relation:

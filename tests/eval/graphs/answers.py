@@ -198,7 +198,10 @@ BAD: Mapping[str, Callable[[Shown, Row], str]] = {
 # Ways in which names appear that no dialogue has.
 NEW_NAMES = frozenset({other_language.__name__, guessed_values.__name__})
 # Bad ways after which every graph must be right all the same.
-HARMLESS = frozenset({prose.__name__, self_loops.__name__, invalidate_all.__name__})
+HARMLESS = frozenset(
+    function.__name__
+    for function in (prose, self_loops, invalidate_all, unknown_ids, unlisted_entities)
+)
 
 
 def relation_row(number: int, source: str, name: str, target: str) -> Row:

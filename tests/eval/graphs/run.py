@@ -53,6 +53,7 @@ class GraphWay:
             "harmed": sum(map(len, self.harm.values())),
             "adds": len(events),
             "failed": sum(event["status"] != "SUCCEEDED" for event in events),
+            "graphs_partial": sum(event["graph_status"] == "PARTIAL" for event in events),
             "graphs_failed": sum(event["graph_status"] == "FAILED" for event in events),
             "calls_per_add": round(mean(event["usage"]["calls"] for event in events), 2),
             "seconds": round(self.seconds, 1),

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 
+from api.views.events import event as event_view
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import AddOptions
 from pipeline.domain.graph import Entity, GraphChanges, Relation, RelationRequest
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
-from pipeline.events.service import undo
+from pipeline.events.service import replay_graph, undo
 from pipeline.ledger.tables import entities, relations
 from tests.support.engine import Engine
 
@@ -92,6 +93,48 @@ async def test_the_receipt_lists_the_effects_on_the_graph(engine: Engine) -> Non
     assert berlin.valid_to == oslo.valid_from
     line = ((await engine.event(second)).graph or ())[1]
     assert (line.relation_id, line.memory_id, line.message_ordinal) == (oslo.id, oslo.memory_id, 0)
+
+
+@dataclass
+class Careless(Scripted):
+    """Scripted edges in an answer that has invalid relations too, also after its repair."""
+
+    async def relate(self, request: RelationRequest) -> Answer[GraphChanges]:
+        answer = await super().relate(request)
+        return Answer(dataclasses.replace(answer.value, left_out=("relations.1.fact is 9",) * 7))
+
+
+async def test_a_graph_with_invalid_relations_is_partial_and_can_be_replayed(
+    engine: Engine,
+) -> None:
+    edges = {"Berlin": [("User", "lives_in", "Berlin")]}
+    engine.with_model(Careless(edges, {"Berlin": "place"}))
+    event_id = await add(engine, "I live in Berlin.")
+    event = await engine.event(event_id)
+    assert (event.status, event.graph_status) == ("SUCCEEDED", "PARTIAL")
+    assert event.failure_code is None
+    assert (event.failure_detail or "").startswith("LLM_BAD_OUTPUT: 7 left out as invalid: ")
+    receipt = event_view(event)
+    assert (receipt["error"], receipt["graph_detail"]) == (None, event.failure_detail)
+    assert await lines(engine, event_id) == ["ADD User lives_in Berlin"]
+    engine.with_model(Scripted({**edges, "live": [("User", "visited", "Oslo")]}))
+    await replay_graph(engine.project.id, event_id, ledger=engine.ledger, dispatcher=engine.hints)
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.graph_status, event_view(event)["graph_detail"]) == ("SUCCEEDED", None)
+    assert sorted((await lines(engine, event_id))[1:]) == [
+        "ADD User visited Oslo", "NOOP User lives_in Berlin",
+    ]  # fmt: skip
+    assert len(await rows(engine, relations)) == 2
+
+
+async def test_a_name_that_is_too_long_is_left_out_by_name(engine: Engine) -> None:
+    edges = [("User", "lives_in", "Berlin"), ("User", "likes", "x" * 301)]
+    engine.with_model(Scripted({"Berlin": edges}, {"Berlin": "place"}))
+    event_id = await add(engine, "I live in Berlin.")
+    event = await engine.event(event_id)
+    assert (event.graph_status, len(event.graph or ())) == ("PARTIAL", 1)
+    assert "1 left out as invalid: relations: a name has more" in (event.failure_detail or "")
 
 
 async def test_an_undo_restores_what_the_event_ended(engine: Engine) -> None:

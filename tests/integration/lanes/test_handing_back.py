@@ -10,7 +10,7 @@ from sqlalchemy import text
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.events import StageName, Status
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges
+from pipeline.domain.graph import GraphChanges, GraphStatus
 from pipeline.domain.stage_outputs import Related, dump
 from pipeline.domain.usage import Answer, Usage
 from pipeline.lanes.store import Lanes
@@ -50,7 +50,7 @@ async def test_a_lane_handed_back_before_it_is_settled_is_settled_by_the_next_wo
     lanes = engine.ledger.lanes
     activation, batch = await engine.claim(await engine.run_until(StageName.RELATE))
     assert batch is not None
-    related = dump(Related("SUCCEEDED", GraphChanges()))
+    related = dump(Related(GraphStatus.SUCCEEDED, GraphChanges()))
     await lanes.finish(activation, None, output=related, usage=Usage(), ms=1)
     back = await lanes.hand_back(activation)
     assert back is not None

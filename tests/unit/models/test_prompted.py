@@ -332,8 +332,7 @@ def test_edges_are_typed_named_alike_and_returned_once():
     ended = [{"relation": 1, "fact": 1}, 1]
     answer = json.dumps(graph(relation(), relation(relation="lives-in"), ended=ended))
     changes = parse_relations(answer, 1, [EDGE])
-    rome = Relation(Entity("Ann", "person"), "lives_in", Entity("Rome", "place"), 0)
-    assert (changes.relations, changes.endings) == ((rome,), (EdgeEnding(EDGE.relation_id, 0),))
+    assert (changes.relations, changes.endings) == ((VALID,), (EdgeEnding(EDGE.relation_id, 0),))
 
 
 def test_the_user_needs_no_entry_among_the_entities():
@@ -352,11 +351,54 @@ def test_the_user_needs_no_entry_among_the_entities():
         (graph(relation(source="Bob")), "relations.0.source is not among the entities"),
         (graph(relation(target="Oslo")), "relations.0.target is not among the entities"),
         ({"relations": []}, "ended: Field required"),
+        ({"relations": {}, "ended": []}, "relations: A list is required"),
     ],
 )
-def test_an_unusable_graph_says_why(answer: dict[str, Any], error: str):
+@pytest.mark.parametrize("mend", [False, True])
+def test_an_unusable_graph_says_why(answer: dict[str, Any], error: str, mend: bool):
     with pytest.raises(MalformedAnswer, match=error):
-        parse_relations(json.dumps(answer), 1, [EDGE])
+        parse_relations(json.dumps(answer), 1, [EDGE], mend=mend)
+
+
+VALID = Relation(Entity("Ann", "person"), "lives_in", Entity("Rome", "place"), 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "faults"),
+    [
+        (graph(relation(fact=2), relation()), ["relations.0.fact is 2"]),
+        (graph(relation(), ended=[2, "one"]), ["ended.0.relation is 2", "ended.1"]),
+        (
+            graph(relation(), relation(fact=7), relation(target="Oslo")),
+            ["relations.1", "relations.2.target"],
+        ),
+        (graph(relation()) | {"ended": None}, ["ended: A list is required"]),
+        (
+            {"entities": [*graph()["entities"], {"name": "Bob"}]}
+            | {"relations": [relation(), relation(source="Bob")], "ended": []},
+            ["entities.2.type", "relations.1.source is not among the entities"],
+        ),
+    ],
+)
+def test_a_mended_graph_keeps_the_valid_relations(answer: dict[str, Any], faults: Sequence[str]):
+    changes = parse_relations(json.dumps(answer), 1, [EDGE], mend=True)
+    assert (changes.relations, changes.endings) == ((VALID,), ())
+    assert len(changes.left_out) == len(faults)
+    assert all(fault in text for fault, text in zip(faults, changes.left_out, strict=True))
+
+
+def test_a_mended_graph_keeps_a_valid_ending():
+    changes = parse_relations(json.dumps(graph(relation(fact=2), ended=[1])), 1, [EDGE], mend=True)
+    assert (changes.relations, changes.endings) == ((), (EdgeEnding(EDGE.relation_id, 0),))
+
+
+async def test_a_graph_is_mended_only_after_its_repair():
+    answer = json.dumps(graph(relation(), relation(target="Oslo")))
+    llm = ScriptedLLM(answer, answer)
+    mended = await PromptedModel(llm).relate(RelationRequest(FACTS[:1], [EDGE]))
+    assert "relations.1.target is not among the entities" in llm.asked[1][1].content
+    assert (mended.value.relations, mended.usage.calls) == ((VALID,), 2)
+    assert len(mended.value.left_out) == 1
 
 
 async def test_no_facts_relate_nothing_without_a_call():
@@ -397,6 +439,7 @@ def test_no_answer_breaks_a_parser_otherwise_than_by_name(text: str):
         lambda: parse_decisions(text, FACTS, OFFERED),
         lambda: parse_decisions(text, FACTS, OFFERED, mend=True),
         lambda: parse_relations(text, 2, [EDGE]),
+        lambda: parse_relations(text, 2, [EDGE], mend=True),
     ):
         with contextlib.suppress(MalformedAnswer):
             parse()
