@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from time import monotonic
 from uuid import UUID
 
 import structlog
@@ -16,38 +17,64 @@ from pipeline.vector_index.index import A_PIECE, VectorIndex, _shares
 
 log = structlog.get_logger()
 
+# Seconds after which a failed write is tried again, and the maximum number of ids that wait for it.
+RETRY_S, MOST_KEPT = 5.0, 20_000
+
 
 class Projector:
     """Writes stale vectors in batches (write-behind).
 
     No request waits for it, so it collects ids for `gather_s` seconds first: more ids of one
-    collection need fewer requests. It writes small pieces, so that stages can run in between. The
-    sweeper writes those that are lost with the process or fail.
+    collection need fewer requests. It writes small pieces, so that stages can run in between. After
+    an error of a dependency it tries again in `retry_s` seconds. The sweeper writes those that are
+    lost with the process, or too many to be kept during an outage.
     """
 
-    def __init__(self, index: VectorIndex, *, gather_s: float = 0.0) -> None:
+    def __init__(
+        self, index: VectorIndex, *, gather_s: float = 0.0, retry_s: float = RETRY_S
+    ) -> None:
         self._index = index
-        self._gather_s = gather_s
+        self._gather_s, self._retry_s = gather_s, retry_s
         self._scheduled: dict[str, set[UUID]] = defaultdict(set)
         self._woken = asyncio.Event()
+        # Time of the next round: no id waits longer, even if it arrives during a round.
+        self._due_at = 0.0
 
     def schedule(self, scope: Scope, ids: Iterable[UUID]) -> None:
         """Have the vectors of these ids written soon."""
-        self._scheduled[self._index.collection(scope)].update(ids)
-        self._woken.set()
+        self._keep([(self._index.collection(scope), ids)], self._gather_s)
 
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
             await self._woken.wait()
-            await asyncio.sleep(self._gather_s)
+            await asyncio.sleep(self._due_at - monotonic())
             self._woken.clear()
             scheduled, self._scheduled = self._scheduled, defaultdict(set)
+            pieces = deque(
+                (name, piece) for name, ids in scheduled.items() for piece in _pieces(ids)
+            )
             try:
-                for ids in scheduled.values():
-                    for piece in _shares(list(ids), A_PIECE):
-                        await self._index.catch_up(piece)
+                while pieces:
+                    await self._index.catch_up(pieces[0][1])
+                    pieces.popleft()
             except (StageError, LedgerUnavailable) as error:
-                log.warning("projections_owed", error=type(error).__name__)
+                room = sum(map(len, self._scheduled.values())) <= MOST_KEPT
+                log.warning("projections_owed", error=type(error).__name__, again=room)
+                if room:
+                    pieces.rotate(-1)  # others are not behind one that always fails
+                    self._keep(pieces, self._retry_s)
             except Exception as error:
                 log.error("projector_crashed", exc_info=error)
+
+    def _keep(self, named: Iterable[tuple[str, Iterable[UUID]]], delay_s: float) -> None:
+        """Add ids by collection to the next round, which starts in `delay_s` seconds at most."""
+        due_at = monotonic() + delay_s
+        self._due_at = min(self._due_at, due_at) if self._woken.is_set() else due_at
+        for name, ids in named:
+            self._scheduled[name].update(ids)
+        self._woken.set()
+
+
+def _pieces(ids: Iterable[UUID]) -> Iterable[Sequence[UUID]]:
+    return _shares(list(ids), A_PIECE)

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
-from uuid import UUID, uuid4
 
 import pytest
 
-from pipeline.domain.scope import Scope
-from pipeline.domain.tenants import ProjectId
-from pipeline.vector_index.index import VectorIndex
-from pipeline.vector_index.projector import Projector
 from tests.support.engine import RUN_LIMITS
 from tests.support.stack import wait_until
 from workers import sweeper_jobs
@@ -47,31 +42,6 @@ async def test_a_chore_that_raises_is_tried_again() -> None:
 async def test_a_chore_that_hangs_is_given_up() -> None:
     async with asyncio.timeout(WITHIN_S):
         await sweeper_jobs.attempt(asyncio.Event().wait, limit_s=0.0)
-
-
-async def test_a_projector_survives_an_answer_that_cannot_be_parsed() -> None:
-    seen: list[UUID] = []
-
-    class Index:
-        def collection(self, _: Scope) -> str:
-            return "one"
-
-        async def catch_up(self, ids: Iterable[UUID]) -> int:
-            seen.extend(ids)
-            raise Broken
-
-    projector = Projector(cast("VectorIndex", Index()))
-    running = asyncio.create_task(projector.run())
-    scope, ids = Scope(ProjectId(uuid4()), user_id="maya"), [uuid4(), uuid4()]
-    for memory_id in ids:
-        projector.schedule(scope, [memory_id])
-
-        async def tried(wanted: UUID = memory_id) -> bool:
-            return wanted in seen
-
-        await wait_until(tried, within_s=WITHIN_S, what="the projector's try")
-    assert not running.done()
-    running.cancel()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""The projector writes every scheduled id, also after errors, and lets none wait for two rounds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from pipeline.domain.errors import StoreUnavailable
+from pipeline.domain.scope import Scope
+from pipeline.domain.tenants import ProjectId
+from pipeline.vector_index import projector as module
+from pipeline.vector_index.index import A_PIECE, VectorIndex
+from pipeline.vector_index.projector import Projector
+from tests.support.stack import wait_until
+
+WITHIN_S = 10.0
+# A day: a projector that waits for it is never in time.
+GATHER_S = 86_400.0
+SCOPE = Scope(ProjectId(uuid4()), user_id="maya")
+
+
+class Index:
+    """Index with one collection for each user, which fails while `fails` says so."""
+
+    def __init__(self) -> None:
+        self.tried: list[UUID] = []
+        self.written: set[UUID] = set()
+        self.fails: Callable[[UUID], Exception | None] = lambda _: None
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def collection(self, scope: Scope) -> str:
+        return str(scope.user_id)
+
+    async def catch_up(self, ids: Iterable[UUID]) -> int:
+        for key in ids:
+            self.tried.append(key)
+            if (error := self.fails(key)) is not None:
+                raise error
+        await self.open.wait()
+        self.written.update(ids)
+        return len(list(ids))
+
+
+def projector_of(index: Index, *, gather_s: float = 0.0, retry_s: float = 0.0) -> Projector:
+    return Projector(cast("VectorIndex", index), gather_s=gather_s, retry_s=retry_s)
+
+
+@asynccontextmanager
+async def running(projector: Projector) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(projector.run())
+    yield task
+    task.cancel()
+
+
+async def until_written(index: Index, ids: Iterable[UUID]) -> None:
+    async def written() -> bool:
+        return set(ids) <= index.written
+
+    await wait_until(written, within_s=WITHIN_S, what="the projector has written the ids")
+
+
+async def test_a_projector_survives_an_unexpected_error() -> None:
+    index, broken = Index(), uuid4()
+    index.fails = lambda key: ValueError() if key == broken else None
+    projector, later = projector_of(index), [uuid4()]
+    projector.schedule(SCOPE, [broken])
+    async with running(projector) as task:
+
+        async def tried() -> bool:
+            return broken in index.tried
+
+        await wait_until(tried, within_s=WITHIN_S, what="the first try")
+        projector.schedule(SCOPE, later)
+        await until_written(index, later)
+        assert not task.done()
+
+
+async def test_ids_are_written_again_after_the_store_has_failed_once() -> None:
+    index, ids = Index(), [uuid4() for _ in range(3 * A_PIECE)]
+    failures = iter([StoreUnavailable("once")])
+    index.fails = lambda _: next(failures, None)
+    projector = projector_of(index)
+    projector.schedule(SCOPE, ids)
+    async with running(projector):
+        await until_written(index, ids)
+
+
+async def test_a_collection_that_always_fails_does_not_stop_the_others() -> None:
+    index, bad, good = Index(), uuid4(), [uuid4() for _ in range(2 * A_PIECE)]
+    index.fails = lambda key: StoreUnavailable("always") if key == bad else None
+    projector = projector_of(index)
+    projector.schedule(Scope(SCOPE.project_id, user_id="first"), [bad])
+    projector.schedule(SCOPE, good)
+    async with running(projector):
+        await until_written(index, good)
+    assert bad not in index.written
+
+
+async def test_a_long_outage_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_KEPT", 0)
+    index, lost, first, later = Index(), uuid4(), uuid4(), uuid4()
+    projector = projector_of(index)
+
+    def fails(key: UUID) -> Exception | None:
+        if key != lost:
+            return None
+        projector.schedule(SCOPE, [first])  # arrives during the failed round
+        return StoreUnavailable("down")
+
+    index.fails = fails
+    projector.schedule(SCOPE, [lost])
+    async with running(projector):
+        await until_written(index, [first])
+        projector.schedule(SCOPE, [later])
+        await until_written(index, [later])
+    assert index.tried.count(lost) == 1
+
+
+async def test_ids_that_arrive_during_a_long_round_do_not_wait_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = 0.0
+    monkeypatch.setattr(module, "monotonic", lambda: clock)
+    index, first, second = Index(), uuid4(), uuid4()
+    projector = projector_of(index, gather_s=GATHER_S)
+    projector.schedule(SCOPE, [first])
+    clock = GATHER_S
+    index.open.clear()
+    async with running(projector):
+
+        async def tried() -> bool:
+            return first in index.tried
+
+        await wait_until(tried, within_s=WITHIN_S, what="the first round")
+        projector.schedule(SCOPE, [second])
+        clock = 2 * GATHER_S  # the round has taken as long as ids are collected
+        index.open.set()
+        await until_written(index, [first, second])
