@@ -131,7 +131,8 @@ COMPONENTS: Mapping[str, Schema] = {
     "SearchAnswer": some(
         fields(
             results=many(ref("Hit")), relations=many(ref("Relation")), degraded=FLAG,
-            incomplete=FLAG, pending=maybe(WHOLE), reranked=FLAG,
+            degraded_parts=many(one_of("meaning", "relations")), incomplete=FLAG,
+            pending=maybe(WHOLE), reranked=FLAG,
         ),
         truncated=FLAG, cut=fields(left_out=WHOLE, first_rank=WHOLE, reason=TEXT),
         not_reranked=TEXT, explanation=many(ref("Explanation")), context=TEXT,

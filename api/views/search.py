@@ -71,6 +71,7 @@ def search(
         "results": [only(hit(row), fields) for row in hits],
         "relations": [path(row) for row in ranking.relations],
         "degraded": ranking.degraded,
+        "degraded_parts": ranking.degraded_parts,
         "incomplete": ranking.incomplete,
         "pending": ranking.pending,
         "reranked": ranking.reranked,

@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
 
@@ -172,14 +173,19 @@ class Hit:
     around: Sequence[Turn] = ()
 
 
+class DegradedPart(StrEnum):
+    """Part of a search that did not answer: only words were compared, or no relation was read."""
+
+    MEANING = "meaning"
+    RELATIONS = "relations"
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """Result of a search.
 
-    `degraded`: the dense channel did not answer, so only words were compared, or the graph did not,
-    so the relations are missing. `incomplete`: the
-    filter matches more passages than can be compared exactly, and fewer than `top_k` of the
-    nearest.
+    `degraded_parts`: parts that did not answer, or not for all passages. `incomplete`: the filter
+    matches more passages than can be compared exactly, and fewer than `top_k` of the nearest.
 
     `pending`: number of unfinished events with the ids that the filter pins; None if it pins none.
     `reranked`: the reranker ordered the hits; `not_reranked`: the reason if it did not, on request.
@@ -188,13 +194,18 @@ class SearchResult:
 
     hits: Sequence[Hit]
     relations: Sequence[GraphPath]
-    degraded: bool
+    degraded_parts: Sequence[DegradedPart]
     pending: int | None
     explained: Sequence[Explained] = ()
     reranked: bool = False
     not_reranked: str | None = None
     incomplete: bool = False
     left_out: Sequence[int] = ()
+
+    @property
+    def degraded(self) -> bool:
+        """True if a part of the search did not answer."""
+        return bool(self.degraded_parts)
 
 
 async def search(
@@ -287,7 +298,7 @@ async def _search(
     return SearchResult(
         hits,
         relations or (),
-        degraded=dense.degraded or relations is None,
+        degraded_parts=_degraded_parts(meaning=dense.degraded, relations=relations is None),
         pending=standing.pending if standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
@@ -295,6 +306,11 @@ async def _search(
         incomplete=dense.incomplete,
         left_out=_ranks_left_out(cutoff.first(reranking.ranked), best),
     )
+
+
+def _degraded_parts(*, meaning: bool, relations: bool) -> list[DegradedPart]:
+    parts = {DegradedPart.MEANING: meaning, DegradedPart.RELATIONS: relations}
+    return [part for part, is_degraded in parts.items() if is_degraded]
 
 
 def _ranks_left_out(first: Sequence[Candidate], best: Sequence[Candidate]) -> list[int]:

@@ -156,6 +156,7 @@ async def test_a_graph_that_does_not_answer_leaves_a_degraded_search(
     monkeypatch.setattr(type(service.engine.ledger.graph), "near", broken)
     answer = await searched(service, "Berlin")
     assert (len(answer["results"]), answer["relations"], answer["degraded"]) == (1, [], True)
+    assert answer["degraded_parts"] == ["relations"]
 
 
 async def exported(service: Service, **params: object) -> list[dict[str, Any]]:

@@ -288,7 +288,9 @@ async def test_a_remote_embedder_that_hangs_leaves_a_search_to_words(engine: Eng
     assert [hit.passage.text for hit in answer.hits] == ["User drives a Saab"]
 
 
-async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> None:
+async def test_without_vectors_words_find_turns_and_facts(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await engine.add("I drive a Saab.")
     await engine.drain()
 
@@ -297,8 +299,14 @@ async def test_without_vectors_words_find_turns_and_facts(engine: Engine) -> Non
 
     engine.vectors.search = down  # type: ignore[method-assign,assignment]
     answer = await ask(engine, "Saab", turns=True, threshold=0.9)
-    assert answer.degraded
+    assert answer.degraded_parts == ["meaning"]
     assert len(answer.hits) == 2
+    monkeypatch.setattr(type(engine.ledger.graph), "near", down)
+    assert (await ask(engine, "Saab", turns=True)).degraded_parts == ["meaning", "relations"]
+    monkeypatch.undo()
+    vars(engine.vectors).pop("search")
+    answer = await ask(engine, "Saab", turns=True)
+    assert (answer.degraded, answer.degraded_parts) == (False, [])
 
 
 # ── languages ────────────────────────────────────────────────────────────────────────────────────

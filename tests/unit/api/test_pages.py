@@ -119,9 +119,10 @@ def test_an_answer_that_is_not_as_described_is_found() -> None:
     operation = operation_of("POST", "/v3/memories/search")
     assert operation == "POST /v3/memories/search/"
     body = {"results": [], "relations": [], "degraded": False, "incomplete": False}
-    body |= {"pending": 0, "reranked": False}
+    body |= {"degraded_parts": [], "pending": 0, "reranked": False}
     assert fault_of(operation, body) is None
     assert fault_of(operation, body | {"pending": "0"}) is not None
+    assert fault_of(operation, body | {"degraded_parts": ["words"]}) is not None
     assert fault_of(operation, body | {"results": [{"id": "7"}]}) is not None
 
 
