@@ -81,12 +81,24 @@ class VectorIndex:
     async def write(self, projections: Sequence[Projection]) -> None:
         """Write these rows and record their versions.
 
-        Rows erased in the meantime are deleted again. Errors: StoreUnavailable.
+        Rows erased in the meantime are deleted again. Errors: StoreUnavailable; the versions of
+        collections written before it are recorded.
         """
+        written: list[Projection] = []
+        failure: StoreUnavailable | None = None
         for name, some in self._by_collection(projections):
-            await self._write(name, some)
-            if erased := await self.source.projected(some, index=self.name):
-                await self._drop(name, erased)
+            try:
+                await self._write(name, some)
+            except StoreUnavailable as error:
+                failure = error
+                break
+            written += some
+        # One statement for all collections: it costs more than most of their requests.
+        erased = set(await self.source.projected(written, index=self.name))
+        for name, some in self._by_collection([row for row in written if row.id in erased]):
+            await self._drop(name, [row.id for row in some])
+        if failure is not None:
+            raise failure
 
     async def drop_unknown(self, expected: Mapping[str, int]) -> int:
         """Delete records whose ids the ledger does not know. Returns their number.
@@ -411,7 +423,7 @@ def nearest_of(cosines: Iterable[Mapping[UUID, float]], *, each: int) -> dict[UU
     return best
 
 
-def _shares(ids: Sequence[UUID], size: int) -> Iterator[Sequence[UUID]]:
+def _shares(ids: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 

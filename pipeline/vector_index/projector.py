@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from time import monotonic
 from uuid import UUID
 
@@ -16,6 +17,9 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.vector_index.index import A_PIECE, VectorIndex, _shares
 
 log = structlog.get_logger()
+
+# A collection and an id in it.
+Named = tuple[str, UUID]
 
 # Seconds after which a failed write is tried again, and the maximum number of ids that wait for it.
 RETRY_S, MOST_KEPT = 5.0, 20_000
@@ -39,10 +43,14 @@ class Projector:
         self._woken = asyncio.Event()
         # Time of the next round: no id waits longer, even if it arrives during a round.
         self._due_at = 0.0
+        # True after an error: then no piece has ids of several collections, and one that always
+        # fails does not stop the others.
+        self._apart = False
 
     def schedule(self, scope: Scope, ids: Iterable[UUID]) -> None:
         """Have the vectors of these ids written soon."""
-        self._keep([(self._index.collection(scope), ids)], self._gather_s)
+        name = self._index.collection(scope)
+        self._keep([(name, key) for key in ids], self._gather_s)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -51,30 +59,34 @@ class Projector:
             await asyncio.sleep(self._due_at - monotonic())
             self._woken.clear()
             scheduled, self._scheduled = self._scheduled, defaultdict(set)
-            pieces = deque(
-                (name, piece) for name, ids in scheduled.items() for piece in _pieces(ids)
-            )
+            pieces = deque(self._pieces(scheduled))
             try:
                 while pieces:
-                    await self._index.catch_up(pieces[0][1])
+                    await self._index.catch_up([key for _, key in pieces[0]])
                     pieces.popleft()
+                self._apart = False
             except (StageError, LedgerUnavailable) as error:
+                self._apart = True
                 room = sum(map(len, self._scheduled.values())) <= MOST_KEPT
                 log.warning("projections_owed", error=type(error).__name__, again=room)
                 if room:
-                    pieces.rotate(-1)  # others are not behind one that always fails
-                    self._keep(pieces, self._retry_s)
+                    failed, _ = pieces[0][0]
+                    # Those of the failed collection come last.
+                    left = sorted(chain(*pieces), key=lambda pair: pair[0] == failed)
+                    self._keep(left, self._retry_s)
             except Exception as error:
                 log.error("projector_crashed", exc_info=error)
 
-    def _keep(self, named: Iterable[tuple[str, Iterable[UUID]]], delay_s: float) -> None:
-        """Add ids by collection to the next round, which starts in `delay_s` seconds at most."""
+    def _pieces(self, scheduled: Mapping[str, Iterable[UUID]]) -> Iterable[Sequence[Named]]:
+        """Divide ids by collection into the pieces of a round."""
+        groups = [[(name, key) for key in ids] for name, ids in scheduled.items()]
+        for group in groups if self._apart else [list(chain(*groups))]:
+            yield from _shares(group, A_PIECE)
+
+    def _keep(self, named: Iterable[Named], delay_s: float) -> None:
+        """Add ids to the next round, which starts in `delay_s` seconds at most."""
         due_at = monotonic() + delay_s
         self._due_at = min(self._due_at, due_at) if self._woken.is_set() else due_at
-        for name, ids in named:
-            self._scheduled[name].update(ids)
+        for name, key in named:
+            self._scheduled[name].add(key)
         self._woken.set()
-
-
-def _pieces(ids: Iterable[UUID]) -> Iterable[Sequence[UUID]]:
-    return _shares(list(ids), A_PIECE)

@@ -28,6 +28,7 @@ class Index:
     """Index with one collection for each user, which fails while `fails` says so."""
 
     def __init__(self) -> None:
+        self.calls = 0
         self.tried: list[UUID] = []
         self.written: set[UUID] = set()
         self.fails: Callable[[UUID], Exception | None] = lambda _: None
@@ -38,6 +39,7 @@ class Index:
         return str(scope.user_id)
 
     async def catch_up(self, ids: Iterable[UUID]) -> int:
+        self.calls += 1
         for key in ids:
             self.tried.append(key)
             if (error := self.fails(key)) is not None:
@@ -92,14 +94,25 @@ async def test_ids_are_written_again_after_the_store_has_failed_once() -> None:
 
 
 async def test_a_collection_that_always_fails_does_not_stop_the_others() -> None:
-    index, bad, good = Index(), uuid4(), [uuid4() for _ in range(2 * A_PIECE)]
-    index.fails = lambda key: StoreUnavailable("always") if key == bad else None
+    bad, good = [[uuid4() for _ in range(2 * A_PIECE)] for _ in range(2)]
+    index = Index()
+    index.fails = lambda key: StoreUnavailable("always") if key in bad else None
     projector = projector_of(index)
-    projector.schedule(Scope(SCOPE.project_id, user_id="first"), [bad])
+    projector.schedule(Scope(SCOPE.project_id, user_id="first"), bad)
     projector.schedule(SCOPE, good)
     async with running(projector):
         await until_written(index, good)
-    assert bad not in index.written
+    assert index.written.isdisjoint(bad)
+
+
+async def test_ids_of_several_collections_are_written_together() -> None:
+    index, ids = Index(), [uuid4() for _ in range(A_PIECE)]
+    projector = projector_of(index)
+    for number, key in enumerate(ids):
+        projector.schedule(Scope(SCOPE.project_id, user_id=f"user-{number}"), [key])
+    async with running(projector):
+        await until_written(index, ids)
+    assert index.calls == 1
 
 
 async def test_a_long_outage_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
