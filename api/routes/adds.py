@@ -23,7 +23,7 @@ IdempotencyKey = Annotated[
     Header(
         min_length=1,
         max_length=255,
-        description="Any string of yours that names this add: sent again, it adds nothing.",
+        description="Identifies this add: a second request with the same key adds nothing.",
     ),
 ]
 
@@ -38,8 +38,8 @@ async def add(
     poll `/v1/event/{event_id}/` for the receipt. With `infer=false` the messages are stored
     verbatim, and the response waits for that.
 
-    With `dry_run` the event computes its receipt against the memories of now and stores nothing.
-    The model answers it pays for are reused if the same is added within `MEMLANE_DRY_RUN_HOURS`.
+    With `dry_run` the event computes its receipt against the current memories and stores nothing.
+    Its model answers are reused if the same messages are added within `MEMLANE_DRY_RUN_HOURS`.
 
     With an `Idempotency-Key` the request can be repeated safely: the same key and body return the
     same `event_id`; the same key with another body is refused with 409.

@@ -39,7 +39,7 @@ async def neighbourhood(
     """The relations around an entity, by name or id, nearest first, up to `hops` away; without an
     entity all relations of these ids, newest first.
 
-    `valid_at`: those that held in the world at that time; `as_of`: those that were believed then.
+    `valid_at`: those that held in the world at that time; `as_of`: those that Memlane knew then.
     """
     times = GraphTimes(
         None if as_of is None else moment("as_of", as_of),
@@ -117,5 +117,5 @@ async def merge_entity(
 
 @router.post(ENTITY + "split/")
 async def split_entity(node_id: UUID, api: Given, project: Caller) -> dict[str, Any]:
-    """Take back the merge of an entity."""
+    """Reverse the merge of an entity."""
     return graph_views.entity(await api.stores.ledger.graph_editing.split(project.id, node_id))

@@ -97,8 +97,8 @@ MATCH (n:MemlaneEntity {id: id})
 WHERE n.project = $project AND n.lane IN $lanes
 RETURN DISTINCT n.root AS root
 """
-# One hop from each root: its newest relations, and the roots at their other ends. As believed.sql:
-# without a time the current ones, else those that were believed and held then.
+# One hop from each root: its newest relations, and the roots at their other ends. As at_times.sql:
+# without a time the current ones, else those that Memlane knew and that held then.
 STEPS: Statement = """
 UNWIND $roots AS root
 MATCH (n:MemlaneEntity {root: root})-[r:RELATES_TO]-(far:MemlaneEntity)

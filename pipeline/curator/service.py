@@ -2,7 +2,7 @@
 
 A run is a sequence of steps; each asks one question about a few memories:
 
-    choose   memories that no step was about, oldest first, and the nearest ones of each
+    choose   memories that no step has covered, oldest first, and the nearest ones of each
     ask      the model; its answer is saved
     act      the proposals that pass the checks are stored as open suggestions
 

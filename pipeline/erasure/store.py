@@ -162,7 +162,7 @@ class Erasures:
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
             await _withdraw(connection, project_id, owner)
-            await _entomb(connection, project_id, event_id, lane_ids, memory_ids)
+            await _mark_seals(connection, project_id, event_id, lane_ids, memory_ids)
             counts = {
                 store: (await connection.execute(rows)).rowcount
                 for store, rows in _all_of(project_id, owner, lane_ids, memory_ids)
@@ -390,7 +390,7 @@ async def _empty(
     return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
-async def _entomb(
+async def _mark_seals(
     connection: AsyncConnection,
     project_id: ProjectId,
     event_id: UUID,
@@ -404,7 +404,7 @@ async def _entomb(
         "lane_ids": lane_ids,
         "memory_ids": memory_ids,
     }
-    await connection.execute(seal_statement("entomb"), values)
+    await connection.execute(seal_statement("mark_erased"), values)
 
 
 async def _withdraw(connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey) -> None:

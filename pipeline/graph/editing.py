@@ -1,8 +1,8 @@
 """Edits of the graph by people: merge, split, rename and delete entities.
 
 Each edit is one transaction under the lane's lock, so no worker writes to the graph at the same
-time. A merge keeps both entities and their relations, and a split takes it back. Only a deletion
-erases.
+time. A merge keeps both entities and their relations, and a split reverses it. Only a deletion
+removes rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class GraphEditing:
             return await _view(connection, project_id, root)
 
     async def split(self, project_id: ProjectId, node_id: UUID) -> EntityView:
-        """Take back the merge of an entity; what was merged into it before stays with it.
+        """Reverse the merge of an entity; entities that are merged into it stay with it.
 
         Errors: NotFound; Conflict if it is not merged.
         """

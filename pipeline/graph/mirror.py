@@ -23,7 +23,7 @@ class Mirroring:
         self._registered = False
 
     async def catch_up(self) -> int:
-        """Write all changes that wait. Returns their number; 0 while another process does it.
+        """Write all changes that wait. Returns their number; 0 while another process writes.
 
         The first time, and after `refill`, the server is wiped and filled.
         Errors: StoreUnavailable; the changes that were not written wait.
@@ -32,7 +32,7 @@ class Mirroring:
             return await self._drain() if locked and await self._ready() else 0
 
     async def settle(self) -> int:
-        """Write all changes that wait, after another process that does it. Returns their number.
+        """Wait until no other process writes, then write all changes. Returns their number.
 
         Errors: StoreUnavailable, also if a later process has registered another server.
         """
@@ -71,7 +71,7 @@ class Mirroring:
         return count
 
     async def _ready(self) -> bool:
-        """Register and fill the server, unless it is. False if a later process has another one."""
+        """Register and fill the server, once. False if a later process registered another one."""
         if not self._registered:
             await self.outbox.register(self.mirror.name)
             self._registered = True

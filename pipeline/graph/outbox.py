@@ -1,6 +1,6 @@
 """Outbox of the graph: changes of entities and relations that the graph server does not have yet.
 
-Triggers of the two tables write it, in the transaction of each change, so no write can forget it;
+Triggers of the two tables write it, in the transaction of each change, so no write can bypass it;
 without a registered server they write nothing. A row names what changed, not how: the server gets
 the state at the time of the write, so rows may be processed twice.
 """
@@ -46,7 +46,10 @@ class GraphOutbox:
 
     @asynccontextmanager
     async def alone(self, *, wait: bool) -> AsyncIterator[bool]:
-        """True if no other process writes to the server during the block. `wait`: until then."""
+        """Lock out other processes that write to the server. Yields False if one does.
+
+        `wait`: wait for the other process instead.
+        """
         async with advisory_lock(self._long, MIRROR_LOCK, wait=wait) as locked:
             yield locked
 
@@ -81,7 +84,7 @@ class GraphOutbox:
             await connection.execute(update(graph_mirrors).values(filled_at=func.now()))
 
     async def close(self) -> None:
-        """Queue no changes any more: no graph server is configured."""
+        """Empty the queue and stop queueing: no graph server is configured."""
         async with self._long.begin() as connection:
             if await connection.scalar(select(exists().where(graph_mirrors.c.name.is_not(None)))):
                 await connection.execute(delete(graph_mirrors))

@@ -37,7 +37,7 @@ class GraphIndex(Protocol):
     async def walk(self, request: WalkRequest) -> list[Sequence[UUID]]:
         """Paths as ids of relations, nearest first.
 
-        Merged entities are one entity, and no path meets an entity twice.
+        Merged entities are one entity, and no path visits an entity twice.
         Errors: StoreUnavailable.
         """
         ...

@@ -1,1 +1,1 @@
-"""Seals: evidence of changes of events, receipts and history behind Memlane's back."""
+"""Seals: evidence of changes to events, receipts and history that Memlane did not make."""

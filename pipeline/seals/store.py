@@ -3,10 +3,10 @@
     link(n) = SHA-256(link(n-1), n, kind, row, digest(n))
     signature = HMAC(key, lane, n, link(n))
 
-The sweeper seals what is new, after it was written. An edit, a removal or an insertion in the
+The sweeper seals new rows, after their commit. An edit, a removal or an insertion in the
 database changes a digest, or leaves a seal without a row or a row without a seal. The key is not in
-the database, so access to the database alone is not enough to sign another head. What is inserted
-within WINDOW of its own date is sealed as any other row.
+the database, so access to the database alone is not enough to sign another head. A row that is
+inserted within WINDOW of its own date is sealed like any other.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Seals:
         return self._key
 
     async def seal(self) -> int:
-        """Seal what is new in all projects with tamper evidence. Returns the number of seals.
+        """Seal the new rows of all projects with tamper evidence. Returns the number of seals.
 
         Several processes may run it, and it may be stopped at any point: a lane's seals and its
         head are one commit, under the head's lock.

@@ -97,8 +97,8 @@ def supported(
 
     A sign is half of the query's words that the best result has, half of what the best path of the
     graph accounts for, the time that the query names, or for one of the first three, a meaning
-    nearer to the query than the other candidates'. A part of a conversation stays: the turns around
-    it may answer. A fact with a subject speaks for itself.
+    nearer to the query than the other candidates'. A part of a conversation stays, because the
+    turns around it may answer; a fact with a subject needs a sign: it is complete without them.
     """
     sessions = Counter(candidate.place.session for candidate in ranked if candidate.place)
     least = signs.words * max((result.score.lexical for result in results), default=0.0)

@@ -76,7 +76,7 @@ async def main() -> None:
         await closed_loop(stack.port, stack.key, callers=4, requests=200, label="warm")
         # A first run at full width opens connections and prepares statements.
         await drain(stack, "first", events=300, users=300)
-        # Before the other benches: what they accept takes minutes to drain.
+        # First, because the adds of the other benchmarks take minutes to drain.
         wide = await drain(stack, "wide", events=600, users=600)
         deep = await drain(stack, "deep", events=1_200, users=30)
         noop_ms = await asyncio.to_thread(_noop, "hop_ms", broker_url(stack))

@@ -168,7 +168,7 @@ async def search_bench(settings: Mapping[str, str]) -> Figures:
 
 
 async def drain(running: Stack, label: str, *, events: int, users: int, callers: int) -> Figures:
-    """Adds accepted and processed at once: events per second until the last has settled."""
+    """Accept adds while workers process them: events per second until the last event ends."""
     key = running.key
 
     def request(turn: int) -> bytes:

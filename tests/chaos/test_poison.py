@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,43 +50,67 @@ def settings(model: LLMServer) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Events at their end, and the number of times that a prompt killed the worker."""
+
+    events: list[dict[str, Any]]
+    kills: int = 0
+
+
+async def run_poison(data_dir: Path) -> Outcome:
+    """Innocent events beside one that kills its worker; the poison is the last event."""
+    async with Deadly() as model, Stack(data_dir, settings(model)) as stack:
+        model.stack = stack
+        async with stack.client() as client:
+            await client.ended(await client.add("warm", "I like tea."))
+            ids = [await client.add(f"innocent-{n}", "I live in Berlin.") for n in range(INNOCENTS)]
+            poison = await client.add("poisoner", "I like POISON.")
+            events = await client.all_ended([*ids, poison], within_s=WITHIN_S)
+    return Outcome(events, len(model.killed))
+
+
+async def run_crash_loop(data_dir: Path) -> Outcome:
+    """Workers die more often than one event may kill them, each soon after it begins to work."""
+    async with (
+        LLMServer(latency_ms=THINKS_S * 1000) as model,
+        Stack(data_dir, settings(model)) as stack,
+        stack.client() as client,
+    ):
+        ids = [await client.add(f"user-{n}", "I live in Berlin.") for n in range(5)]
+        for _ in range(CRASHES):
+            calls = len(model.calls)
+
+            async def asks(calls: int = calls) -> bool:
+                return len(model.calls) > calls
+
+            # no more calls: all events have ended
+            with contextlib.suppress(AssertionError):
+                await wait_until(asks, within_s=30, what="a worker that calls the model")
+            pid = stack.pids().get("worker-1")
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+        return Outcome(await client.all_ended(ids, within_s=WITHIN_S))
+
+
+@pytest.fixture(scope="module")
+async def outcomes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Outcome]:
+    """Both runs at the same time: they wait most of it for workers to be restarted."""
+    folder = tmp_path_factory.mktemp("poison")
+    return await asyncio.gather(run_poison(folder / "poison"), run_crash_loop(folder / "loop"))
+
+
 @pytest.mark.timeout(420)
-async def test_a_poison_fails_alone(tmp_path: Path) -> None:
-    async with Deadly() as model:
-        with Stack(tmp_path / "stack", settings(model)) as stack:
-            model.stack = stack
-            async with stack.client() as client:
-                await client.ended(await client.add("warm", "I like tea."))
-                ids = [
-                    await client.add(f"innocent-{n}", "I live in Berlin.") for n in range(INNOCENTS)
-                ]
-                poison = await client.add("poisoner", "I like POISON.")
-                events = await client.all_ended([*ids, poison], within_s=WITHIN_S)
-    *innocents, killer = events
+async def test_a_poison_fails_alone(outcomes: tuple[Outcome, Outcome]) -> None:
+    *innocents, killer = outcomes[0].events
     assert {(event["status"], event["error"]) for event in innocents} == {("SUCCEEDED", None)}
     assert killer["status"] == "FAILED"
     assert killer["code"] == "POISON_CRASH"
-    assert len(model.killed) == 7  # twice in a batch with others, then five times alone
+    assert outcomes[0].kills == 7  # twice in a batch with others, then five times alone
 
 
 @pytest.mark.timeout(420)
-async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(tmp_path: Path) -> None:
-    """Workers die more often than one event may kill them, each soon after it begins to work."""
-    async with LLMServer(latency_ms=THINKS_S * 1000) as model:
-        with Stack(tmp_path / "stack", settings(model)) as stack:
-            async with stack.client() as client:
-                ids = [await client.add(f"user-{n}", "I live in Berlin.") for n in range(5)]
-                for _ in range(CRASHES):
-                    calls = len(model.calls)
-
-                    async def asks(calls: int = calls) -> bool:
-                        return len(model.calls) > calls
-
-                    # no more calls: all events have ended
-                    with contextlib.suppress(AssertionError):
-                        await wait_until(asks, within_s=30, what="a worker at work")
-                    pid = stack.pids().get("worker-1")
-                    if pid is not None:
-                        os.kill(pid, signal.SIGKILL)
-                events = await client.all_ended(ids, within_s=WITHIN_S)
-    assert {event["status"] for event in events} == {"SUCCEEDED"}
+async def test_workers_that_die_in_a_loop_of_something_else_fail_no_event(
+    outcomes: tuple[Outcome, Outcome],
+) -> None:
+    assert {event["status"] for event in outcomes[1].events} == {"SUCCEEDED"}

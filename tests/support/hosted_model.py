@@ -1,10 +1,10 @@
-"""A hosted-style provider on loopback: OpenAI's chat and embeddings API, at next to no CPU.
+"""A hosted-style provider on loopback: OpenAI's chat and embeddings API, with little CPU.
 
     python -m tests.support.hosted_model --latency-ms 500      prints {"base_url": …}
 
-Embeddings have 1,536 dimensions, as base64 or floats on request. Chat answers by rule: each user
-message is one fact, every fact is added, nothing is related. It serves mem0's prompt as well, so
-that peers run against the same provider.
+Embeddings have 1,536 dimensions, as base64 or floats on request. Chat answers follow rules:
+each user message is one fact, every fact is added, and there are no relations. It serves mem0's
+prompt as well, so that peers run against the same provider.
 """
 
 from __future__ import annotations

@@ -104,6 +104,14 @@ class Stack:
     def __exit__(self, *_: object) -> None:
         self.down()
 
+    async def __aenter__(self) -> Self:
+        """Start in a thread, so that other stacks and servers of the test go on."""
+        await asyncio.to_thread(self.up)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.down)
+
     def client(self) -> Client:
         return Client(self)
 

@@ -1,6 +1,6 @@
 -- Paths of relations that start at nodes with one of these names or ids, nearest first: at most
 -- `hops` relations long, through at most `fan` relations of each node, the newest ones, and at most
--- `most` paths. No path meets a node twice. Merged nodes are one node.
+-- `most` paths. No path visits a node twice. Merged nodes are one node.
 WITH RECURSIVE start AS MATERIALIZED (
     SELECT DISTINCT coalesce(e.root_id, e.id) AS node FROM entities e
     WHERE e.lane_id = ANY (CAST(:lanes AS uuid[]))
@@ -19,11 +19,11 @@ WITH RECURSIVE start AS MATERIALIZED (
             SELECT e.id FROM entities e WHERE e.root_id = walk.node
         ) member, LATERAL (
             (SELECT r.id, r.destination_id AS far_id, r.valid_from FROM relations r
-              WHERE r.source_id = member.id AND {believed.sql}
+              WHERE r.source_id = member.id AND {at_times.sql}
               ORDER BY r.valid_from DESC, r.id LIMIT CAST(:fan AS integer))
             UNION ALL
             (SELECT r.id, r.source_id, r.valid_from FROM relations r
-              WHERE r.destination_id = member.id AND {believed.sql}
+              WHERE r.destination_id = member.id AND {at_times.sql}
               ORDER BY r.valid_from DESC, r.id LIMIT CAST(:fan AS integer))
         ) near JOIN entities far ON far.id = near.far_id
         WHERE coalesce(far.root_id, far.id) <> ALL (walk.visited)

@@ -1,6 +1,6 @@
 """extract: messages -> facts. The first model call, or verbatim if `infer` is false.
 
-Memories that a message recalls are cut out first: they are no statements of the message. A turn
+Memories that a message recalls are cut out first, because they are not its statements. A turn
 that repeats an earlier one has the facts of that one, without a call.
 """
 

@@ -1,5 +1,5 @@
 -- The content of a lane's rows as text. `at`: since when a row can be sealed; NULL: not yet. Times
--- are numbers, because their text depends on the session. Left out is what changes later by right:
+-- are numbers, because their text depends on the session. Left out are columns that may change later:
 -- the state of an event, its place in the lane, and its undo.
 content AS MATERIALIZED (
     SELECT 'event' AS kind, e.id AS row_id, CAST(e.replays AS integer) AS row_no,

@@ -1,4 +1,4 @@
-"""Dialogues of our own with the graph that must stand at their end.
+"""Dialogues, each with the graph that must exist at its end.
 
 *.yaml     ── turns in the form of tests/eval/scenarios; facts with the relations they begin and end
 answers.py ── a good model, which answers from the facts, and bad ones, each spoiled in one way

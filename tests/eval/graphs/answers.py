@@ -1,4 +1,4 @@
-"""Answers of good and bad models to the question for relations; all else is answered well.
+"""Answers of good and bad models to the relations question; other questions get good answers.
 
 A bad model stays bad: it answers the request to repair its answer in the same way.
 """
@@ -92,7 +92,7 @@ def unknown_ids(shown: Shown, good: Row) -> str:
 
 
 def other_ids(shown: Shown, good: Row) -> str:
-    """Ends of relations that were shown, but are others; relations of other facts."""
+    """Ends of shown relations, but of the wrong ones; relations of other facts."""
     count, facts = len(shown.current), max(len(shown.facts), 1)
     ended = [row | {"relation": row["relation"] % count + 1} for row in good["ended"]]
     others = [row | {"fact": row["fact"] % facts + 1} for row in good["relations"]]
