@@ -48,7 +48,7 @@ from pipeline.search.ports import SearchStores
 from pipeline.search.rerank import Reranking, rerank
 from pipeline.search.sessions import locate
 from pipeline.search.signals import names_time, set_signals
-from pipeline.search.store import Where
+from pipeline.search.store import Where, WordHits
 from pipeline.search.weights import Weights
 from pipeline.text import terms
 from pipeline.text.questions import (
@@ -135,6 +135,11 @@ class Query:
         )
 
     @property
+    def width(self) -> int:
+        """Candidates of each channel."""
+        return max(WIDEN * self.top_k, AT_LEAST)
+
+    @property
     def explains(self) -> bool:
         """Tell if the query asks for explanations."""
         return self.explain is None or bool(self.explain)
@@ -153,6 +158,28 @@ class Query:
     def whole_text(self) -> str:
         """The conversation in its order, as one text."""
         return "\n".join(reversed(self.turns_asked))
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The part of a search that is read while the query is embedded.
+
+    `standing`: the state of the lanes that the filter pins; None if it pins none.
+    """
+
+    where: Where
+    standing: Standing | None
+    words: WordHits
+
+    @property
+    def may_be_stale(self) -> bool:
+        """Tell if the index may lack the latest vector of a memory."""
+        return self.standing is None or self.standing.stale
+
+    @property
+    def may_have_relations(self) -> bool:
+        """Tell if the ids that the filter pins may have relations."""
+        return self.standing is not None and (self.standing.related or not self.where.is_current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,40 +254,27 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
-    # before anything is read: if there are none, the results below are complete.
-    embedded, standing = await asyncio.gather(
+    # Before the turnstile, because a remote model uses no CPU here, and the ledger answers in the
+    # time that the model needs.
+    embedded, start = await asyncio.gather(
         _embed(project_id, query, embedder, embedder_timeout_s),
-        _standing(project_id, query, ledger, embedder),
+        _start(project_id, query, ledger, embedder),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, embedded, standing, stores, reranker)
+            return await _search(project_id, query, start, embedded, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
 
-async def _standing(
+async def _start(
     project_id: ProjectId, query: Query, ledger: SearchStores, embedder: Embedder
-) -> Standing | None:
-    """Return the state of the lanes that the filter pins; None if it pins none."""
-    ids = pinned(query.filter)
-    if not ids:
-        return None
-    return await ledger.events.standing(project_id, ids, embedder=embedder.name)
+) -> Start:
+    """Read the part of a search that needs no vector.
 
-
-async def _search(
-    project_id: ProjectId,
-    query: Query,
-    embedded: EmbeddedQuery,
-    standing: Standing | None,
-    stores: DenseStores,
-    reranker: Reranker | None,
-) -> SearchResult:
-    """Run the steps of a search after embedding; see the module's diagram."""
-    ledger = stores.ledger
+    Pending events are counted before anything is read: if there are none, the results are complete.
+    """
     where = Where.of(
         project_id,
         query.filter,
@@ -270,11 +284,24 @@ async def _search(
         older=query.show_superseded,
         snapshot=query.snapshot,
     )
-    stale = standing is None or standing.stale
-    related = standing is not None and (standing.related or not where.is_current)
-    ranked, dense, walk = await _ranked(
-        project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
-    )
+    standing = None
+    if ids := pinned(query.filter):
+        standing = await ledger.events.standing(project_id, ids, embedder=embedder.name)
+    words = await ledger.passages.by_words(where, query.terms, limit=query.width)
+    return Start(where, standing, words)
+
+
+async def _search(
+    project_id: ProjectId,
+    query: Query,
+    start: Start,
+    embedded: EmbeddedQuery,
+    stores: DenseStores,
+    reranker: Reranker | None,
+) -> SearchResult:
+    """Run the steps of a search that need the vector; see the module's diagram."""
+    ledger, where = stores.ledger, start.where
+    ranked, dense, walk = await _ranked(project_id, query, start, embedded, stores)
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -299,7 +326,7 @@ async def _search(
         hits,
         relations or (),
         degraded_parts=_degraded_parts(meaning=dense.degraded, relations=relations is None),
-        pending=standing.pending if standing else None,
+        pending=start.standing.pending if start.standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
@@ -355,14 +382,12 @@ async def _in_time(reading: Awaitable[T]) -> T | None:
 async def _ranked(
     project_id: ProjectId,
     query: Query,
-    where: Where,
+    start: Start,
     embedded: EmbeddedQuery,
     stores: DenseStores,
-    *,
-    stale: bool,
-    related: bool,
 ) -> tuple[list[Candidate], DenseHits, Walk | None]:
     """Candidates of all channels, best first, and the results of the dense one and of the graph."""
+    where, words = start.where, start.words
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -370,18 +395,16 @@ async def _ranked(
         embedded.vector,
         least=query.scale.cosine(query.threshold),
         enough=query.top_k,
-        stale=stale,
+        stale=start.may_be_stale,
     )
-    limit = max(WIDEN * query.top_k, AT_LEAST)
-    words, dense, walk = await asyncio.gather(
-        stores.ledger.passages.by_words(where, query.terms, limit=limit),
-        nearest(dense_query, stores, limit=limit),
-        _walk(project_id, query, stores.ledger, related=related),
+    dense, walk = await asyncio.gather(
+        nearest(dense_query, stores, limit=query.width),
+        _walk(project_id, query, stores.ledger, related=start.may_have_relations and query.graph),
     )
     on_paths = shares(walk) if walk and query.weights.graph else {}
     candidates = await _candidates(query, where, words, dense, on_paths, stores)
     if is_short(dense, candidates, dense_query):
-        dense = await widened(dense, dense_query, stores, limit=limit)
+        dense = await widened(dense, dense_query, stores, limit=query.width)
         candidates = await _candidates(query, where, words, dense, on_paths, stores)
     needs_time = query.weights.recency or query.decay or names_time(query.text)
     now = (query.now or await stores.ledger.now()) if needs_time else None
@@ -391,7 +414,7 @@ async def _ranked(
     can_earn = set_signals(
         candidates,
         query.turns_asked,
-        words=words,
+        words=words.shares,
         cosines=dense.cosines,
         vector=dense.vector,
         scale=query.scale,
@@ -431,23 +454,32 @@ async def _set_decay(
 async def _candidates(
     query: Query,
     where: Where,
-    words: Mapping[PassageKey, float],
+    words: WordHits,
     dense: DenseHits,
     on_paths: Mapping[UUID, float],
     stores: DenseStores,
 ) -> list[Candidate]:
-    """Return the passages that a channel proposed and the ledger has."""
+    """Return the passages that a channel proposed and the ledger has.
+
+    Those that the words' hits have with all that is needed are not read again.
+    """
     cosines = dense.cosines
     related = [PassageKey(memory_id) for memory_id in on_paths] if query.facts else []
-    keys = list(dict.fromkeys([*words, *cosines, *related]))
-    compared = keys if query.filter_memories else [key for key in keys if key not in cosines]
-    return await stores.ledger.passages.candidates(
+    keys = list(dict.fromkeys([*words.shares, *cosines, *related]))
+    without_cosine = [] if dense.degraded else [key for key in keys if key not in cosines]
+    compared = keys if query.filter_memories else without_cosine
+    embedded = [key for key in compared if stores.has_vector(key)]
+    unread = {*embedded, *(key for key in keys if key not in words.candidates)}
+    if query.filter_memories:
+        unread.update(keys)
+    read = await stores.ledger.passages.candidates(
         where,
-        keys,
-        embedded=[] if dense.degraded else [key for key in compared if stores.has_vector(key)],
+        [key for key in keys if key in unread],
+        embedded=embedded,
         embedder=stores.embedder.name,
         with_terms=query.filter_memories,
     )
+    return [words.candidates[key] for key in keys if key not in unread] + read
 
 
 async def _hits(

@@ -18,9 +18,11 @@ from typing import Any
 
 from sqlalchemy import (
     CTE,
+    BigInteger,
     Boolean,
     ClauseElement,
     ColumnElement,
+    CompoundSelect,
     FromClause,
     Integer,
     Select,
@@ -30,8 +32,12 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    desc,
     func,
     literal,
+    null,
+    nulls_last,
+    or_,
     select,
     true,
     union_all,
@@ -177,25 +183,46 @@ class Where:
         return replace(self, shape=replace(self.shape, turns=False)) if self.shape.facts else None
 
 
+@dataclass(frozen=True, slots=True)
+class WordHits:
+    """Passages with words of the query, best first, by lexical score, 0..1.
+
+    `candidates`: the same passages; those of a small scope also without a word of the query.
+    """
+
+    shares: Mapping[PassageKey, float]
+    candidates: Mapping[PassageKey, Candidate]
+
+
+NO_WORDS = WordHits({}, {})
+
+
 class Passages:
     """Reads of a search: candidates by words, their places, vectors and texts."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
-    async def by_words(
-        self, where: Where, query_terms: Sequence[str], *, limit: int
-    ) -> dict[PassageKey, float]:
-        """Return passages with any of the terms, best first, with their lexical score, 0..1.
+    async def by_words(self, where: Where, query_terms: Sequence[str], *, limit: int) -> WordHits:
+        """Return the first passages with any of the terms, at most `limit`.
 
         The score is BM25 divided by that of a text of average length with each term once. Terms
         that no passage in the scope has do not count.
+
+        A scope of at most `limit` passages is read whole: then the candidates of the other channels
+        need no statement of their own.
         """
         if not query_terms:
-            return {}
+            return NO_WORDS
         values = {**where.values, **asking(query_terms, limit=limit)}
-        rows = await self._rows(_ranked, where.shape, values)
-        return {PassageKey(id_, ordinal): min(1.0, share) for id_, ordinal, share in rows}
+        rows = await self._rows(_by_words, where.shape, values)
+        candidates = [_as_candidate(row) for row in rows]
+        shares = {
+            candidate.key: min(1.0, row["share"])
+            for candidate, row in zip(candidates, rows, strict=True)
+            if row["share"] is not None
+        }
+        return WordHits(shares, {candidate.key: candidate for candidate in candidates})
 
     async def count(self, where: Where, *, embedder: str, stop: int) -> int:
         """Count the matching passages with a vector of this embedder, up to `stop`."""
@@ -312,25 +339,74 @@ _WITH_TERMS = bindparam("with_terms", type_=Boolean)
 
 
 @lru_cache(SHAPES)
-def _ranked(shape: Shape) -> ClauseElement:
-    return ranking(_scope(shape))
+def _by_words(shape: Shape) -> ClauseElement:
+    """Select the ranked passages as candidates; all passages, if they are at most `limit`."""
+    scope = _scope(shape)
+    ranked = ranking(scope).cte("ranked")
+    texts = select(func.count()).select_from(scope).scalar_subquery()
+    few = texts <= bindparam("limit", type_=Integer)
+    is_ranked = and_(ranked.c.id == scope.c.id, ranked.c.ordinal == scope.c.ordinal)
+    first = (
+        select(scope, ranked.c.share)
+        .outerjoin(ranked, is_ranked)
+        .where(or_(ranked.c.share.is_not(None), few))
+        .cte("first")
+    )
+    facts, turns = _placed_facts(first, first.c.share), _placed_turns(first, first.c.share)
+    if not shape.turns:
+        placed: Select[Any] | CompoundSelect[Any] = facts
+    elif not shape.facts:
+        placed = turns
+    else:
+        is_fact = first.c.ordinal == FACT
+        placed = union_all(facts.where(is_fact), turns.where(~is_fact))
+    return placed.order_by(nulls_last(desc("share")), "id", "ordinal")
 
 
 def _scope(shape: Shape) -> CTE:
     """CTE of all passages of the query, facts and turns together."""
     parts: list[Select[Any]] = []
     if shape.facts:
-        fact = cast(literal(FACT), Integer).label("ordinal")
         facts = shape.memories
-        parts.append(select(facts.c.id, fact, facts.c.terms).where(shape.on_facts))
+        parts.append(select(*_fact_columns(facts), facts.c.terms).where(shape.on_facts))
     if shape.turns:
-        turn = (
-            turn_passages.c.event_id.label("id"),
-            turn_passages.c.ordinal,
-            turn_passages.c.terms,
-        )
-        parts.append(select(*turn).where(shape.on_turns))
+        parts.append(select(*_turn_columns(), turn_passages.c.terms).where(shape.on_turns))
     return union_all(*parts).cte("scope")
+
+
+def _fact_columns(facts: FromClause) -> list[ColumnElement[Any]]:
+    """Columns of memories as passages; the same as those of turns."""
+    by_user = case(
+        (facts.c.attributed_to == Role.ASSISTANT, facts.c.agent_id), else_=facts.c.user_id
+    )
+    return [
+        facts.c.id,
+        cast(literal(FACT), Integer).label("ordinal"),
+        facts.c.lane_id,
+        facts.c.event_id,
+        facts.c.message_ordinal,
+        cast(null(), BigInteger).label("seq"),
+        by_user.label("speaker"),
+        facts.c.said_at,
+        facts.c.subject.is_not(None).label("has_subject"),
+    ]
+
+
+def _turn_columns() -> list[ColumnElement[Any]]:
+    """Columns of turns as passages; the same as those of memories."""
+    turns = turn_passages
+    by_role = case((turns.c.role == Role.ASSISTANT, turns.c.agent_id), else_=turns.c.user_id)
+    return [
+        turns.c.event_id.label("id"),
+        turns.c.ordinal,
+        turns.c.lane_id,
+        turns.c.event_id,
+        turns.c.ordinal.label("message_ordinal"),
+        turns.c.seq,
+        func.coalesce(turns.c.name, by_role).label("speaker"),
+        turns.c.said_at,
+        literal(False).label("has_subject"),
+    ]
 
 
 @lru_cache(SHAPES)
@@ -383,84 +459,94 @@ def _matching(shape: Shape) -> ClauseElement:
 
 @lru_cache(SHAPES)
 def _candidates(shape: Shape) -> ClauseElement:
+    """Select the passages with the given keys as candidates."""
     parts = []
     if shape.facts:
-        parts.append(_fact_candidates(shape))
+        facts = shape.memories
+        wanted = and_(facts.c.id == any_(uuids("lacking")), facts.c.embedder == _EMBEDDER)
+        chosen = (
+            select(
+                *_fact_columns(facts),
+                case((wanted, facts.c.embedding)).label("embedding"),
+                case((_WITH_TERMS, facts.c.terms)).label("terms"),
+            )
+            .where(facts.c.id == any_(uuids("facts")), shape.on_facts)
+            .subquery("facts")
+        )
+        parts.append(_placed_facts(chosen, chosen.c.embedding, chosen.c.terms))
     if shape.turns:
-        parts.append(_turn_candidates(shape.on_turns))
+        its_vector = and_(
+            turn_vectors.c.event_id == turn_passages.c.event_id,
+            turn_vectors.c.ordinal == turn_passages.c.ordinal,
+            turn_vectors.c.embedder == _EMBEDDER,
+            among(turn_vectors, "lacking"),
+        )
+        chosen = (
+            select(
+                *_turn_columns(),
+                turn_vectors.c.embedding,
+                case((_WITH_TERMS, turn_passages.c.terms)).label("terms"),
+            )
+            .select_from(turn_passages)
+            .outerjoin(turn_vectors, its_vector)
+            .where(among(turn_passages, "turns"), shape.on_turns)
+            .subquery("turns")
+        )
+        parts.append(_placed_turns(chosen, chosen.c.embedding, chosen.c.terms))
     return union_all(*parts)
 
 
-def _fact_candidates(shape: Shape) -> Select[Any]:
+def _placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     """Select memories as candidates, each with its turn and the turn before that."""
-    facts = shape.memories
-    source = and_(
-        messages.c.lane_id == facts.c.lane_id,
-        messages.c.seq == events.c.seq,
-        messages.c.ordinal == facts.c.message_ordinal,
-    )
-    before = just_before(messages)
-    by_user = case(
-        (facts.c.attributed_to == Role.ASSISTANT, facts.c.agent_id), else_=facts.c.user_id
-    )
-    wanted = and_(facts.c.id == any_(uuids("lacking")), facts.c.embedder == _EMBEDDER)
-    embedding = case((wanted, facts.c.embedding))
-    return (
-        select(
-            facts.c.id,
-            cast(literal(FACT), Integer).label("ordinal"),
-            facts.c.lane_id,
-            func.coalesce(messages.c.name, by_user).label("speaker"),
-            facts.c.said_at.label("at"),
-            messages.c.seq.label("turn_seq"),
-            messages.c.ordinal.label("turn_ordinal"),
-            before.c.seq.label("before_seq"),
-            before.c.ordinal.label("before_ordinal"),
-            embedding.label("embedding"),
-            case((_WITH_TERMS, facts.c.terms)).label("terms"),
-            facts.c.subject.is_not(None).label("has_subject"),
+    turn = (
+        select(messages)
+        .select_from(events)
+        .join(messages, messages.c.seq == events.c.seq)
+        .where(
+            events.c.id == facts.c.event_id,
+            messages.c.lane_id == facts.c.lane_id,
+            messages.c.ordinal == facts.c.message_ordinal,
         )
+        .limit(1)  # so the planner looks up one message for each fact
+        .lateral("turn")
+    )
+    before = just_before(turn)
+    speaker = func.coalesce(turn.c.name, facts.c.speaker)
+    return (
+        select(*_candidate_columns(facts, turn, before, speaker), *more)
         .select_from(facts)
-        .outerjoin(events, events.c.id == facts.c.event_id)
-        .outerjoin(messages, source)
+        .outerjoin(turn, true())
         .outerjoin(before, true())
-        .where(facts.c.id == any_(uuids("facts")), shape.on_facts)
     )
 
 
-def _turn_candidates(where: ColumnElement[bool]) -> Select[Any]:
-    """Select turns as candidates, with the turn before each."""
-    before = just_before(turn_passages)
-    its_vector = and_(
-        turn_vectors.c.event_id == turn_passages.c.event_id,
-        turn_vectors.c.ordinal == turn_passages.c.ordinal,
-        turn_vectors.c.embedder == _EMBEDDER,
-        among(turn_vectors, "lacking"),
-    )
-    by_role = case(
-        (turn_passages.c.role == Role.ASSISTANT, turn_passages.c.agent_id),
-        else_=turn_passages.c.user_id,
-    )
+def _placed_turns(turns: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
+    """Select turns as candidates, each with the turn before it."""
+    before = just_before(turns)
     return (
-        select(
-            turn_passages.c.event_id.label("id"),
-            turn_passages.c.ordinal,
-            turn_passages.c.lane_id,
-            func.coalesce(turn_passages.c.name, by_role).label("speaker"),
-            turn_passages.c.said_at.label("at"),
-            turn_passages.c.seq.label("turn_seq"),
-            turn_passages.c.ordinal.label("turn_ordinal"),
-            before.c.seq.label("before_seq"),
-            before.c.ordinal.label("before_ordinal"),
-            turn_vectors.c.embedding,
-            case((_WITH_TERMS, turn_passages.c.terms)).label("terms"),
-            literal(False).label("has_subject"),
-        )
-        .select_from(turn_passages)
+        select(*_candidate_columns(turns, turns, before, turns.c.speaker), *more)
+        .select_from(turns)
         .outerjoin(before, true())
-        .outerjoin(turn_vectors, its_vector)
-        .where(among(turn_passages, "turns"), where, ~forgotten(turn_passages))
+        .where(~forgotten(turns))
     )
+
+
+def _candidate_columns(
+    passages: FromClause, turn: FromClause, before: FromClause, speaker: ColumnElement[Any]
+) -> list[ColumnElement[Any]]:
+    """Columns of a candidate; see `_as_candidate`."""
+    return [
+        passages.c.id,
+        passages.c.ordinal,
+        passages.c.lane_id,
+        speaker.label("speaker"),
+        passages.c.said_at.label("at"),
+        turn.c.seq.label("turn_seq"),
+        turn.c.ordinal.label("turn_ordinal"),
+        before.c.seq.label("before_seq"),
+        before.c.ordinal.label("before_ordinal"),
+        passages.c.has_subject,
+    ]
 
 
 def _as_candidate(row: Mapping[str, Any]) -> Candidate:
@@ -473,7 +559,7 @@ def _as_candidate(row: Mapping[str, Any]) -> Candidate:
         row["at"],
         None if turn is None else (turn, row["turn_ordinal"]),
         None if before is None else (before, row["before_ordinal"]),
-        row["embedding"],
-        row["terms"] or (),
+        row.get("embedding"),
+        row.get("terms") or (),
         row["has_subject"],
     )

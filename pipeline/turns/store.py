@@ -108,7 +108,6 @@ _verbatim = and_(events.c.status == "SUCCEEDED", events.c.options["infer"].astex
 turn_passages = _turns("turn_passages", ~_verbatim)
 
 
-@cache
 def forgotten(turn: FromClause) -> ColumnElement[bool]:
     """True for a turn if a person deleted a memory that was extracted from it."""
     source, last = memory_history.alias("source"), memory_history.alias("last")
@@ -148,7 +147,6 @@ def listed(name: str, keys: Sequence[PassageKey]) -> dict[str, Any]:
     }
 
 
-@cache
 def just_before(turn: FromClause) -> FromClause:
     """Select the message before a turn, by time, in the same lane."""
     earlier = messages.alias()

@@ -15,7 +15,7 @@ from pipeline.domain.scope import Scope
 from pipeline.ledger.filter_conditions import matching, shape
 from pipeline.ledger.statements import Direct, _numbered
 from pipeline.ledger.tables import memories
-from pipeline.search.store import LARGEST_KEPT, Where, _candidates, _ranked
+from pipeline.search.store import LARGEST_KEPT, Where, _by_words, _candidates
 from tests.support.engine import Engine
 
 
@@ -201,12 +201,13 @@ async def furnished(engine: Engine) -> Engine:
 async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> None:
     """Otherwise each shape of a filter would keep a statement in memory."""
     passages = furnished.ledger.passages
-    caches = (_ranked, _candidates, _numbered)
+    caches = (_by_words, _candidates, _numbered)
     before = [cache.cache_info().currsize for cache in caches]
     for keys in range(LARGEST_KEPT, LARGEST_KEPT + 3):
         tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(keys)}}})
         where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
-        shares = await passages.by_words(where, ["tea"], limit=10)
-        placed = await passages.candidates(where, list(shares), embedded=[], embedder="none")
-        assert len(placed) == len(shares)
+        words = await passages.by_words(where, ["tea"], limit=10)
+        matching_keys = list(words.shares)
+        placed = await passages.candidates(where, matching_keys, embedded=[], embedder="none")
+        assert len(placed) == len(matching_keys)
     assert [cache.cache_info().currsize for cache in caches] == before

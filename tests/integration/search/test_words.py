@@ -37,8 +37,8 @@ async def shares(engine: Engine, question: str) -> dict[int, float]:
     """Score of each text that matches the question, by its position, best first."""
     tree = parse({"user_id": "maya"})
     where = Where.of(engine.project.id, tree, facts=False, turns=True, expired=True)
-    ranked = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
-    return {key.ordinal: share for key, share in ranked.items()}
+    hits = await engine.ledger.passages.by_words(where, terms.asked(question), limit=200)
+    return {key.ordinal: share for key, share in hits.shares.items()}
 
 
 # ── German ───────────────────────────────────────────────────────────────────────────────────────
@@ -190,3 +190,34 @@ async def test_a_question_of_unheard_words_finds_nothing(engine: Engine) -> None
     await say(engine, TEXTS)
     assert await shares(engine, "Quastenflosser") == {}
     assert await shares(engine, "%") == {}
+
+
+# ── Candidates ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("limit", [4, 3], ids=["small scope", "scope beyond the limit"])
+@pytest.mark.parametrize("kinds", [("facts",), ("turns",), ("facts", "turns")], ids="+".join)
+async def test_a_small_scope_is_read_whole_and_a_larger_one_by_words_alone(
+    engine: Engine, kinds: Sequence[str], limit: int
+) -> None:
+    texts = ["Green tea is fine.", "The garden is large.", "Black tea, please.", "It rained."]
+    if "facts" in kinds:
+        for text in texts if kinds == ("facts",) else texts[:2]:
+            await engine.add(text, options=AddOptions(infer=False))
+        await engine.drain()
+    if "turns" in kinds:
+        await say(engine, texts if kinds == ("turns",) else texts[2:])
+    tree = parse({"user_id": "maya"})
+    where = Where.of(
+        engine.project.id, tree, facts="facts" in kinds, turns="turns" in kinds, expired=True
+    )
+    passages = engine.ledger.passages
+    hits = await passages.by_words(where, ["tea"], limit=limit)
+    assert len(hits.shares) == 2
+    assert list(hits.candidates)[:2] == list(hits.shares), "not best first"
+    assert len(hits.candidates) == (4 if limit == 4 else 2)
+    keys = list(hits.candidates)
+    again = await passages.candidates(where, keys, embedded=[], embedder="none")
+    assert {c.key: (c.lane_id, c.speaker, c.at, c.turn, c.before) for c in again} == {
+        c.key: (c.lane_id, c.speaker, c.at, c.turn, c.before) for c in hits.candidates.values()
+    }
