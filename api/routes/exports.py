@@ -38,7 +38,7 @@ async def get(
     event_id = await api.stores.ledger.answers.export(
         project.id,
         event_id=request.memory_export_id,
-        filters=request.asked(),
+        filters=request.condition(),
         snapshot=request.snapshot(),
     )
     answer = await _answer(event_id, api, project)

@@ -43,7 +43,9 @@ class SummaryRequest(QuestionRequest):
 
     def options(self) -> AddOptions:
         """The question as options of an add."""
-        question = Question(EventType.SUMMARY, self.asked(), outline(SUMMARY), snapshot=self.at())
+        question = Question(
+            EventType.SUMMARY, self.condition(), outline(SUMMARY), snapshot=self.at()
+        )
         return AddOptions(question=question)
 
 
@@ -84,7 +86,7 @@ class ExportRequest(QuestionRequest):
         """The question as options of an add."""
         question = Question(
             EventType.EXPORT,
-            self.asked(),
+            self.condition(),
             outline(self.shape),
             self.export_instructions,
             self.at(),
@@ -100,7 +102,7 @@ class ExportReadRequest(ReadRequest):
     @model_validator(mode="after")
     def something(self) -> ExportReadRequest:
         """Require an id or filters."""
-        if self.memory_export_id is None and not self.asked():
+        if self.memory_export_id is None and not self.condition():
             raise ValueError("give memory_export_id or filters")
         return self
 

@@ -58,7 +58,7 @@ CALLS = "tool calls are not kept; what the tool answers is, as context"
 CUT = f"cut after {LONGEST_TEXT:,} characters"
 
 
-class NotKept(Exception):
+class PartLeftOut(Exception):
     """A part that is left out; the text is the reason."""
 
 
@@ -84,7 +84,7 @@ class MessageIn(BaseModel):
     name: PersonName | None = None
     tool_calls: Any = Field(default=None, description="Left out, and named on the receipt.")
     function_call: Any = Field(default=None, description="The older form of `tool_calls`.")
-    _kept: Content = PrivateAttr(default=Content(""))
+    _content: Content = PrivateAttr(default=Content(""))
 
     @field_validator("role")
     @classmethod
@@ -113,12 +113,12 @@ class MessageIn(BaseModel):
         if len(text) > LONGEST_TEXT and self.role == Role.TOOL:  # only context, so it is cut
             text = text[:LONGEST_TEXT]
             omitted.append(Omission(None, "text", CUT))
-        self._kept = Content(checked(text, LONGEST_TEXT, SPLIT), tuple(omitted))
+        self._content = Content(checked(text, LONGEST_TEXT, SPLIT), tuple(omitted))
         return self
 
     def turn(self) -> Message:
         """The message's text and omitted parts."""
-        return Message(Role(self.role), self._kept.text, self.name, self._kept.omitted)
+        return Message(Role(self.role), self._content.text, self.name, self._content.omitted)
 
 
 def _parts(content: Any) -> tuple[list[str], list[Omission]]:
@@ -130,23 +130,23 @@ def _parts(content: Any) -> tuple[list[str], list[Omission]]:
     for number, part in enumerate(parts):
         try:
             texts.append(_text(part))
-        except NotKept as reason:
+        except PartLeftOut as reason:
             omitted.append(Omission(number, _name(part), str(reason)))
     return texts, omitted
 
 
 def _text(part: Any) -> str:
-    """The text of one part. Errors: NotKept."""
+    """The text of one part. Errors: PartLeftOut."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
-        raise NotKept(NOT_TEXT)
+        raise PartLeftOut(NOT_TEXT)
     for key in ("text", "refusal"):
         if isinstance(part.get(key), str):
             return str(part[key])
     if source := next(_sources(part), None):
         return _document(source, bare=part.get("type") in ("txt_url", "mdx_url"))
-    raise NotKept(NOT_TEXT)
+    raise PartLeftOut(NOT_TEXT)
 
 
 def _sources(part: dict[str, Any]) -> Iterator[str]:
@@ -161,29 +161,29 @@ def _sources(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _document(source: str, *, bare: bool) -> str:
-    """The text of a base64 document. Errors: NotKept."""
+    """The text of a base64 document. Errors: PartLeftOut."""
     if source.startswith(("http://", "https://")):
-        raise NotKept(NOT_FETCHED)
+        raise PartLeftOut(NOT_FETCHED)
     if source.startswith("data:"):
         header, _, source = source.removeprefix("data:").partition(",")
         if not header.endswith(";base64") or not header.startswith((";", *TEXT_KINDS)):
-            raise NotKept(NOT_TEXT)
+            raise PartLeftOut(NOT_TEXT)
     elif not bare:
-        raise NotKept(NOT_TEXT)
+        raise PartLeftOut(NOT_TEXT)
     return _decoded("".join(source.split()))
 
 
 def _decoded(encoded: str) -> str:
     if len(encoded) > LONGEST_TEXT * 6:  # at most 4 bytes for a character, plus 1/3 for base64
-        raise NotKept(TOO_LONG)
+        raise PartLeftOut(TOO_LONG)
     try:
         text = base64.b64decode(encoded, validate=True).decode("utf-8-sig")
     except (binascii.Error, UnicodeDecodeError):
-        raise NotKept(NOT_READABLE) from None
+        raise PartLeftOut(NOT_READABLE) from None
     if "\x00" in text:
-        raise NotKept(NOT_READABLE)
+        raise PartLeftOut(NOT_READABLE)
     if len(text) > LONGEST_TEXT:
-        raise NotKept(TOO_LONG)
+        raise PartLeftOut(TOO_LONG)
     return text
 
 

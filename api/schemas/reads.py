@@ -58,9 +58,9 @@ class ReadRequest(Request, SnapshotOptions):
 
     def tree(self) -> Filter:
         """All filters, joined with AND. Errors: InvalidInput; also if they name no id."""
-        return require_scope(parse(self.asked()))
+        return require_scope(parse(self.condition()))
 
-    def asked(self) -> dict[str, Any]:
+    def condition(self) -> dict[str, Any]:
         """The filters, and the conditions beside them, as one filter."""
         beside = {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
         for name in ("categories", "metadata", "keywords"):

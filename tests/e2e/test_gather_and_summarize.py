@@ -48,10 +48,10 @@ async def _summaries(stack: Stack, client: Client, model: LLMServer) -> None:
     model.on("summary", "delay", times=1, ms=60_000)
     await client.ended(await client.add("maya", "I moved to Bergen on 2021-05-03.", FACTS[1]))
 
-    async def asked() -> bool:
+    async def model_called() -> bool:
         return model.count("summary") == 1
 
-    await wait_until(asked, within_s=60, what="the call for the summary")
+    await wait_until(model_called, within_s=60, what="the call for the summary")
     assert await versions(client, "maya") == []
     stack.kill("worker-1")
     window = LedgerWindow(database_url(stack))

@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.support.llm_server import LLMServer
 from tests.support.stack import Stack
 
-SAID = ("I live in Bergen.", "I own a boat.", "I play the tuba.")
-ASKED = "Which instrument does the user play?"
+TURN = ("I live in Bergen.", "I own a boat.", "I play the tuba.")
+QUERY = "Which instrument does the user play?"
 TIMEOUT_S = 2.0
 
 
@@ -33,12 +33,12 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
         }
         with Stack(tmp_path / "stack", settings) as stack:
             async with stack.client() as client:
-                await client.ended(await client.add("maya", *SAID))
-                answer = await client.search("maya", ASKED, top_k=10)
+                await client.ended(await client.add("maya", *TURN))
+                answer = await client.search("maya", QUERY, top_k=10)
                 fused = [hit["memory"] for hit in answer["results"]]
                 assert "tuba" in fused[0]
 
-                answer = await client.search("maya", ASKED, rerank=True, threshold=0)
+                answer = await client.search("maya", QUERY, rerank=True, threshold=0)
                 assert answer["reranked"] is True
                 memories = [hit["memory"] for hit in answer["results"]]
                 assert memories == sorted(memories, key=len, reverse=True)
@@ -46,15 +46,15 @@ async def test_a_reranker_orders_what_a_search_finds_and_may_go_away(tmp_path: P
 
                 server.on("rerank", "hang")
                 began = time.monotonic()
-                answer = await client.search("maya", ASKED, rerank=True)
+                answer = await client.search("maya", QUERY, rerank=True)
                 assert time.monotonic() - began < 2 * TIMEOUT_S
                 assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
                 assert [hit["memory"] for hit in answer["results"]] == fused
 
                 await server.stop()
-                answer = await client.search("maya", ASKED, rerank=True)
+                answer = await client.search("maya", QUERY, rerank=True)
                 assert (answer["reranked"], answer["not_reranked"]) == (False, "LLM_UNAVAILABLE")
 
                 server.rules.clear()
                 await server.start(server.port)
-                assert (await client.search("maya", ASKED, rerank=True))["reranked"] is True
+                assert (await client.search("maya", QUERY, rerank=True))["reranked"] is True

@@ -10,18 +10,18 @@ from typing import Any
 from deploy.stack.servers import Chroma
 from tests.support.stack import Client, Stack, wait_until
 
-SAID = ("I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba.")
-ASKED = "Which instrument does the user play?"
+TURN = ("I live in Bergen.", "I own a boat.", "I like rye bread.", "I play the tuba.")
+QUERY = "Which instrument does the user play?"
 
 
 async def answers(client: Client) -> list[tuple[Any, Any]]:
     """Hits of a search, once it is no longer degraded."""
 
     async def whole() -> bool:
-        return not (await client.search("maya", ASKED))["degraded"]
+        return not (await client.search("maya", QUERY))["degraded"]
 
     await wait_until(whole, within_s=30, what="a search that is not degraded")
-    hits = (await client.search("maya", ASKED, top_k=10))["results"]
+    hits = (await client.search("maya", QUERY, top_k=10))["results"]
     return [(hit["id"], round(hit["score"], 4)) for hit in hits]
 
 
@@ -32,9 +32,9 @@ async def test_without_chroma_search_answers_from_words_and_an_emptied_one_is_fi
         stack = Stack(tmp_path / "stack", {"MEMLANE_CHROMA_URL": chroma.url})
         with stack:
             async with stack.client() as client:
-                await client.ended(await client.add("maya", *SAID))
+                await client.ended(await client.add("maya", *TURN))
                 before = await answers(client)
-                assert len(before) == len(SAID)
+                assert len(before) == len(TURN)
 
                 chroma.kill()
                 answer = await client.search("maya", "tuba")
@@ -59,7 +59,7 @@ async def test_the_stack_moves_to_pgvector_and_finds_the_same(tmp_path: Path) ->
     moved = replace(stack, settings={"MEMLANE_VECTORS": "pgvector"})
     with stack:
         async with stack.client() as client:
-            await client.ended(await client.add("maya", *SAID))
+            await client.ended(await client.add("maya", *TURN))
             before = await answers(client)
             done = moved.command("reindex")
             assert done.returncode == 0, done.stdout + done.stderr

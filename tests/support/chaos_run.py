@@ -141,7 +141,7 @@ async def _keep_books(books: BookSamples, ended: asyncio.Event) -> None:
                 await ended.wait()
 
 
-SAID = """
+USER_MESSAGES = """
 SELECT l.user_id, m.content FROM messages m JOIN lanes l ON l.id = m.lane_id
 """
 GRAPHS = """
@@ -165,7 +165,7 @@ async def _figures(
     outcomes, graphs = await window.rows(OUTCOMES), await window.rows(GRAPHS)
     ids = {row["id"] for row in await window.rows("SELECT id FROM events")}
     sure = {event_id for scope in load.log.scopes.values() for _, event_id in scope.accepted}
-    stored = {(row["user_id"], row["content"]) for row in await window.rows(SAID)}
+    stored = {(row["user_id"], row["content"]) for row in await window.rows(USER_MESSAGES)}
     denied = [
         (user_of(scope), said(scope, turn))
         for scope, log in load.log.scopes.items()

@@ -48,7 +48,7 @@ SCHEMA = {
     "additionalProperties": False,
 }
 KEY = "sk-very-secret"
-SAID = "My name is Ann and I live in Rome."
+TURN = "My name is Ann and I live in Rome."
 
 
 @pytest.fixture
@@ -80,10 +80,10 @@ def llm(server: LLMServer, build: Build) -> JsonLLM:
 
 
 async def ask(llm: JsonLLM) -> Completion:
-    return await llm.complete([ChatTurn("user", SAID)], schema_name="facts", schema=SCHEMA)
+    return await llm.complete([ChatTurn("user", TURN)], schema_name="facts", schema=SCHEMA)
 
 
-def said(content: str = SAID) -> ExtractionRequest:
+def said(content: str = TURN) -> ExtractionRequest:
     at = datetime(2023, 5, 8, tzinfo=UTC)
     return ExtractionRequest([SourcedMessage(Source(0, 0), Message(Role.USER, content), at)])
 

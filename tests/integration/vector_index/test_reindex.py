@@ -28,7 +28,13 @@ from pipeline.vector_index.index import VectorIndex
 from pipeline.vector_index.projector import Projector
 from tests.support.engine import Engine
 
-SAID = ("I live in Berlin.", "I like jazz.", "I own a boat.", "I play the tuba.", "I drive a Saab.")
+TURNS = (
+    "I live in Berlin.",
+    "I like jazz.",
+    "I own a boat.",
+    "I play the tuba.",
+    "I drive a Saab.",
+)
 
 
 class Another(HashEmbedder):
@@ -61,7 +67,7 @@ async def stocked(engine: Engine) -> Engine:
     """Memories of three users, in a served index that is up to date."""
     await engine.ledger.indexes.adopt(engine.services.index.name)
     for user in ("maya", "jon", "lea"):
-        await engine.add(" ".join(SAID), user_id=user)
+        await engine.add(" ".join(TURNS), user_id=user)
     await engine.drain()
     await engine.services.index.catch_up()
     await engine.turns.catch_up()
@@ -132,7 +138,7 @@ async def stale(ledger: Ledger, table: Table = memories) -> int:
 
 async def test_a_wiped_index_is_mended_and_answers_as_before(stocked: Engine) -> None:
     before = await searched(stocked, "Which instrument?"), await nearest(stocked, "jazz")
-    assert len(before[1]) == len(SAID)
+    assert len(before[1]) == len(TURNS)
     await stocked.vectors.reset()
     with pytest.raises(StoreUnavailable):
         await nearest(stocked, "jazz")
@@ -224,7 +230,7 @@ async def test_pgvector_finds_what_the_store_before_it_found(stocked: Engine) ->
     await rebuild(moved)
     await adopt(moved)
     assert await searched(moved, "music") == before
-    assert len(await nearest(moved, "jazz")) == len(SAID)
+    assert len(await nearest(moved, "jazz")) == len(TURNS)
 
 
 async def test_the_old_index_is_served_until_the_new_one_is_whole(stocked: Engine) -> None:
@@ -271,7 +277,7 @@ async def test_a_write_during_a_rebuild_reaches_both_indexes(stocked: Engine) ->
     assert "User keeps bees" in [text for text, _ in await searched(moved, "bees")]
     await moved.services.index.catch_up()
     name = moved.services.index.collection(moved.scope("maya"))
-    assert len(await store.list(name, where={"user_id": "maya"}, limit=99)) == len(SAID)
+    assert len(await store.list(name, where={"user_id": "maya"}, limit=99)) == len(TURNS)
     assert await store.get(name, [gone]) == []
 
 
@@ -343,7 +349,7 @@ async def test_memories_that_older_processes_write_after_a_switch_are_embedded_a
     assert await stocked.services.index.refit() == 0  # only processes with the new embedder do this
     assert await moved.services.index.refit() == 1
     await moved.services.index.catch_up()
-    assert len(await nearest(moved, "bees")) == len(SAID) + 1
+    assert len(await nearest(moved, "bees")) == len(TURNS) + 1
 
 
 # ── locks, first index and extension ─────────────────────────────────────────────────────────────
@@ -364,7 +370,7 @@ async def test_a_build_for_other_settings_gives_up_the_one_before(stocked: Engin
     with pytest.raises(InvalidInput):
         await adopt(with_index(stocked, first, buckets=2))
     await adopt(moved)
-    assert len(await nearest(moved, "jazz")) == len(SAID)
+    assert len(await nearest(moved, "jazz")) == len(TURNS)
 
 
 async def test_the_first_index_needs_no_build(engine: Engine) -> None:

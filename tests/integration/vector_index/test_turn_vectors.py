@@ -38,7 +38,7 @@ from tests.support.engine import LIMITS, Engine
 from tests.support.stack import wait_until
 
 # The turn states no fact, and shares no word with the query.
-SAID, ASKED = "Who let my hound out into the garden?", "dog"
+TURN, QUERY = "Who let my hound out into the garden?", "dog"
 MEANINGS = {"hound": "dog", "puppy": "dog", "automobile": "car"}
 
 
@@ -65,7 +65,7 @@ def engine(engine: Engine) -> Engine:
 
 
 async def ask(
-    engine: Engine, text: str = ASKED, *, off: bool = False, **options: Any
+    engine: Engine, text: str = QUERY, *, off: bool = False, **options: Any
 ) -> SearchResult:
     services = engine.services
     chosen = {"top_k": 10, "threshold": 0.2, "turns": True} | options
@@ -79,7 +79,7 @@ async def ask(
     )
 
 
-async def texts(engine: Engine, text: str = ASKED, **options: Any) -> list[str]:
+async def texts(engine: Engine, text: str = QUERY, **options: Any) -> list[str]:
     return [hit.passage.text for hit in (await ask(engine, text, **options)).hits]
 
 
@@ -106,12 +106,12 @@ async def rows(engine: Engine) -> int:
 
 
 async def test_a_turn_is_found_by_meaning_with_no_word_in_common(engine: Engine) -> None:
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.drain()
     assert await texts(engine) == []
     assert await engine.turns.catch_up() == 1
     [hit] = (await ask(engine)).hits
-    assert hit.passage.text == SAID
+    assert hit.passage.text == TURN
     assert hit.score.semantic > 0.2
     assert hit.score.lexical == 0
     assert await engine.turns.catch_up() == 0
@@ -124,7 +124,7 @@ async def test_a_turns_vector_is_compared_from_the_ledger_until_the_index_holds_
         raise StoreUnavailable("down")
 
     insert, engine.vectors.insert = engine.vectors.insert, down  # type: ignore[method-assign,assignment]
-    await engine.add(SAID)
+    await engine.add(TURN)
     with pytest.raises(StoreUnavailable):
         await engine.turns.catch_up()
     before = (await ask(engine)).hits
@@ -180,10 +180,10 @@ async def test_a_search_of_facts_alone_asks_nothing_about_turns(engine: Engine) 
 
 
 async def test_switched_off_turns_are_found_by_their_words_alone(engine: Engine) -> None:
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.turns.catch_up()
     assert await texts(engine, off=True) == []
-    assert await texts(engine, "hound", off=True, threshold=0.9) == [SAID]
+    assert await texts(engine, "hound", off=True, threshold=0.9) == [TURN]
 
 
 async def test_the_setting_decides_whether_turns_are_embedded() -> None:
@@ -219,7 +219,7 @@ async def test_a_turn_that_is_a_memory_or_has_no_speaker_gets_no_vector(
 async def test_the_vectors_of_turns_follow_behind_their_event(engine: Engine) -> None:
     projector = Projector(engine.turns)
     engine.services = replace(engine.services, turn_projector=projector)
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.drain()
     assert await held(engine) == set()
     running = asyncio.create_task(projector.run())
@@ -229,11 +229,11 @@ async def test_the_vectors_of_turns_follow_behind_their_event(engine: Engine) ->
 
     await wait_until(caught_up, within_s=10, what="the projector caught up")
     running.cancel()
-    assert await texts(engine) == [SAID]
+    assert await texts(engine) == [TURN]
 
 
 async def test_what_is_younger_than_asked_for_is_left_to_the_workers(engine: Engine) -> None:
-    await engine.add(SAID)
+    await engine.add(TURN)
     assert await engine.turns.catch_up(stale_for_s=60) == 0
     await age(engine, 61)
     assert await engine.turns.catch_up(stale_for_s=60) == 1
@@ -255,7 +255,7 @@ async def test_of_a_turn_without_end_the_beginning_is_embedded(engine: Engine) -
 
 
 async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.drain()
     _, wake = await engine.ledger.shadows.cast(engine.scope(), ReplayOptions(), LIMITS)
     assert wake is not None
@@ -268,7 +268,7 @@ async def test_a_replay_embeds_nothing_that_was_said(engine: Engine) -> None:
 
 
 async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.drain()
     await engine.turns.catch_up()
     await memories.clear(
@@ -287,7 +287,7 @@ async def test_what_is_cleared_makes_room_in_the_index(engine: Engine) -> None:
 async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_replay(
     engine: Engine,
 ) -> None:
-    cancelled = await engine.add(SAID)
+    cancelled = await engine.add(TURN)
     await engine.turns.catch_up()
     await engine.ledger.recourse.cancel(engine.project.id, cancelled)
     await engine.turns.catch_up()
@@ -301,12 +301,12 @@ async def test_what_is_undone_or_cancelled_is_not_held_and_comes_back_with_a_rep
     assert await texts(engine) == []
     await engine.ledger.recourse.replay(engine.project.id, cancelled, Edit())
     await engine.turns.catch_up()
-    assert await texts(engine) == [SAID]
+    assert await texts(engine) == [TURN]
     assert len(await held(engine)) == 1
 
 
 async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine) -> None:
-    event_id = await engine.add(SAID, "And the puppy?")
+    event_id = await engine.add(TURN, "And the puppy?")
     await engine.turns.catch_up()
     await engine.ledger.recourse.cancel(engine.project.id, event_id)
     edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
@@ -318,7 +318,7 @@ async def test_a_replay_with_other_words_is_found_by_these_alone(engine: Engine)
 
 
 async def test_a_vector_of_other_words_written_late_is_written_again(engine: Engine) -> None:
-    event_id = await engine.add(SAID)
+    event_id = await engine.add(TURN)
     await engine.ledger.recourse.cancel(engine.project.id, event_id)
     await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
     edits = [Edit([Message(Role.USER, "Who has parked the automobile?")], 9)]
@@ -340,7 +340,7 @@ async def test_a_vector_of_other_words_written_late_is_written_again(engine: Eng
 
 async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> None:
     engine.project = await engine.ledger.projects.add(engine.project.organization_id, "second")
-    await engine.add(SAID)
+    await engine.add(TURN)
     await engine.drain()
     await engine.turns.catch_up()
     project, index = engine.project, engine.services.index

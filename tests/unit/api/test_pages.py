@@ -150,7 +150,7 @@ async def test_the_description_names_the_public_url() -> None:
 # ── CORS ─────────────────────────────────────────────────────────────────────────────────────────
 
 PAGE = "https://chat.example.com"
-ASKED = {
+PREFLIGHT = {
     "Origin": PAGE,
     "Access-Control-Request-Method": "POST",
     "Access-Control-Request-Headers": "authorization,content-type,mem0-user-id",
@@ -160,7 +160,7 @@ ASKED = {
 
 async def test_no_origin_is_allowed_by_default() -> None:
     async with serving() as client:
-        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        preflight = await client.options("/v3/memories/add/", headers=PREFLIGHT)
         answer = await client.get("/healthz", headers={"Origin": PAGE})
     assert preflight.status_code == 405
     for response in (preflight, answer):
@@ -174,7 +174,7 @@ async def test_no_origin_is_allowed_by_default() -> None:
 )
 async def test_a_listed_origin_may_ask_with_any_header(origins: str, allowed: str) -> None:
     async with serving(cors_origins=origins) as client:
-        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        preflight = await client.options("/v3/memories/add/", headers=PREFLIGHT)
         answer = await client.get("/v9/nothing", headers={"Origin": PAGE})
     assert preflight.status_code == 200
     assert preflight.headers["Access-Control-Allow-Origin"] == allowed
@@ -189,7 +189,7 @@ async def test_a_listed_origin_may_ask_with_any_header(origins: str, allowed: st
 
 async def test_another_origin_is_refused() -> None:
     async with serving(cors_origins="https://other.example.com") as client:
-        preflight = await client.options("/v3/memories/add/", headers=ASKED)
+        preflight = await client.options("/v3/memories/add/", headers=PREFLIGHT)
         answer = await client.get("/healthz", headers={"Origin": PAGE})
     assert preflight.status_code == 400
     assert "Access-Control-Allow-Origin" not in answer.headers

@@ -493,12 +493,12 @@ async def test_facts_of_several_events_are_compared_with_each_other_without_memo
 # ── distil ───────────────────────────────────────────────────────────────────────────────────────
 
 HOME = outline({"properties": {"home": {"type": "string", "description": "where one lives"}}})
-ASKED = Question(EventType.EXPORT, {}, HOME, "In capitals.")
+EXPORT = Question(EventType.EXPORT, {}, HOME, "In capitals.")
 
 
 async def test_an_object_is_asked_for_in_its_form_and_kept_to_it():
     llm = ScriptedLLM('{"home": "ROME\\u0000", "age": 7}')
-    answer = await PromptedModel(llm).distil(ASKED, ["Ann lives in Rome."])
+    answer = await PromptedModel(llm).distil(EXPORT, ["Ann lives in Rome."])
     assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 1)
     [(system, user)] = llm.asked
     assert "In capitals." in system.content
@@ -528,6 +528,6 @@ async def test_what_the_memories_do_not_state_may_be_null():
 
 async def test_a_property_left_out_is_asked_for_once_more():
     llm = ScriptedLLM("{}", '{"home": "ROME"}')
-    answer = await PromptedModel(llm).distil(ASKED, [])
+    answer = await PromptedModel(llm).distil(EXPORT, [])
     assert (answer.value, answer.usage.calls) == ({"home": "ROME"}, 2)
     assert "properties are missing: home" in llm.asked[1][1].content
