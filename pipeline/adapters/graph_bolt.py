@@ -5,6 +5,9 @@ Each entity is a node `MemlaneEntity`, and each relation an edge `RELATES_TO` be
 entities that its fact names. Merged entities have the same `root`. Times are ISO 8601 texts in UTC
 of one length, so they compare as texts on every server. Each statement compares the project.
 
+The node `MemlaneWriter` has the token of the last claim. Every writing transaction first changes
+this node, so it waits for or collides with a claim at the same time, and then compares the token.
+
 Tested against a real server: ArcadeDB 26.10, whose Bolt and Cypher are compatible with Neo4j's. Not
 tried on Neo4j or Memgraph.
 Source: the manuals of Neo4j 5 and Memgraph, and Memgraph's grammar of Cypher.
@@ -18,7 +21,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from typing import Any, LiteralString, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, Query, unit_of_work
 from neo4j.exceptions import ClientError, DriverError, Neo4jError
@@ -78,6 +81,17 @@ WHERE s.project = row.project AND d.project = row.project
 MERGE (s)-[r:RELATES_TO {id: row.id}]->(d)
 SET r = row
 """
+# A server without a constraint may have two of these nodes after two first claims at once; the next
+# claim changes both.
+CLAIM: Statement = """
+MERGE (w:MemlaneWriter {id: 'graph'})
+SET w.token = $token, w.writes = 0
+"""
+LOCK_WRITER: Statement = """
+MATCH (w:MemlaneWriter {id: 'graph'})
+SET w.writes = w.writes + 1
+"""
+READ_WRITER: Statement = "MATCH (w:MemlaneWriter {id: 'graph'}) RETURN w.token AS token"
 WIPE: Statement = """
 MATCH (n:MemlaneEntity) WITH n LIMIT $limit
 DETACH DELETE n
@@ -129,6 +143,7 @@ class BoltGraph:
         self._auth = (user, password or "") if user else None
         self._database = database
         self._timeout_s = timeout_s
+        self._token: str | None = None
 
     @property
     def name(self) -> str:
@@ -180,6 +195,16 @@ class BoltGraph:
         except (DriverError, Neo4jError, OSError) as error:
             raise _unavailable(error) from error
 
+    async def claim(self) -> None:
+        """Make this object the only writer, by a new token."""
+        token = str(uuid4())
+
+        async def work(transaction: AsyncManagedTransaction) -> None:
+            await (await transaction.run(CLAIM, token=token)).consume()
+
+        await self._transact(work, write=True)
+        self._token = token
+
     async def write(self, changes: MirrorChanges) -> None:
         """Store the changes in one transaction: deletions first, then entities, then relations."""
         steps: Sequence[tuple[Statement, list[dict[str, Any]]]] = (
@@ -190,6 +215,7 @@ class BoltGraph:
         )
 
         async def work(transaction: AsyncManagedTransaction) -> None:
+            await self._check_claim(transaction)
             for command, rows in steps:
                 if rows:
                     result = await transaction.run(command, rows=rows)
@@ -201,11 +227,20 @@ class BoltGraph:
         """Delete all entities and relations of Memlane, in many transactions."""
 
         async def work(transaction: AsyncManagedTransaction) -> int:
+            await self._check_claim(transaction)
             rows = await _read(transaction, WIPE, limit=WIPED_AT_ONCE)
             return int(rows[0]["count"])
 
         while await self._transact(work, write=True):
             pass
+
+    async def _check_claim(self, transaction: AsyncManagedTransaction) -> None:
+        """Check that the last claim is this object's. Errors: StoreUnavailable."""
+        # Two statements, because a lock is taken only by the change.
+        await (await transaction.run(LOCK_WRITER)).consume()
+        tokens = [row["token"] for row in await _read(transaction, READ_WRITER)]
+        if not tokens or any(token != self._token for token in tokens):
+            raise StoreUnavailable("Another process writes to the graph server.")
 
     async def counts(self) -> tuple[int, int]:
         """Numbers of entities and relations."""

@@ -1,4 +1,9 @@
-"""Mirror: keeps a graph server equal to the ledger's graph, from the outbox (see outbox.py)."""
+"""Mirror: keeps a graph server equal to the ledger's graph, from the outbox (see outbox.py).
+
+One process at a time writes, by an advisory lock of PostgreSQL. A process whose connection breaks
+loses the lock without notice, so each one claims the server first, and the server refuses a writer
+that another one has followed.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +69,9 @@ class Mirroring:
 
     async def _drain(self) -> int:
         count = 0
+        if await self.outbox.batch(1) is None:
+            return count
+        await self.mirror.claim()
         while (batch := await self.outbox.batch(AT_ONCE)) is not None:
             await self.mirror.write(batch.changes)
             await self.outbox.done(batch)
@@ -76,6 +84,10 @@ class Mirroring:
             await self.outbox.register(self.mirror.name)
             self._registered = True
         filled = await self.outbox.filled(self.mirror.name)
+        if filled is False:
+            # Read again after the claim: a process without the lock wipes nothing that is filled.
+            await self.mirror.claim()
+            filled = await self.outbox.filled(self.mirror.name)
         if filled is False:
             log.info("graph_mirror_fill", mirror=self.mirror.name)
             await self.mirror.prepare()

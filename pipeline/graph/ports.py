@@ -117,12 +117,26 @@ class GraphMirror(GraphIndex, Protocol):
         """Create the constraints and indexes, unless they exist."""
         ...
 
+    async def claim(self) -> None:
+        """Make this object the only writer: from now on the server refuses all others.
+
+        Changes must be read after the claim. So no writer stores a state that is older than what
+        another one has stored.
+        """
+        ...
+
     async def write(self, changes: MirrorChanges) -> None:
-        """Store the changes in one transaction; repeating it changes nothing."""
+        """Store the changes in one transaction; repeating it changes nothing.
+
+        Errors: StoreUnavailable, also without the last claim.
+        """
         ...
 
     async def wipe(self) -> None:
-        """Delete all entities and relations of Memlane."""
+        """Delete all entities and relations of Memlane.
+
+        Errors: StoreUnavailable, also without the last claim.
+        """
         ...
 
     async def counts(self) -> tuple[int, int]:

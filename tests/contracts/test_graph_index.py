@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from neo4j import AsyncManagedTransaction
 from sqlalchemy import delete, insert, text, update
 from sqlalchemy.dialects import postgresql
 
@@ -116,6 +118,7 @@ async def graphs(ledger: Ledger, request: pytest.FixtureRequest) -> AsyncIterato
         return
     server: BoltGraph = request.getfixturevalue("bolt").connect()
     yield Graphs(ledger, server, Mirroring(server, ledger.graph_outbox))
+    await server.claim()
     await server.wipe()
     await server.close()
 
@@ -126,6 +129,7 @@ async def mirrored(ledger: Ledger, bolt: BoltAddress) -> AsyncIterator[Graphs]:
     server = bolt.connect()
     walks = MirroredWalks(server, ledger.graph_outbox, LedgerWalks(ledger.engine))
     yield Graphs(ledger, walks, Mirroring(server, ledger.graph_outbox))
+    await server.claim()
     await server.wipe()
     await server.close()
 
@@ -418,6 +422,7 @@ async def test_a_write_may_be_repeated_and_a_node_may_be_missing(bolt: BoltAddre
                    JANUARY, None, uuid4(), None)
         for n in (2, 3)
     ]  # fmt: skip
+    await server.claim()
     for _ in range(3):
         await server.write(MirrorChanges(nodes=nodes, edges=edges))
         assert await server.counts() == (2, 1)
@@ -425,3 +430,63 @@ async def test_a_write_may_be_repeated_and_a_node_may_be_missing(bolt: BoltAddre
     await server.wipe()
     assert await server.counts() == (0, 0)
     await server.close()
+
+
+def node(number: int) -> MirrorChanges:
+    """A change: one entity."""
+    node_id = UUID(int=number)
+    return MirrorChanges(
+        nodes=[MirrorNode(node_id, node_id, node_id, "N", "n", "thing", None, node_id, None)]
+    )
+
+
+async def test_a_writer_that_another_one_has_followed_is_refused(bolt: BoltAddress) -> None:
+    first, second = bolt.connect(), bolt.connect()
+    with pytest.raises(StoreUnavailable):
+        await first.write(node(1))
+    await first.claim()
+    await first.write(node(1))
+    await second.claim()
+    for refused in (first.write(node(2)), first.write(MirrorChanges()), first.wipe()):
+        with pytest.raises(StoreUnavailable):
+            await refused
+    assert await second.counts() == (1, 0)
+    await first.claim()
+    await first.write(node(2))
+    assert await first.counts() == (2, 0)
+    with pytest.raises(StoreUnavailable):
+        await second.wipe()
+    await first.wipe()
+    await first.close()
+    await second.close()
+
+
+class Slow(BoltGraph):
+    """A server to which a process writes slowly: after the check of its claim it waits."""
+
+    def __init__(self, server: BoltGraph) -> None:
+        vars(self).update(vars(server))
+        self.checked, self.proceed = asyncio.Event(), asyncio.Event()
+
+    async def _check_claim(self, transaction: AsyncManagedTransaction) -> None:
+        await super()._check_claim(transaction)
+        self.checked.set()
+        await self.proceed.wait()
+
+
+async def test_no_write_is_stored_after_a_claim_that_began_during_it(bolt: BoltAddress) -> None:
+    slow, second = Slow(bolt.connect()), bolt.connect()
+    await slow.claim()
+    writing = asyncio.create_task(slow.write(node(1)))
+    await slow.checked.wait()
+    claiming = asyncio.create_task(second.claim())
+    # A server with locks has the claim wait; one without refuses the second of the two.
+    claimed, _ = await asyncio.wait({claiming}, timeout=2)
+    slow.proceed.set()
+    write, claim = await asyncio.gather(writing, claiming, return_exceptions=True)
+    assert isinstance(write, StoreUnavailable) == (bool(claimed) and claim is None)
+    assert await second.counts() == (int(write is None), 0)
+    await second.claim()
+    await second.wipe()
+    await slow.close()
+    await second.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import delete, text, update
 
 from deploy.stack import ports
 from pipeline.adapters.graph_bolt import BoltGraph
@@ -16,6 +17,7 @@ from pipeline.domain.errors import StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey
 from pipeline.graph.mirror import Mirroring
+from pipeline.graph.ports import MirrorChanges
 from pipeline.graph.store import Graph
 from pipeline.graph.walks import LedgerWalks, MirroredWalks
 from pipeline.ledger.tables import graph_mirrors, graph_outbox, relations
@@ -32,6 +34,7 @@ async def service(ledger: Ledger, bolt: BoltAddress) -> AsyncIterator[Service]:
     async with serving(ledger) as built:
         use(built, server)
         yield built
+    await server.claim()
     await server.wipe()
     await server.close()
 
@@ -204,3 +207,49 @@ async def test_ids_of_another_project_are_not_found_in_the_server(service: Servi
         await mirror(stranger).catch_up()
         assert await graph(stranger, entity_id=str(UUID(known["Ines"]))) == []
         assert await graph(stranger, entity="ines") == ["Ines likes Tea"]
+
+
+END_LOCK = text(
+    """
+    SELECT pg_terminate_backend(pid, 10000) FROM pg_locks
+    WHERE locktype = 'advisory'
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    """
+)
+
+
+class Late(BoltGraph):
+    """A server that the first write of a process reaches late."""
+
+    def __init__(self, server: BoltGraph) -> None:
+        vars(self).update(vars(server))
+        self.writing, self.proceed = asyncio.Event(), asyncio.Event()
+
+    async def write(self, changes: MirrorChanges) -> None:
+        self.writing.set()
+        await self.proceed.wait()
+        await super().write(changes)
+
+
+async def test_a_process_that_lost_its_lock_writes_nothing_after_its_successor(
+    service: Service, bolt: BoltAddress
+) -> None:
+    await drawn(service, *FAMILY)
+    late = Late(bolt.connect())
+    old = Mirroring(late, service.engine.ledger.graph_outbox)
+    catching_up = asyncio.create_task(old.catch_up())
+    await late.writing.wait()
+    await run(service, END_LOCK)
+    await run(service, delete(relations).where(relations.c.relation == "works_at"))
+    server = mirror(service).mirror
+    assert await walked(service, "ines") == ["User has_sister Ines"]
+    counts = await server.counts()
+    late.proceed.set()
+    [outcome] = await asyncio.gather(catching_up, return_exceptions=True)
+    assert isinstance(outcome, Exception)
+    assert await server.counts() == counts
+    # It goes on once it has the lock again.
+    await drawn(service, ("Ines", "likes", "Tea"))
+    assert await old.catch_up() > 0
+    assert await walked(service, "ines") == ["Ines likes Tea", "User has_sister Ines"]
+    await late.close()
