@@ -228,7 +228,7 @@ class CuratorRuns:
         """
         values = {"lane_id": scope.lane_id, "limit": limit, "embedder": embedder}
         async with self._single.connect() as connection:
-            rows = (await connection.execute(statement("curated"), values)).all()
+            rows = (await connection.execute(statement("memories_to_compare"), values)).all()
         return [(as_memory(r), Comparable(r.id, r.words, r.slot), r.vector) for r in rows]
 
     async def conflicts(self, scope: Scope, ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -281,7 +281,7 @@ class CuratorRuns:
             for s in suggestions
         ]
         values = {"suggestions": _json(rows), "dropped": dropped, "lease": self.lease}
-        row = await self._direct.row(statement("act"), _claim(hint) | values)
+        row = await self._direct.row(statement("save_suggestions"), _claim(hint) | values)
         return row is not None
 
     async def end(

@@ -1,6 +1,6 @@
 """Notifications of ended events: LISTEN on a connection of its own.
 
-settle.sql sends one for each verbatim add, because a request waits for it. If one is lost, the
+end_batch.sql sends one for each verbatim add, because a request waits for it. If one is lost, the
 request only waits until its next poll.
 """
 
@@ -20,7 +20,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 
 log = structlog.get_logger()
 
-# As in settle.sql. The payload is an event id, a space and the event's final status.
+# As in end_batch.sql. The payload is an event id, a space and the event's final status.
 CHANNEL = "memlane_event_ended"
 RECONNECT_S = 1.0
 # Errors of the listening connection.

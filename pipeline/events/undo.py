@@ -152,7 +152,8 @@ class Undo:
                 changed = (await connection.scalars(statement("undo_memories"), states)).all()
                 if len(changed) < len(free) or event.replays != plan.event.replays:
                     return None
-                await connection.execute(memory_statement("announce"), {"memory_ids": changed})
+                values = {"memory_ids": changed}
+                await connection.execute(memory_statement("queue_deliveries"), values)
                 gone, back = await _relations(connection, event_id)
                 at = await _mark(connection, event_id)
                 await mark_turns_stale(connection, turn_vectors.c.event_id == event_id)

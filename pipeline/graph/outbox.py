@@ -93,7 +93,7 @@ class GraphOutbox:
     async def covers(self, name: str, project_id: ProjectId, lane_ids: Sequence[UUID]) -> bool:
         """True if this server has every committed change of these lanes."""
         values = {"name": name, "project_id": project_id, "lanes": list(lane_ids)}
-        row = await self._direct.row(statement("covered"), values)
+        row = await self._direct.row(statement("is_mirrored"), values)
         return bool(row and row.covered)
 
     async def expects(self) -> bool:

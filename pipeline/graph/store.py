@@ -61,7 +61,7 @@ class Graph:
             "until": until,
             "limit": OFFERED,
         }
-        rows = await self._direct.rows(statement("mentioned"), values)
+        rows = await self._direct.rows(statement("relations_by_name"), values)
         return [StoredRelation(**row) for row in rows]
 
     async def vocabulary(self, project_id: ProjectId) -> list[str]:
@@ -75,7 +75,7 @@ class Graph:
     ) -> list[Node]:
         """Nodes of a scope with one of these plain names or ids, in the order of their mention."""
         values = {"lane_id": scope.lane_id, "names": list(names), "ids": list(ids)}
-        return [_node(row) for row in await self._direct.rows(statement("known"), values)]
+        return [_node(row) for row in await self._direct.rows(statement("nodes_by_name"), values)]
 
     async def similar(self, scope: Scope, words: Sequence[str]) -> list[Node]:
         """Nodes of a scope with one of these words in their names, last mentioned first."""
@@ -87,7 +87,7 @@ class Graph:
     ) -> tuple[list[CurrentEdge], dict[UUID, UUID]]:
         """Current relations of these roots, newest first, and the root of each end that has one."""
         values = {"lane_id": scope.lane_id, "roots": list(roots), "limit": COMPARED}
-        rows = await self._direct.rows(statement("current"), values)
+        rows = await self._direct.rows(statement("current_relations"), values)
         edges = [
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
@@ -193,7 +193,9 @@ class Graph:
             "most": MOST_PATHS,
             **_times(times),
         }
-        return [row.id for row in await self._direct.rows(statement("stated"), values)]
+        return [
+            row.id for row in await self._direct.rows(statement("relations_of_memories"), values)
+        ]
 
     async def _paths(
         self, project_id: ProjectId, ways: Sequence[Sequence[UUID]]

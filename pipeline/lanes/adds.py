@@ -104,7 +104,7 @@ class Adds:
 
     async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
         """Return the given lanes that another transaction has locked at the moment."""
-        rows = await self._direct.rows(statement("locked"), {"lane_ids": list(lane_ids)})
+        rows = await self._direct.rows(statement("locked_lanes"), {"lane_ids": list(lane_ids)})
         return {row.id for row in rows}
 
 

@@ -50,13 +50,13 @@ class DueLanes:
             "limit": limit,
         }
         async with self._engine.connect() as connection:
-            return (await connection.execute(statement("doubt_hints"), values)).rowcount
+            return (await connection.execute(statement("mark_hints_lost"), values)).rowcount
 
     async def release(self, code: FailureCode, *, limit: int) -> int:
         """Make lanes with this wait code due now. Returns their number."""
         values = {"code": code, "limit": limit}
         async with self._engine.connect() as connection:
-            return (await connection.execute(statement("release"), values)).rowcount
+            return (await connection.execute(statement("resume_waiting"), values)).rowcount
 
     async def sweep(
         self, *, limit: int, patient: Sequence[UUID] = (), patience_s: float = 0.0

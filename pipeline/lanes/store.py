@@ -210,7 +210,7 @@ class Lanes:
         Returns the hint for the next batch, if any, and the ended events' ages in seconds.
         """
         row = await self._move(
-            statement("settle"),
+            statement("end_batch"),
             activation,
             batch_id=batch.id,
             last_seq=batch.events[-1].seq,
@@ -232,7 +232,7 @@ class Lanes:
     async def rest(self, activation: Activation) -> Wake | None:
         """Free a lane whose events were all cancelled. Returns the hint if more is queued."""
         row = await self._move(
-            statement("rest"),
+            statement("end_cancelled"),
             activation,
             accepted_seq=activation.accepted_seq,
             full_width=self._batch_events,
@@ -259,7 +259,7 @@ class Lanes:
     ) -> Wake:
         """Return a batch to its queue with a new width. Errors: LaneLost."""
         await self._move(
-            statement("restart"),
+            statement("retry_batch"),
             activation,
             batch_id=batch_id,
             width=width,
@@ -276,7 +276,7 @@ class Lanes:
         `cause`: the error of the dependency, for operators, without users' texts.
         """
         await self._move(
-            statement("wait"),
+            statement("pause"),
             activation,
             batch_id=activation.batch_id,
             attempts=activation.earlier_attempts,
@@ -305,7 +305,7 @@ class Lanes:
         """Return all but the first events of a batch to the queue. Errors: LaneLost."""
         first = batch.events[:number]
         await self._move(
-            statement("keep_first"),
+            statement("shorten_batch"),
             activation,
             batch_id=batch.id,
             last_seq=first[-1].seq,
@@ -315,7 +315,7 @@ class Lanes:
     async def reconsider(self, activation: Activation) -> Wake:
         """Return to retrieve, because a memory that the decisions are about has changed."""
         await self._move(
-            statement("reconsider"),
+            statement("retrieve_again"),
             activation,
             batch_id=activation.batch_id,
             code=OUTDATED,
@@ -325,7 +325,7 @@ class Lanes:
 
     async def charge(self, activation: Activation) -> Activation:
         """Count an attempt of a suspect, which is processed alone from here on."""
-        row = await self._move(statement("charge"), activation)
+        row = await self._move(statement("count_suspect_attempt"), activation)
         return replace(activation, attempts=row.attempts, counted=True)
 
     async def hand_back(self, activation: Activation) -> Wake | None:
@@ -334,7 +334,7 @@ class Lanes:
         Returns the hint; None if the lane is lost.
         """
         row = await self._one(
-            statement("hand_back"),
+            statement("release_lane"),
             **_fence_of(activation),
             stage=activation.stage,
             attempts=activation.earlier_attempts,
@@ -349,7 +349,7 @@ class Lanes:
         """Take back the counted attempt of an activation that lost its lane: it was no crash."""
         if activation.counted:
             values = {"batch_id": activation.batch_id, "stage": activation.stage}
-            await self._one(statement("absolve"), **_fence_of(activation), **values)
+            await self._one(statement("uncount_attempt"), **_fence_of(activation), **values)
 
     async def _move(self, query: TextClause, activation: Activation, **values: Any) -> Any:
         """Run a statement that moves the activation's lane. Errors: LaneLost."""

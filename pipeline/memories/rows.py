@@ -100,7 +100,7 @@ async def write_history(
             structure=structure(after),
         )
     )
-    await connection.execute(statement("announce"), {"memory_ids": [after.id]})
+    await connection.execute(statement("queue_deliveries"), {"memory_ids": [after.id]})
 
 
 async def retire_all(
@@ -144,7 +144,7 @@ async def retire_all(
     }
     history = insert(memory_history).from_select(list(state), select(*state.values()))
     ids = (await connection.scalars(history.returning(memory_history.c.memory_id))).all()
-    await connection.execute(statement("announce"), {"memory_ids": ids})
+    await connection.execute(statement("queue_deliveries"), {"memory_ids": ids})
     return list(ids)
 
 

@@ -153,7 +153,7 @@ class Memories:
             "event_ids": list({write.event.id for write in writes}),
             "slots": list({w.fact.slot for w in writes if single_valued(w.fact.slot)}),
         }
-        rows = await self._direct.rows(statement("touchable"), values)
+        rows = await self._direct.rows(statement("affected_memories"), values)
         forgotten = rows[0].forgotten or ()
         return Touchable(
             [as_memory(row) for row in rows if row.id is not None],

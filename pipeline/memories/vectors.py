@@ -59,7 +59,9 @@ class MemoryVectors(Projected):
 
     async def unbuilt(self, after: UUID, *, limit: int) -> list[Projection]:
         """Return memories after this id that the index under construction lacks or has outdated."""
-        return await self._projections(statement("unbuilt"), {"after": after, "limit": limit})
+        return await self._projections(
+            statement("missing_in_new_index"), {"after": after, "limit": limit}
+        )
 
     async def following(self, after: UUID, *, limit: int) -> list[Projection]:
         """Return active memories with ids after this one, in the order of ids."""
@@ -74,7 +76,7 @@ class MemoryVectors(Projected):
     async def foreign(self, index: str, embedder: str, *, limit: int) -> list[Projection]:
         """Return stale memories with vectors of another embedder, if `index` is the live one."""
         values = {"index": index, "embedder": embedder, "limit": limit}
-        return await self._projections(statement("foreign"), values)
+        return await self._projections(statement("stale_of_other_models"), values)
 
     @staticmethod
     @cache

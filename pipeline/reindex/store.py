@@ -126,7 +126,7 @@ class Indexes:
             "vectors": [to_bytes(row.vector) if reembedded else None for row in done],
         }
         async with self._single.connect() as connection:
-            await connection.execute(statement("built"), values)
+            await connection.execute(statement("record_built"), values)
 
     async def done(self) -> int:
         """Return the number of vectors in the index under construction."""
@@ -143,7 +143,7 @@ async def _named(connection: AsyncConnection, state: str) -> str | None:
 async def _switch(connection: AsyncConnection) -> None:
     for table in (MemoryVectors.table, TurnVectors.table):
         await connection.execute(statement("switch_vectors", table))
-    await connection.execute(statement("switch_debts"))
-    await connection.execute(statement("switch_turn_debts"))
+    await connection.execute(statement("mark_memories_stale"))
+    await connection.execute(statement("mark_turns_stale"))
     await connection.execute(text("TRUNCATE rebuilt"))
     await connection.execute(delete(vector_indexes).where(vector_indexes.c.state == "LIVE"))

@@ -164,7 +164,7 @@ async def _check_lane(
     key: bytes,
 ) -> Check:
     """Compare a lane's rows with its chain."""
-    rows = (await connection.execute(statement("checked"), {"lane_id": lane_id})).all()
+    rows = (await connection.execute(statement("check_seals"), {"lane_id": lane_id})).all()
     query = select(seal_heads).where(seal_heads.c.lane_id == lane_id)
     head = (await connection.execute(query)).one_or_none()
     known = {row.row_id for row in rows if row.kind == "erasure"}
@@ -174,7 +174,7 @@ async def _check_lane(
     faults = _faults_of_rows(lane_id, rows, known) + _faults_of_chain(lane_id, rows, head, key)
     late_before = None if head is not None and head.reopened else sealed_until
     values = {"lane_id": lane_id, "since": late_before and late_before - WINDOW}
-    new = (await connection.execute(statement("inserted"), values | {"limit": AT_ONCE})).all()
+    new = (await connection.execute(statement("unsealed_late"), values | {"limit": AT_ONCE})).all()
     late = [row for row in new if row.late]
     faults += [Fault(lane_id, "inserted", row.kind, row.row_id, row.row_no) for row in late]
     return Check(len(rows), len(new) - len(late), faults)

@@ -111,7 +111,7 @@ class Projected(ABC):
             "embedder": embedder,
         }
         async with self._single.connect() as connection:
-            await connection.execute(statement("fitted", self.table), values)
+            await connection.execute(statement("replace_vectors", self.table), values)
 
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
         """Record that the index has these versions. Returns ids erased since they were read."""
@@ -123,12 +123,12 @@ class Projected(ABC):
             "lane_ids": [row.scope.lane_id for row in done],
             "index": index,
         }
-        rows = await self._direct.rows(statement("projected", self.table), seen)
+        rows = await self._direct.rows(statement("record_projected", self.table), seen)
         return [row.id for row in rows]
 
     async def unknown(self, ids: Sequence[UUID]) -> list[UUID]:
         """Return the given ids that the ledger does not have."""
-        rows = await self._direct.rows(statement("unknown", self.table), {"ids": list(ids)})
+        rows = await self._direct.rows(statement("unknown_ids", self.table), {"ids": list(ids)})
         return [row.id for row in rows]
 
     async def stale_vectors(

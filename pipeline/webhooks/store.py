@@ -137,7 +137,7 @@ class Webhooks:
 
     async def remove(self, project_id: ProjectId, webhook_id: UUID) -> None:
         """Delete a webhook with all its deliveries. Errors: NotFound."""
-        # Lock order, as in end_try.sql: deliveries, then their webhook.
+        # Lock order, as in record_try.sql: deliveries, then their webhook.
         mine = select(webhooks.c.id).where(_one(project_id, webhook_id))
         pending = delete(webhook_deliveries).where(webhook_deliveries.c.webhook_id.in_(mine))
         await self._rows(pending.returning(webhook_deliveries.c.id))
@@ -224,7 +224,7 @@ class Webhooks:
             "silent_for": SILENT_FOR,
         }
         async with self._engine.connect() as connection:
-            await connection.execute(statement("end_try"), values)
+            await connection.execute(statement("record_try"), values)
 
     async def forget(self) -> None:
         """Delete old deliveries: ended ones, and unsent ones of disabled webhooks."""

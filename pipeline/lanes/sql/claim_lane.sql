@@ -3,7 +3,7 @@
 -- earlier stages, and the scope's earlier messages.
 -- The attempt is counted before the work, so a crash cannot hide it. Only the first few are counted
 -- here: after those the lane is a suspect, whose attempts are counted when it is processed alone;
--- see charge.sql.
+-- see count_suspect_attempt.sql.
 -- A lane without a batch gets one now, fixed until it settles: the longest prefix of the queue with
 -- equal options within the width and the token budget; always at least one event. The queue ends
 -- where this statement's snapshot does (`before`): an event accepted later is not skipped. Events

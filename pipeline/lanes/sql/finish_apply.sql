@@ -19,7 +19,7 @@ WITH lane AS MATERIALIZED (
     FOR UPDATE OF m
 ), held AS (
     UPDATE lanes SET
-        {advance.sql}
+        {next_stage.sql}
     FROM lane
     WHERE lanes.id = lane.id AND (SELECT count(*) FROM still) = (SELECT count(*) FROM seen)
     RETURNING lanes.id AS lane_id, lanes.project_id, lanes.user_id, lanes.agent_id, lanes.app_id,

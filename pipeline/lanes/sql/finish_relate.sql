@@ -6,7 +6,7 @@
 -- that it must end.
 WITH held AS (
     UPDATE lanes SET
-        {advance.sql}
+        {next_stage.sql}
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, project_id, batch_id

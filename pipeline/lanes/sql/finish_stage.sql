@@ -3,7 +3,7 @@
 -- the next stage, whose first attempt is counted here, or settles the batch.
 WITH held AS (
     UPDATE lanes SET
-        {advance.sql}
+        {next_stage.sql}
     WHERE {fence.sql}
       AND batch_id IS NOT DISTINCT FROM CAST(:batch_id AS uuid)
     RETURNING id AS lane_id, batch_id

@@ -1,4 +1,4 @@
--- Mark memories with vectors of another model as stale, so that foreign.sql returns them.
+-- Mark memories with vectors of another model as stale, so that stale_of_other_models.sql returns them.
 UPDATE memories SET projected_version = 0
 WHERE projected_version <> 0
   AND state = 'ACTIVE'

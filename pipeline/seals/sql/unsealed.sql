@@ -1,6 +1,6 @@
 -- The rows of a lane without a seal, oldest first, each with a new salt and its digest. `since`:
 -- only rows after it, unless it is NULL.
-WITH {content.sql}, fresh AS MATERIALIZED (
+WITH {sealed_content.sql}, fresh AS MATERIALIZED (
     SELECT c.*, uuid_send(gen_random_uuid()) AS salt FROM content c
     WHERE c.at IS NOT NULL AND (CAST(:since AS timestamptz) IS NULL OR c.at > CAST(:since AS timestamptz))
       AND NOT EXISTS (

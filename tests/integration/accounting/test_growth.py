@@ -297,7 +297,7 @@ async def test_a_batch_reads_the_memories_it_may_touch(engine: Engine) -> None:
     values |= {"event_ids": [], "slots": ["user · residence"]}
     with recorded(ledger.engine) as statements:
         async with ledger.engine.connect() as connection:
-            rows = (await connection.execute(statement("touchable"), values)).all()
+            rows = (await connection.execute(statement("affected_memories"), values)).all()
     assert 9 <= len(rows) <= 12
     assert await rows_read(ledger.engine, statements) < 50
 

@@ -1,6 +1,6 @@
 -- The seals of a lane in order, each with the state of its row: same, edited, removed, erased, or
 -- replayed (an event that was processed again has another seal).
-WITH {content.sql}
+WITH {sealed_content.sql}
 SELECT s.number, s.kind, s.row_id, s.row_no, s.digest, s.link, s.erased_by,
        CASE WHEN s.kind = 'erasure' THEN 'same'
             WHEN s.erased_by IS NOT NULL THEN 'erased'

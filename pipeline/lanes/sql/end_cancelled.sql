@@ -1,5 +1,5 @@
 -- All events of a claim were cancelled: the lane continues with the first pending event, or becomes
--- IDLE. accepted_seq is read under the row's lock, as in settle.sql.
+-- IDLE. accepted_seq is read under the row's lock, as in end_batch.sql.
 WITH next AS (
     SELECT min(e.seq) AS seq FROM lanes l JOIN events e ON e.lane_id = l.id
     WHERE l.id = CAST(:lane_id AS uuid) AND e.seq > l.settled_seq AND e.status = 'PENDING'

@@ -1,6 +1,6 @@
 -- Rows of a lane without a seal: `late` ones are older than the last pass, which would have sealed
 -- them.
-WITH {content.sql}
+WITH {sealed_content.sql}
 SELECT c.kind, c.row_id, c.row_no,
        coalesce(c.at <= CAST(:since AS timestamptz), false) AS late
 FROM content c
