@@ -135,11 +135,6 @@ class Query:
         )
 
     @property
-    def width(self) -> int:
-        """Candidates of each channel."""
-        return max(WIDEN * self.top_k, AT_LEAST)
-
-    @property
     def explains(self) -> bool:
         """Tell if the query asks for explanations."""
         return self.explain is None or bool(self.explain)
@@ -158,28 +153,6 @@ class Query:
     def whole_text(self) -> str:
         """The conversation in its order, as one text."""
         return "\n".join(reversed(self.turns_asked))
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The part of a search that is read while the query is embedded.
-
-    `standing`: the state of the lanes that the filter pins; None if it pins none.
-    """
-
-    where: Where
-    standing: Standing | None
-    words: WordHits
-
-    @property
-    def may_be_stale(self) -> bool:
-        """Tell if the index may lack the latest vector of a memory."""
-        return self.standing is None or self.standing.stale
-
-    @property
-    def may_have_relations(self) -> bool:
-        """Tell if the ids that the filter pins may have relations."""
-        return self.standing is not None and (self.standing.related or not self.where.is_current)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,27 +227,40 @@ async def search(
 
     Errors: Overloaded after a minute.
     """
-    # Before the turnstile, because a remote model uses no CPU here, and the ledger answers in the
-    # time that the model needs.
-    embedded, start = await asyncio.gather(
+    # Before the turnstile, because a remote model uses no CPU here. Pending events are counted
+    # before anything is read: if there are none, the results below are complete.
+    embedded, standing = await asyncio.gather(
         _embed(project_id, query, embedder, embedder_timeout_s),
-        _start(project_id, query, ledger, embedder),
+        _standing(project_id, query, ledger, embedder),
     )
     stores = DenseStores(ledger, embedder, index, turns)
     try:
         async with asyncio.timeout(LONGEST_S), turnstile.turn():
-            return await _search(project_id, query, start, embedded, stores, reranker)
+            return await _search(project_id, query, embedded, standing, stores, reranker)
     except TimeoutError:
         raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True) from None
 
 
-async def _start(
+async def _standing(
     project_id: ProjectId, query: Query, ledger: SearchStores, embedder: Embedder
-) -> Start:
-    """Read the part of a search that needs no vector.
+) -> Standing | None:
+    """Return the state of the lanes that the filter pins; None if it pins none."""
+    ids = pinned(query.filter)
+    if not ids:
+        return None
+    return await ledger.events.standing(project_id, ids, embedder=embedder.name)
 
-    Pending events are counted before anything is read: if there are none, the results are complete.
-    """
+
+async def _search(
+    project_id: ProjectId,
+    query: Query,
+    embedded: EmbeddedQuery,
+    standing: Standing | None,
+    stores: DenseStores,
+    reranker: Reranker | None,
+) -> SearchResult:
+    """Run the steps of a search after embedding; see the module's diagram."""
+    ledger = stores.ledger
     where = Where.of(
         project_id,
         query.filter,
@@ -284,24 +270,11 @@ async def _start(
         older=query.show_superseded,
         snapshot=query.snapshot,
     )
-    standing = None
-    if ids := pinned(query.filter):
-        standing = await ledger.events.standing(project_id, ids, embedder=embedder.name)
-    words = await ledger.passages.by_words(where, query.terms, limit=query.width)
-    return Start(where, standing, words)
-
-
-async def _search(
-    project_id: ProjectId,
-    query: Query,
-    start: Start,
-    embedded: EmbeddedQuery,
-    stores: DenseStores,
-    reranker: Reranker | None,
-) -> SearchResult:
-    """Run the steps of a search that need the vector; see the module's diagram."""
-    ledger, where = stores.ledger, start.where
-    ranked, dense, walk = await _ranked(project_id, query, start, embedded, stores)
+    stale = standing is None or standing.stale
+    related = standing is not None and (standing.related or not where.is_current)
+    ranked, dense, walk = await _ranked(
+        project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
+    )
     cutoff = Cutoff(
         query.top_k,
         threshold=0.0 if dense.degraded else query.threshold,
@@ -326,7 +299,7 @@ async def _search(
         hits,
         relations or (),
         degraded_parts=_degraded_parts(meaning=dense.degraded, relations=relations is None),
-        pending=start.standing.pending if start.standing else None,
+        pending=standing.pending if standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,
         not_reranked=reranking.reason,
@@ -382,12 +355,14 @@ async def _in_time(reading: Awaitable[T]) -> T | None:
 async def _ranked(
     project_id: ProjectId,
     query: Query,
-    start: Start,
+    where: Where,
     embedded: EmbeddedQuery,
     stores: DenseStores,
+    *,
+    stale: bool,
+    related: bool,
 ) -> tuple[list[Candidate], DenseHits, Walk | None]:
     """Candidates of all channels, best first, and the results of the dense one and of the graph."""
-    where, words = start.where, start.words
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -395,16 +370,18 @@ async def _ranked(
         embedded.vector,
         least=query.scale.cosine(query.threshold),
         enough=query.top_k,
-        stale=start.may_be_stale,
+        stale=stale,
     )
-    dense, walk = await asyncio.gather(
-        nearest(dense_query, stores, limit=query.width),
-        _walk(project_id, query, stores.ledger, related=start.may_have_relations and query.graph),
+    limit = max(WIDEN * query.top_k, AT_LEAST)
+    words, dense, walk = await asyncio.gather(
+        stores.ledger.passages.by_words(where, query.terms, limit=limit),
+        nearest(dense_query, stores, limit=limit),
+        _walk(project_id, query, stores.ledger, related=related),
     )
     on_paths = shares(walk) if walk and query.weights.graph else {}
     candidates = await _candidates(query, where, words, dense, on_paths, stores)
     if is_short(dense, candidates, dense_query):
-        dense = await widened(dense, dense_query, stores, limit=query.width)
+        dense = await widened(dense, dense_query, stores, limit=limit)
         candidates = await _candidates(query, where, words, dense, on_paths, stores)
     needs_time = query.weights.recency or query.decay or names_time(query.text)
     now = (query.now or await stores.ledger.now()) if needs_time else None
