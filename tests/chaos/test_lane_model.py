@@ -35,6 +35,7 @@ from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
 from pipeline.lanes.adds import Add
+from pipeline.lanes.leases import session_name
 from pipeline.lanes.store import SHARED_ATTEMPTS, Ending, Lanes
 from pipeline.ledger.engine import connect
 from pipeline.stores import Ledger
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 # Never near a sum of PASSES, so that the few real seconds of a run make no difference.
 LEASE_S, GRACE_S, WAIT_S, PATIENCE_S = 1_050.0, 3_050.0, 550.0, 10_020.0
+# The worker of all claims. Its session stays open, or else the sweeper takes its lanes early.
+WORKER = uuid4()
 PASSES = (600.0, 1_100.0, 3_100.0, 10_100.0)
 WIDTH = 3
 LANES = 2
@@ -173,7 +176,7 @@ class LaneMachine(RuleBasedStateMachine):
     def claim(self, hint: tuple[int, Wake]) -> Any:
         lane, wake = hint
         model = self.lanes[lane]
-        claimed = self.run(self.real.claim(wake, uuid4()))
+        claimed = self.run(self.real.claim(wake, WORKER))
         good = (wake.fence, wake.stage) == (model.fence, model.stage) and model.state == "QUEUED"
         assert (claimed is not None) == good
         if claimed is None:
@@ -498,7 +501,8 @@ def test_no_interleaving_breaks_the_lane_state_machine(
     database_url: str, request: pytest.FixtureRequest
 ) -> None:
     loop = LoopThread()
-    engine = connect(database_url, pool_size=2)
+    # Else the sweeper takes the worker for dead, once the server has run longer than a lease.
+    engine = connect(database_url, pool_size=2, name=session_name(WORKER, "model"))
     ledger = Ledger.of(
         engine,
         Lanes(
