@@ -71,7 +71,7 @@ class Projector:
                 log.warning("projections_owed", error=type(error).__name__, again=room)
                 if room:
                     failed, _ = pieces[0][0]
-                    # Those of the failed collection come last.
+                    # The ids of the failed collection come last.
                     left = sorted(chain(*pieces), key=lambda pair: pair[0] == failed)
                     self._keep(left, self._retry_s)
             except Exception as error:
