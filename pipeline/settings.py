@@ -110,6 +110,12 @@ class LLMSettings(ModelSettings):
         return fallback.model_copy(update={"api_base": self.api_base, "api_key": self.api_key})
 
 
+def default_api_processes() -> int:
+    """Half the number of cores, at least 2 and at most 4; 1 on a single core."""
+    cores = os.cpu_count() or 1
+    return min(cores, max(2, min(cores // 2, 4)))
+
+
 def default_workers() -> int:
     """Number of cores, at most 8."""
     return min(os.cpu_count() or 1, 8)
@@ -141,8 +147,10 @@ class Settings(BaseSettings):
     """Address that the API binds."""
     port: Annotated[int, Field(ge=1, le=65535)] = 8000
     """Port of the API. The other services take free ports on 127.0.0.1."""
-    api_processes: Annotated[int, Field(ge=1, le=64)] = 1
-    """API processes that share the port. One process uses one core."""
+    api_processes: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_api_processes)
+    """API processes of the local stack, which share the port. One process uses one core and about
+    300 MB.
+    """
     workers: Annotated[int, Field(ge=1, le=64)] = Field(default_factory=default_workers)
     """Worker processes of the local stack. One worker uses one core and about 300 MB."""
     worker_concurrency: Annotated[int, Field(ge=1, le=500)] = 100

@@ -33,7 +33,7 @@ NO_SUCH_PID = 2**31 - 2  # larger than any kernel's pid_max
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
-    "max_connections": "200",
+    "max_connections": "400",  # above the pools of the default processes on any machine
     "shared_buffers": "128MB",
     "wal_compression": "on",
     "jit": "off",

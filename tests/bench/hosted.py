@@ -27,7 +27,7 @@ import psutil
 import uvloop
 
 from deploy.stack.servers import Postgres
-from pipeline.settings import default_workers
+from pipeline.settings import default_api_processes, default_workers
 from tests.bench import report
 from tests.bench.engine import caught_up, cpu_s, idle
 from tests.bench.load import LoadResult, add_request, search_request, send_all
@@ -74,6 +74,7 @@ def hosted(base_url: str, **more: str) -> dict[str, str]:
         "MEMLANE_EMBEDDER__API_BASE": base_url,
         "MEMLANE_EMBEDDER__API_KEY": "sk-bench",
         "MEMLANE_GRAPH": "off",
+        "MEMLANE_API_PROCESSES": str(default_api_processes()),
         "MEMLANE_WORKERS": str(default_workers()),
         "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
         **more,

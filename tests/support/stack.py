@@ -41,7 +41,9 @@ class Stack:
         return inherited | {
             "MEMLANE_DATA_DIR": str(self.data_dir),
             "MEMLANE_PORT": str(self.port),
-            "MEMLANE_WORKERS": "1",  # so that a test knows which worker to kill
+            # So that a test knows which process to kill.
+            "MEMLANE_API_PROCESSES": "1",
+            "MEMLANE_WORKERS": "1",
             "MEMLANE_MAX_KEY_REQUESTS_PER_MIN": "0",
             **self.settings,
         }

@@ -34,11 +34,22 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Any:
     return load_with
 
 
+@pytest.mark.parametrize(
+    ("cores", "processes"),
+    [(None, (1, 1)), (1, (1, 1)), (2, (2, 2)), (4, (2, 4)), (6, (3, 6)), (64, (4, 8))],
+)
+def test_processes_of_the_local_stack_follow_the_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    settings = load()
+    assert (settings.api_processes, settings.workers) == processes
+
+
 def test_without_any_setting_the_documented_defaults_hold() -> None:
     settings = load()
     assert settings.data_dir == Path(".memlane")
     assert (settings.host, settings.port) == ("127.0.0.1", 8000)
-    assert settings.workers == min(os.cpu_count() or 1, 8)
     assert (settings.database_url, settings.broker_url, settings.chroma_url) == (None, None, None)
     assert settings.llm.model == "local/rules"
     assert settings.embedder.model == "local/minilm"

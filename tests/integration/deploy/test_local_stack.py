@@ -62,6 +62,7 @@ class LocalStack:
         others = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
         mine = {
             "MEMLANE_DATA_DIR": str(self.layout.root),
+            "MEMLANE_API_PROCESSES": "1",
             "MEMLANE_WORKERS": "1",
             "MEMLANE_PORT": str(self.port),
         }
