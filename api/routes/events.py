@@ -20,6 +20,7 @@ from api.views import events as event_views
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import EventType, FailureCode, Status
 from pipeline.domain.filters import ENTITY_IDS, EventFilter, period
+from pipeline.domain.graph import GraphStatus
 from pipeline.events import service as use_cases
 
 router = APIRouter(tags=["events"], route_class=StrictJson)
@@ -131,7 +132,8 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
     """Retry the FAILED events that match, oldest first, up to 1,000 for each call.
 
     Cancelled events are included only if `code` is CANCELLED. With `stage` "relate", the graph
-    stage of events that SUCCEEDED with `graph_status` FAILED is repeated.
+    stage of events that SUCCEEDED is repeated if their `graph_status` is FAILED, or PARTIAL if the
+    request says so; those replayed before come last.
     """
     given = request.model_dump()
     cancelled = request.code is FailureCode.CANCELLED
@@ -141,7 +143,7 @@ async def replay_many(request: ReplayManyRequest, api: Given, project: Caller) -
         statuses=() if request.stage else (ended,),
         created=period(request.start_date, request.end_date),
         code=request.code,
-        graph_failed=request.stage is not None,
+        graph_status=request.graph_status or GraphStatus.FAILED if request.stage else None,
     )
     ids = await use_cases.replay_all(
         project.id, wanted, ledger=api.stores.ledger, dispatcher=api.dispatcher

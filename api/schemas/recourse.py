@@ -11,6 +11,7 @@ from api.schemas.body import EntityId, OwnRequest
 from api.schemas.limits import DateText, InstructionText
 from api.schemas.messages import MessageIn, as_list
 from pipeline.domain.events import FailureCode
+from pipeline.domain.graph import GraphStatus
 from pipeline.domain.messages import Message
 
 
@@ -70,13 +71,14 @@ class UndoRequest(OwnRequest):
 
 class ReplayManyRequest(OwnRequest):
     """FAILED events to retry; they must match all given conditions. With `stage`, events that
-    SUCCEEDED with `graph_status` FAILED, for the graph stage only.
+    SUCCEEDED with this `graph_status` (default FAILED), for the graph stage only.
     """
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"code": "LLM_UNAVAILABLE"}]})
 
     code: FailureCode | None = None
     stage: Literal["relate"] | None = None
+    graph_status: Literal[GraphStatus.FAILED, GraphStatus.PARTIAL] | None = None
     user_id: EntityId = None
     agent_id: EntityId = None
     app_id: EntityId = None
@@ -92,4 +94,6 @@ class ReplayManyRequest(OwnRequest):
             raise ValueError(f"give at least one of {names}")
         if self.stage and self.code:
             raise ValueError("an event whose graph failed has no code: leave out code or stage")
+        if self.graph_status and not self.stage:
+            raise ValueError('a graph_status selects graphs: add "stage": "relate"')
         return self

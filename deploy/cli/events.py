@@ -84,6 +84,9 @@ def retry_events(
     graph: Annotated[
         bool, typer.Option("--graph", help="The graph alone, of events with graph_status FAILED.")
     ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="With --graph: those with graph_status PARTIAL.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Retry one failed event by its id, or all failed events that match (1,000 per call).
@@ -91,6 +94,7 @@ def retry_events(
     A retried event goes to the tail of its lane.
     """
     stage = "relate" if graph else None
+    graph_status = "PARTIAL" if partial else None
     filters = {"user_id": user, "agent_id": agent, "app_id": app_id, "run_id": run}
     if bool(event_id) == any([code, *filters.values()]):
         raise typer.BadParameter("give the id of one event, or at least one filter", context)
@@ -99,7 +103,13 @@ def retry_events(
             answer = api.post(f"/v1/event/{event_id}/replay/", stage=stage)
         else:
             wanted = code.value if code else None
-            answer = api.post("/v1/events/replay/", code=wanted, stage=stage, **filters)
+            answer = api.post(
+                "/v1/events/replay/",
+                code=wanted,
+                stage=stage,
+                graph_status=graph_status,
+                **filters,
+            )
     if as_json:
         print_json(answer)
     elif event_id:

@@ -23,6 +23,7 @@ from uuid import UUID
 
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import FailureCode
+from pipeline.domain.graph import GraphStatus
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
 TIMES = ("created_at", "updated_at", "timestamp", "said_at", "valid_from", "expiration_date")
@@ -408,7 +409,7 @@ def period(start: object, end: object) -> dict[str, datetime]:
 class EventFilter:
     """Conditions on events, combined with AND; an empty value is no condition.
 
-    `created`: bounds from `period`. `graph_failed`: only events whose graph can be replayed.
+    `created`: bounds from `period`. `graph_status`: only events with such a graph, not undone.
     """
 
     scope_ids: Mapping[str, str] = field(default_factory=dict)
@@ -416,7 +417,7 @@ class EventFilter:
     statuses: Sequence[str] = ()
     created: Mapping[str, datetime] = field(default_factory=dict)
     code: FailureCode | None = None
-    graph_failed: bool = False
+    graph_status: GraphStatus | None = None
 
 
 def _uuid(value: object) -> UUID:

@@ -160,13 +160,17 @@ class Recourse:
     ) -> Replayed:
         """Put the oldest matching events back at the ends of their lanes, in order.
 
-        With `wanted.graph_failed`, only for their graph.
+        With `wanted.graph_status`, only for their graph. Those replayed before come last, because
+        their graph may have got the same status again.
         """
+        age: ColumnElement[datetime] = events.c.created_at
+        if wanted.graph_status:
+            age = func.coalesce(events.c.replayed_at, events.c.created_at)
         chosen = (
             select(events.c.id)
             .join(lanes)
             .where(events_matching(project_id, wanted))
-            .order_by(events.c.created_at, events.c.id)
+            .order_by(age, events.c.id)
             .limit(limit)
         )
         async with self._engine.begin() as connection:
@@ -176,7 +180,7 @@ class Recourse:
             await _lock_lanes(connection, events.c.id.in_(ids))
             # Under the locks, select those that still match.
             ids = (await connection.scalars(chosen.where(events.c.id.in_(ids)))).all()
-            if wanted.graph_failed:
+            if wanted.graph_status:
                 return _replayed(await self._requeue_graph(connection, ids))
             return _replayed(await self._requeue(connection, ids, Edit()))
 

@@ -106,8 +106,8 @@ async def replay_all(
 ) -> Sequence[UUID]:
     """Replay the matching failed events of a project, oldest first.
 
-    With `wanted.graph_failed`, only their graph. Returns their ids, at most MOST_REPLAYS: call
-    again while it returns that many.
+    With `wanted.graph_status`, only their graph; those replayed before come last. Returns their
+    ids, at most MOST_REPLAYS: call again while it returns that many.
     """
     replayed = await ledger.recourse.replay_all(project_id, wanted, limit=MOST_REPLAYS)
     _tell(replayed, project_id, dispatcher)

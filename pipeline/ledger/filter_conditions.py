@@ -41,7 +41,6 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.types import TypeEngine
 
-from pipeline.domain.events import Status
 from pipeline.domain.filters import (
     ANY,
     LISTED,
@@ -136,7 +135,7 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
 def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement[bool]:
     """Condition on `events JOIN lanes` for a filter of events, within one project."""
     bounds = {"gte": operator.ge, "lte": operator.le}
-    graph_failed = and_(events.c.graph_status == Status.FAILED, events.c.undone_at.is_(None))
+    graph = and_(events.c.graph_status == wanted.graph_status, events.c.undone_at.is_(None))
     return and_(
         events.c.project_id == project_id,
         *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
@@ -144,7 +143,7 @@ def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement
         *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
         *(bounds[name](events.c.created_at, moment) for name, moment in wanted.created.items()),
         *([events.c.failure_code == wanted.code] if wanted.code else []),
-        *([graph_failed] if wanted.graph_failed else []),
+        *([graph] if wanted.graph_status else []),
     )
 
 

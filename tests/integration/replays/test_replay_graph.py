@@ -7,14 +7,18 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 import pytest
+from sqlalchemy import update
 
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import Conflict, MalformedAnswer
 from pipeline.domain.events import Instructions, Status
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, RelationRequest
+from pipeline.domain.filters import EventFilter
+from pipeline.domain.graph import GraphChanges, GraphStatus, RelationRequest
 from pipeline.domain.usage import Answer
-from pipeline.events.service import cancel, replay_graph, undo
+from pipeline.events import service as service_module
+from pipeline.events.service import cancel, replay_all, replay_graph, undo
+from pipeline.ledger.tables.events import events
 from pipeline.ports import ExtractionRequest
 from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import Engine
@@ -251,6 +255,38 @@ async def test_all_graphs_that_failed_come_back_at_once(service: Service) -> Non
     assert sorted(answer.json()["event_ids"]) == sorted(map(str, ids))
     await engine.drain()
     assert {(await engine.event(event_id)).graph_status for event_id in ids} == {"SUCCEEDED"}
+
+
+async def test_partial_graphs_come_back_at_once_on_request(service: Service) -> None:
+    engine = service.engine
+    [failed] = await unrelated(engine, "I live in Berlin.")
+    [partial] = await unrelated(engine, "I like chess.")
+    async with engine.ledger.engine.begin() as connection:
+        await connection.execute(
+            update(events).where(events.c.id == partial).values(graph_status="PARTIAL")
+        )
+    body = {"stage": "relate", "graph_status": "PARTIAL"}
+    answer = await service.client.post("/v1/events/replay/", json=body)
+    assert answer.json() == {"replayed": 1, "event_ids": [str(partial)]}
+    await engine.drain()
+    assert (await engine.event(partial)).graph_status == "SUCCEEDED"
+    assert (await engine.event(failed)).graph_status == "FAILED"
+
+
+async def test_graphs_that_fail_again_come_back_after_the_others(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "MOST_REPLAYS", 1)
+    [first] = await unrelated(engine, "I live in Berlin.")
+    [second] = await unrelated(engine, "I like chess.")
+    engine.with_model(NoGraph())
+    wanted = EventFilter(graph_status=GraphStatus.FAILED)
+    for expected in (first, second, first):
+        replayed = await replay_all(
+            engine.project.id, wanted, ledger=engine.ledger, dispatcher=engine.hints
+        )
+        assert list(replayed) == [expected]
+        await engine.drain()
 
 
 async def test_a_batch_with_released_outputs_is_not_replayed(engine: Engine) -> None:
