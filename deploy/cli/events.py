@@ -85,7 +85,7 @@ def retry_events(
         bool, typer.Option("--graph", help="The graph alone, of events with graph_status FAILED.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="With --graph: those with graph_status PARTIAL.")
+        bool, typer.Option("--partial", help="The same, of events with graph_status PARTIAL.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +93,7 @@ def retry_events(
 
     A retried event goes to the tail of its lane.
     """
-    stage = "relate" if graph else None
+    stage = "relate" if graph or partial else None
     graph_status = "PARTIAL" if partial else None
     filters = {"user_id": user, "agent_id": agent, "app_id": app_id, "run_id": run}
     if bool(event_id) == any([code, *filters.values()]):

@@ -83,6 +83,9 @@ async def test_an_event_that_ended_badly_is_retried(stack: Stack, client: Client
     finally:
         stack.kill("worker-1", signal.SIGCONT)
     assert (await client.ended(event_id))["status"] == "SUCCEEDED"
+    for option in ("--graph", "--partial"):
+        none = await printed(stack, "events", "retry", option, "--user", "retried")
+        assert none == "0 events are PENDING again.\n"
 
 
 async def test_an_error_of_the_api_ends_the_command_with_its_message(stack: Stack) -> None:
