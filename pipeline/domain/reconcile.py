@@ -132,7 +132,7 @@ class ScopeMemories:
 
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
     of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
-    batch. `retired`: number of DELETEs of each event. `forgotten`: texts that an event may not
+    batch. `retired`: number of DELETEs allowed to each event. `forgotten`: texts that an event may not
     learn again, as pairs of its id and the text's hash.
     """
 
@@ -204,7 +204,7 @@ def apply_writes(
     changes: list[Change] = []
     for _, group in groupby(writes, key=lambda write: write.position):
         own = list(group)
-        reviewed = [(_refusal(write, own, memories, limit), write) for write in own]
+        reviewed = [(_review(write, own, memories, limit), write) for write in own]
         stored = False
         for refusal, write in sorted(reviewed, key=lambda pair: pair[0] is not None):
             if refusal is None:
@@ -213,8 +213,6 @@ def apply_writes(
                 change = _withhold(write, refusal, memories, stored=stored)
             change = _contested(replace(change, write=write), memories)
             stored = stored or _stores(change)
-            if change.outcome is Outcome.DELETE:
-                memories.retired[write.event.id] += 1
             if change.outcome is not Outcome.NOOP or write.target is not None:
                 memories.by_fact[text_hash(write.fact.text)] = change
             changes.append(change)
@@ -327,10 +325,32 @@ def _completes(write: Write, target: Memory) -> bool:
     return write.outcome is Outcome.UPDATE and conservation.keeps_all(target.text, write.text)
 
 
-def _refusal(
+def _review(
     write: Write, own: Sequence[Write], memories: ScopeMemories, limit: RetireLimit | None
 ) -> Refusal | None:
-    """The reason to withhold a change, or None."""
+    """The reason to withhold a change, or None. A DELETE that is allowed counts for the limit.
+
+    It counts here, not when it is applied, because all decisions on a fact are reviewed first.
+    """
+    refusal = _refusal(write, own, memories)
+    if refusal is not None or not _retires(write, memories):
+        return refusal
+    if limit is not None and memories.retired[write.event.id] >= limit.most:
+        return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
+    memories.retired[write.event.id] += 1
+    return None
+
+
+def _retires(write: Write, memories: ScopeMemories) -> bool:
+    """Tell if a change that is not withheld retires its target."""
+    target = memories.active(write.target)
+    if write.outcome is not Outcome.DELETE or target is None or target.immutable:
+        return False
+    return write.said_at >= target.said_at
+
+
+def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Refusal | None:
+    """The reason to withhold a change because of its target, or None."""
     target = memories.active(write.target)
     if write.outcome not in (Outcome.UPDATE, Outcome.DELETE) or target is None or target.immutable:
         return None
@@ -354,11 +374,8 @@ def _refusal(
         same = conservation.same_matter(change)
         refused = None if same else conservation.Objection(conservation.Loss.OTHER_MATTER)
         return Refusal(refused.reason) if refused else None
-    if (refused := conservation.objection(change)) is not None:
-        return Refusal(refused.reason)
-    if limit is None or not deletes or memories.retired[write.event.id] < limit.most:
-        return None
-    return Refusal(f"One event may retire at most {limit.most} memories of this scope.")
+    refused = conservation.objection(change)
+    return Refusal(refused.reason) if refused else None
 
 
 def _leaves(write: Write, target: Memory, memories: ScopeMemories) -> bool:

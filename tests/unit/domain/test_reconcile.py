@@ -467,11 +467,12 @@ def test_a_fact_that_another_decision_stores_is_not_added_beside() -> None:
     assert memories.active(OTHER) == stored[0]
 
 
-def test_one_event_retires_no_more_than_its_share() -> None:
+@pytest.mark.parametrize("facts", [6, 1], ids=["one fact each", "all by one fact"])
+def test_one_event_retires_no_more_than_its_share(facts: int) -> None:
     stored = [memory(f"Maya owns boat {n}.", 11 + n) for n in range(6)]
     memories = scope_memories(*stored)
     writes = [
-        write(Outcome.DELETE, "Maya sold all boats.", target=m.id, number=n)
+        write(Outcome.DELETE, "Maya sold all boats.", target=m.id, number=n % facts)
         for n, m in enumerate(stored)
     ]
     changes = apply_writes(writes, memories, RetireLimit(share=0.2, size=20))
