@@ -1,8 +1,9 @@
-"""Gauges that are read from the ledger, at most once every few seconds."""
+"""Metrics, with gauges read from the ledger; built at most once every few seconds."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import Counter
 from uuid import UUID
@@ -23,14 +24,15 @@ KEPT_S = 5.0
 
 
 class Figures:
-    """Cache of the ledger's figures. One caller reads them while the others wait for it."""
+    """Cache of the metrics. One caller builds them while the others wait for it."""
 
     def __init__(self, books: Books, outbox: GraphOutbox, *, kept_s: float = KEPT_S) -> None:
         self._books = books
         self._outbox = outbox
         self._kept_s = kept_s
         self._one_at_a_time = asyncio.Lock()
-        self._read_at = -kept_s
+        self._built_at = -math.inf
+        self._exposition = b"", ""
         self._searches: Counter[UUID] = Counter()
 
     def searched(self, project_id: ProjectId) -> None:
@@ -43,24 +45,33 @@ class Figures:
             searches, self._searches = self._searches, Counter()
             await self._books.add_searches(searches)
 
-    async def refresh(self) -> None:
-        """Update the gauges, unless they are recent.
+    async def exposition(self) -> tuple[bytes, str]:
+        """The metrics in Prometheus' text format, and their content type.
+
+        Merging the files of all processes takes 0.1 to 0.4 s of CPU: it runs in a thread, and its
+        text is kept.
+        """
+        async with self._one_at_a_time:
+            if time.monotonic() - self._built_at >= self._kept_s:
+                await self._refresh()
+                self._exposition = await asyncio.to_thread(telemetry.exposition)
+                self._built_at = time.monotonic()
+            return self._exposition
+
+    async def _refresh(self) -> None:
+        """Update the gauges.
 
         If the ledger does not answer, they keep their values and `memlane_ledger_up` is 0.
         """
-        async with self._one_at_a_time:
-            if time.monotonic() - self._read_at < self._kept_s:
-                return
-            try:
-                await self.write_down()
-                _show(await self._books.accounts())
-                telemetry.graph_mirror_lag_seconds.set(await self._outbox.lag_s())
-            except LedgerUnavailable as error:
-                log.warning("figures_unknown", error=error.reason)
-                telemetry.ledger_up.set(0)
-            else:
-                telemetry.ledger_up.set(1)
-            self._read_at = time.monotonic()
+        try:
+            await self.write_down()
+            _show(await self._books.accounts())
+            telemetry.graph_mirror_lag_seconds.set(await self._outbox.lag_s())
+        except LedgerUnavailable as error:
+            log.warning("figures_unknown", error=error.reason)
+            telemetry.ledger_up.set(0)
+        else:
+            telemetry.ledger_up.set(1)
 
 
 def _show(accounts: Accounts) -> None:

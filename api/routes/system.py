@@ -13,7 +13,7 @@ from api.auth.tenant import Caller
 from api.dependencies import Given
 from api.errors import Unauthorized
 from api.views import usage as usage_views
-from pipeline import __version__, telemetry
+from pipeline import __version__
 from pipeline.domain.errors import Forbidden
 from pipeline.webhooks.addresses import is_loopback
 
@@ -90,7 +90,6 @@ async def scraper(
 
 @router.get("/metrics", dependencies=[Depends(scraper)])
 async def metrics(api: Given) -> Response:
-    """Metrics in the Prometheus text format. Figures of the ledger are at most five seconds old."""
-    await api.figures.refresh()
-    body, content_type = telemetry.exposition()
+    """Metrics in the Prometheus text format, at most five seconds old."""
+    body, content_type = await api.figures.exposition()
     return Response(body, media_type=content_type)

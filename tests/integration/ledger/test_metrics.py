@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -47,6 +48,12 @@ def configure(service: Service, **settings: object) -> None:
     service.app.state.api = replace(api, settings=changed)
 
 
+def read_each_time(service: Service) -> None:
+    ledger = service.engine.ledger
+    figures = Figures(ledger.books, ledger.graph_outbox, kept_s=0)
+    service.app.state.api = replace(service.app.state.api, figures=figures)
+
+
 def figure(exposition: str, name: str) -> float:
     [line] = [row for row in exposition.splitlines() if row.startswith(f"{name} ")]
     return float(line.split()[-1])
@@ -85,11 +92,24 @@ async def test_however_often_it_is_scraped_the_ledger_is_asked_once(service: Ser
     assert statements == []
 
 
+async def test_scrapes_at_the_same_time_build_one_text_and_not_on_the_loop(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = []
+
+    def exposition() -> tuple[bytes, str]:
+        threads.append(threading.current_thread())
+        return b"metrics", "text/plain"
+
+    monkeypatch.setattr(telemetry, "exposition", exposition)
+    answers = await asyncio.gather(*[service.client.get("/metrics") for _ in range(20)])
+    assert {answer.text for answer in answers} == {"metrics"}
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
 async def test_figures_that_are_old_enough_are_read_again(service: Service) -> None:
-    service.app.state.api = replace(
-        service.app.state.api,
-        figures=Figures(service.engine.ledger.books, service.engine.ledger.graph_outbox, kept_s=0),
-    )
+    read_each_time(service)
     await service.engine.add("I like jazz.")
     assert figure((await service.client.get("/metrics")).text, PENDING) == 1
     await service.engine.add("I like tea.")
@@ -114,6 +134,7 @@ async def test_every_known_series_is_there_from_zero() -> None:
 
 
 async def test_requests_are_counted_by_route_and_never_by_path(service: Service) -> None:
+    read_each_time(service)
     name = 'memlane_http_answers_total{method="GET",route="/v1/event/{event_id}/",status="404"}'
     before = (await service.client.get("/metrics")).text
     start = figure(before, name) if name in before else 0
