@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import resource
 import socket
+from ipaddress import ip_address, ip_network
+from typing import Any
 
 import uvicorn
 
 from api.app import create_app
 from api.http import server as http_server
+from api.http.server import Peers
 from pipeline import settings, telemetry
 from pipeline.settings import Settings
 
@@ -26,7 +30,8 @@ def main() -> None:
     config = uvicorn.Config(
         create_app(configured),
         loop="uvloop",
-        http=http_server.protocol(configured.max_connections),
+        http=http_server.protocol(peers(configured)),
+        **proxy_options(configured),
         ws="none",
         access_log=False,
         log_config=None,
@@ -38,6 +43,23 @@ def main() -> None:
     server.run(sockets=[listen(configured)])
     if not server.started:
         raise SystemExit("The API did not start; the log above says why.")
+
+
+def peers(configured: Settings) -> Peers:
+    """Limits of connections. Many clients share the address of a trusted proxy: it has none."""
+    of_address = configured.max_address_connections or math.ceil(configured.max_connections / 10)
+    networks = [ip_network(proxy) for proxy in configured.trusted_proxies]
+
+    def is_proxy(address: str) -> bool:
+        return bool(networks) and any(ip_address(address) in network for network in networks)
+
+    return Peers(configured.max_connections, of_address, is_proxy)
+
+
+def proxy_options(configured: Settings) -> dict[str, Any]:
+    """Uvicorn's options for the headers of trusted proxies; by default it trusts loopback."""
+    proxies = list(configured.trusted_proxies)
+    return {"proxy_headers": bool(proxies), "forwarded_allow_ips": proxies}
 
 
 def allow_files(count: int) -> None:

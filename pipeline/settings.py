@@ -7,6 +7,7 @@ writes. A process does not start with an unknown variable that begins with MEMLA
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import json
 import os
 import re
@@ -315,8 +316,18 @@ class Settings(BaseSettings):
     max_body_bytes: Annotated[int, Field(ge=1_000)] = 1_000_000
     """Maximum size of a request body."""
     max_connections: Annotated[int, Field(ge=2)] = 4_000
-    """Maximum number of open connections of one API process, at most half of them from one address;
-    further ones get 503 with `Retry-After`.
+    """Maximum number of open connections of one API process. A further one takes the place of the
+    connection that has waited longest for a request; if all have one, it gets 503 with
+    `Retry-After`.
+    """
+    max_address_connections: Annotated[int, Field(ge=1)] | None = None
+    """The same for the connections from one address, except from trusted proxies. Default: a tenth
+    of `MEMLANE_MAX_CONNECTIONS`.
+    """
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_names)] = ()
+    """Addresses or networks of reverse proxies, separated by commas: `10.0.0.7,172.16.0.0/12`. A
+    request from one of them comes from the right-most address in `X-Forwarded-For` that is not one
+    of them, by the scheme in `X-Forwarded-Proto`. Default: none, and these headers are ignored.
     """
     public_url: Annotated[str, Field(pattern=r"^https?://[^\s/?#]+(/[^\s?#]*)?$")] | None = None
     """Public base URL of the API, such as `https://memory.example.com`, for links to the next page.
@@ -368,6 +379,14 @@ class Settings(BaseSettings):
     def origins(self) -> list[str]:
         """Origins whose scripts may call the API; none by default."""
         return _words(self.cors_origins)
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def networks_only(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Check the list of proxies. Errors: ValueError, for pydantic."""
+        for network in value:
+            ipaddress.ip_network(network)
+        return value
 
     @field_validator("semantic_scale")
     @classmethod

@@ -4,6 +4,9 @@
                10 s    30 s    the app's   80 s
                64 kB   the app's limit
 
+A connection without a request, idle or before the end of its head, is closed early if its place is
+needed. The head must name one host, so that no proxy in front reads another one.
+
 uvicorn's protocol with httptools has no limit for the request line and the headers, and a time
 limit for idle connections only. Its protocol with h11 limits only the size, and costs 65 µs more
 CPU for each request; this one costs 2 µs.
@@ -12,12 +15,13 @@ CPU for each request; this one costs 2 µs.
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import Counter
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
-from httptools import HttpParserError
+from httptools import HttpParserError, HttpParserInvalidURLError, parse_url
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from api.errors import respond
@@ -30,6 +34,8 @@ BODY_S = 30.0
 UNREAD_S = 60.0
 # Longer than load balancers keep an idle connection (75 s or less), so that they close it first.
 IDLE_S = 80
+# The same while more than CROWDED of the connections are open.
+CROWDED, CROWDED_IDLE_S = 0.75, 5
 # Seconds that a client has to read a refusal before the connection is reset.
 LINGER_S = 1.0
 RETRY_AFTER_S = 5
@@ -43,31 +49,101 @@ TOO_SLOW = {
     HEAD: f"The request line and the headers took longer than {HEAD_S:.0f} s.",
     BODY: f"The body took longer than {BODY_S:.0f} s.",
 }
-TOO_MANY = "Too many connections. Close idle ones, and try again shortly."
+TOO_MANY = (
+    "Too many requests in progress on connections of this server or of your address. Try again "
+    "shortly. Behind a reverse proxy, set MEMLANE_TRUSTED_PROXIES to its address."
+)
+ONE_HOST = "Send one Host header, such as `Host: memory.example.com`, and HTTP/1.0 or 1.1."
+BAD_TARGET = "The request line must name a path, or an http or https URL without credentials."
+HOST = re.compile(rb"[A-Za-z0-9._~%-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
+
+
+class Closable(Protocol):
+    """A connection that `Peers` can close."""
+
+    def make_room(self) -> None:
+        """Close the connection, which has no request."""
+        ...
 
 
 class Peers:
-    """Number of open connections by address, for one server."""
+    """Open connections of one server by address, in the order in which they last had a request.
 
-    def __init__(self, most: int) -> None:
+    `most_of_one`: limit of one address, unless it is `exempt`. A new connection beyond a limit
+    takes the place of the one that has waited longest for a request: of the same address beyond
+    its limit, of any address beyond `most`.
+    """
+
+    def __init__(
+        self, most: int, most_of_one: int, exempt: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._most = most
-        self._most_of_one = math.ceil(most / 2)
-        self._open: Counter[str] = Counter()
+        self._most_of_one = most_of_one
+        self._exempt = exempt
+        self._addresses: dict[Closable, str] = {}
+        self._open: defaultdict[str, int] = defaultdict(int)
+        # Ordered sets: the longest waiting connection comes first.
+        self._waiting: dict[Closable, None] = {}
+        self._waiting_of: defaultdict[str, dict[Closable, None]] = defaultdict(dict)
 
-    def admit(self, address: str) -> bool:
-        """Count a connection. False if there are too many, in total or from this address."""
+    def admit(self, connection: Closable, address: str) -> bool:
+        """Count a connection that waits for its first request. False if no place can be made.
+
+        A refused connection counts until it is closed, and is closed before others for a next one.
+        """
+        self._addresses[connection] = address
         self._open[address] += 1
-        return self.total() <= self._most and self._open[address] <= self._most_of_one
+        while self._has_too_many(address) and self._close_first(self._waiting_of.get(address)):
+            pass
+        while self.total() > self._most and self._close_first(self._waiting):
+            pass
+        self.waits(connection)
+        return not self._has_too_many(address) and self.total() <= self._most
+
+    def _has_too_many(self, address: str) -> bool:
+        return self._open[address] > self._most_of_one and not self._exempt(address)
 
     def total(self) -> int:
         """Number of open connections."""
-        return self._open.total()
+        return len(self._addresses)
 
-    def leave(self, address: str) -> None:
-        """Count the connection as closed."""
-        self._open[address] -= 1
-        if not self._open[address]:
-            del self._open[address]
+    def is_crowded(self) -> bool:
+        """True if idle connections must close early."""
+        return self.total() > CROWDED * self._most
+
+    def waits(self, connection: Closable) -> None:
+        """Note that the connection has no request."""
+        if (address := self._addresses.get(connection)) is not None:
+            self._waiting[connection] = None
+            self._waiting_of[address][connection] = None
+
+    def works(self, connection: Closable) -> None:
+        """Note that the connection has a request: it keeps its place."""
+        if connection not in self._waiting:
+            return
+        del self._waiting[connection]
+        address = self._addresses[connection]
+        del self._waiting_of[address][connection]
+        if not self._waiting_of[address]:
+            del self._waiting_of[address]
+
+    def leave(self, connection: Closable) -> None:
+        """Count the connection as closed; once more changes nothing."""
+        self.works(connection)
+        address = self._addresses.pop(connection, None)
+        if address is not None:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]
+
+    def _close_first(self, waiting: Mapping[Closable, None] | None) -> bool:
+        """Close the connection that has waited longest. False if none waits."""
+        longest = next(iter(waiting or ()), None)
+        if longest is None:
+            return False
+        self.leave(longest)
+        longest.make_room()
+        return True
 
 
 class LimitedHttp(HttpToolsProtocol):
@@ -84,22 +160,21 @@ class LimitedHttp(HttpToolsProtocol):
         self._unread: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._refused = False
-        self._too_large = False
+        self._refusal: tuple[int, str] | None = None
 
     # ── connection ───────────────────────────────────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept the connection and start the deadline of its first head, or refuse it."""
         super().connection_made(transport)
-        self._address = self.client[0] if self.client else ""
-        if self.peers.admit(self._address):
+        if self.peers.admit(self, self.client[0] if self.client else ""):
             self._watch(HEAD)
         else:
             self._refuse(503, TOO_MANY, **{"Retry-After": str(RETRY_AFTER_S)})
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release the connection and its timers."""
-        self.peers.leave(self._address)
+        self.peers.leave(self)
         self._watch(None)
         self._read_on()
         super().connection_lost(exc)
@@ -128,14 +203,68 @@ class LimitedHttp(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header."""
         if len(self.headers) >= MOST_HEADERS:
-            self._too_large = True
+            self._refusal = 431, TOO_LARGE
             raise HttpParserError(TOO_LARGE)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Expect the body."""
+        """Check target and host, and expect the body."""
+        self._require_host()
         self._awaits = BODY
+        self.peers.works(self)
         super().on_headers_complete()
+
+    def _require_host(self) -> None:
+        """Require one valid host. The host of an absolute URL replaces that of the header."""
+        if self.url[:1] not in (b"/", b"*"):
+            self._set_host(self._authority())
+        hosts = [value for name, value in self.headers if name == b"host"]
+        version = self.parser.get_http_version()
+        optional = version == "1.0" and not hosts
+        if version == "0.9" or not (optional or (len(hosts) == 1 and HOST.fullmatch(hosts[0]))):
+            self._invalid(ONE_HOST)
+
+    def _authority(self) -> bytes:
+        """Host and port of an absolute URL."""
+        try:
+            url = parse_url(self.url)
+        except HttpParserInvalidURLError:
+            self._invalid(BAD_TARGET)
+        if (url.schema or b"").lower() not in (b"http", b"https") or url.userinfo or not url.host:
+            self._invalid(BAD_TARGET)
+        host: bytes = b"[%b]" % url.host if b":" in url.host else url.host
+        self.url = self.url if url.path else self._with_path()
+        return host if url.port is None else host + b":%d" % url.port
+
+    def _with_path(self) -> bytes:
+        """The absolute URL with the path that it leaves out."""
+        origin, mark, query = self.url.partition(b"?")
+        return origin + b"/" + mark + query
+
+    def _set_host(self, host: bytes) -> None:
+        given = [value for name, value in self.headers if name == b"host"]
+        if len(given) == 1:
+            self.headers[:] = [(n, host if n == b"host" else v) for n, v in self.headers]
+
+    def _invalid(self, message: str) -> NoReturn:
+        self._refusal = 400, message
+        raise HttpParserError(message)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, a shorter time if the server is crowded."""
+        self.timeout_keep_alive = self._idle_s()
+        super().on_response_complete()
+        if self.timeout_keep_alive_task is not None:
+            self.peers.waits(self)
+
+    def _idle_s(self) -> int:
+        usual: int = self.config.timeout_keep_alive
+        return min(usual, CROWDED_IDLE_S) if self.peers.is_crowded() else usual
+
+    def make_room(self) -> None:
+        """Close the connection, which has no request."""
+        self._watch(None)
+        self.transport.close()
 
     def on_message_complete(self) -> None:
         """Expect nothing until the next request."""
@@ -144,10 +273,7 @@ class LimitedHttp(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be parsed."""
-        if self._too_large:
-            self._refuse(431, TOO_LARGE)
-        else:
-            self._refuse(400, msg)
+        self._refuse(*(self._refusal or (400, msg)))
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,6 +328,6 @@ class LimitedHttp(HttpToolsProtocol):
         self.loop.call_later(self.linger_s, self.transport.abort)
 
 
-def protocol(most_connections: int, **times: float) -> type[LimitedHttp]:
+def protocol(peers: Peers, **times: float) -> type[LimitedHttp]:
     """The protocol class for `uvicorn.Config(http=…)`. `times`: replace the default time limits."""
-    return type("Http", (LimitedHttp,), {"peers": Peers(most_connections), **times})
+    return type("Http", (LimitedHttp,), {"peers": peers, **times})

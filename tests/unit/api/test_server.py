@@ -8,13 +8,25 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 import pytest
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from api.http.server import LARGEST_HEAD_BYTES, MOST_HEADERS, LimitedHttp, Peers, protocol
+from api.__main__ import peers as configured_peers
+from api.__main__ import proxy_options
+from api.http.server import (
+    CROWDED_IDLE_S,
+    LARGEST_HEAD_BYTES,
+    MOST_HEADERS,
+    LimitedHttp,
+    Peers,
+    protocol,
+)
+from pipeline.settings import Settings
 from tests.support.stack import wait_until
 
 SOON_S = 0.3
@@ -24,11 +36,11 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 
 def usual() -> type[LimitedHttp]:
-    return protocol(100, linger_s=SOON_S)
+    return protocol(Peers(100, 100), linger_s=SOON_S)
 
 
 def quick() -> type[LimitedHttp]:
-    return protocol(100, head_s=SOON_S, body_s=SOON_S, unread_s=SOON_S, linger_s=SOON_S)
+    return protocol(Peers(100, 100), head_s=SOON_S, body_s=SOON_S, unread_s=SOON_S, linger_s=SOON_S)
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -50,17 +62,20 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def serving(http: type[LimitedHttp]) -> AsyncIterator[int]:
+async def serving(
+    http: type[LimitedHttp], app: ASGIApp = echo, **options: Any
+) -> AsyncIterator[int]:
     """Port of a server with these limits."""
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
-        echo,
+        app,
         http=http,
         lifespan="off",
         log_config=None,
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
+        **options,
     )
     server = uvicorn.Server(config)
     config.load()
@@ -147,7 +162,7 @@ async def test_a_request_in_single_bytes_is_read_where_it_comes_in_time() -> Non
 
 
 async def test_an_idle_connection_outlives_the_time_for_a_head() -> None:
-    async with serving(protocol(100, head_s=SOON_S)) as port:
+    async with serving(protocol(Peers(100, 100), head_s=SOON_S)) as port:
         peer, slow = await Peer.connect(port), await Peer.connect(port)
         peer.writer.write(GET)
         assert await peer.answer() == (200, b"0")
@@ -277,30 +292,234 @@ async def test_an_answer_that_no_client_reads_is_aborted() -> None:
 # ── too many connections ─────────────────────────────────────────────────────────────────────────
 
 
-async def test_connections_beyond_the_limit_get_503_and_a_place_once_others_are_gone() -> None:
-    async with serving(protocol(8, linger_s=SOON_S)) as port:
+async def test_a_connection_beyond_the_limit_takes_the_place_of_the_longest_idle_one() -> None:
+    http = protocol(Peers(8, 4), linger_s=SOON_S)
+    async with serving(http) as port:
         peers = [await Peer.connect(port) for _ in range(4)]
         for peer in peers:
             peer.writer.write(GET)
             assert (await peer.answer())[0] == 200
+        peers[0].writer.write(GET)  # now the second one has been idle for longest
+        assert (await peers[0].answer())[0] == 200
+        assert await ask(port, GET) == (200, b"0")
+        await peers[1].closed()
+        for peer in (peers[0], peers[2], peers[3]):
+            peer.writer.write(GET)
+            assert (await peer.answer())[0] == 200
+            peer.writer.close()
+
+
+async def test_a_connection_gets_503_if_all_others_have_a_request_and_a_place_afterwards() -> None:
+    async with serving(protocol(Peers(8, 4), linger_s=SOON_S)) as port:
+        peers = [await Peer.connect(port) for _ in range(4)]
+        for peer in peers:
+            peer.writer.write(POST + b"Content-Length: 3\r\n\r\na")
+        async with asyncio.timeout(WITHIN_S):
+            while (await ask(port, GET))[0] != 503:
+                pass
         status, body = await ask(port)
-        assert status == 503
-        assert "Too many connections" in json.loads(body)["error"]
+        assert (status, "MEMLANE_TRUSTED_PROXIES" in json.loads(body)["error"]) == (503, True)
+        for peer in peers:
+            peer.writer.write(b"bc")
+            assert await peer.answer() == (200, b"3")
+        assert await ask(port, GET) == (200, b"0")
         for peer in peers:
             peer.writer.close()
-        async with asyncio.timeout(WITHIN_S):
-            while (await ask(port, GET))[0] != 200:
-                pass
 
 
-def test_one_address_has_half_of_the_connections_and_gets_them_back() -> None:
-    peers = Peers(10)
-    assert [peers.admit("a") for _ in range(6)] == [True] * 5 + [False]
-    assert peers.admit("b")
-    peers.leave("a")
-    peers.leave("a")
-    assert peers.admit("a")
-    assert [peers.admit("b") for _ in range(5)] == [True] * 4 + [False]
+async def test_idle_connections_close_early_while_the_server_is_crowded() -> None:
+    peers = Peers(4, 4)
+    http = protocol(peers)
+    async with serving(http) as port:
+        open_ones = [await Peer.connect(port) for _ in range(4)]
+        connection = next(iter(peers._waiting))
+        assert isinstance(connection, LimitedHttp)
+        assert connection._idle_s() == CROWDED_IDLE_S
+        for peer in open_ones[1:]:
+            peer.writer.close()
+
+        async def fewer() -> bool:
+            return peers.total() == 1
+
+        await wait_until(fewer, within_s=WITHIN_S, what="three are closed")
+        assert connection._idle_s() == connection.config.timeout_keep_alive
+        open_ones[0].writer.close()
+
+
+class Idle:
+    """A connection without a request."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def make_room(self) -> None:
+        self.closed = True
+
+
+def admitted(peers: Peers, address: str, count: int) -> list[Idle]:
+    connections = [Idle() for _ in range(count)]
+    assert all(peers.admit(connection, address) for connection in connections)
+    return connections
+
+
+def test_an_address_beyond_its_share_closes_its_own_connections_only() -> None:
+    peers = Peers(20, 3)
+    first, *rest = admitted(peers, "a", 3)
+    other = admitted(peers, "b", 3)
+    admitted(peers, "a", 1)
+    assert first.closed
+    assert not any(c.closed for c in rest + other)
+    assert peers.total() == 6
+
+
+def test_a_full_server_closes_the_longest_idle_connection_of_any_address() -> None:
+    peers = Peers(6, 3)
+    busy, idle, *_ = admitted(peers, "a", 3)
+    peers.works(busy)
+    admitted(peers, "b", 3)
+    admitted(peers, "c", 1)
+    assert (busy.closed, idle.closed, peers.total()) == (False, True, 6)
+    for connection in list(peers._addresses):
+        peers.works(connection)
+    assert not peers.admit(Idle(), "d")
+
+
+def test_a_connection_that_ends_gives_its_place_back_once() -> None:
+    peers = Peers(10, 1)
+    [connection] = admitted(peers, "a", 1)
+    peers.works(connection)
+    refused = Idle()
+    assert not peers.admit(refused, "a")
+    for _ in range(2):
+        peers.leave(connection)
+        peers.leave(refused)
+    assert peers.total() == 0
+    admitted(peers, "a", 1)
+
+
+def test_refused_connections_take_no_place_from_others() -> None:
+    peers = Peers(10, 2)
+    busy = admitted(peers, "a", 2)
+    for connection in busy:
+        peers.works(connection)
+    refused = [Idle() for _ in range(5)]
+    assert not any(peers.admit(connection, "a") for connection in refused)
+    peers.waits(busy[0])
+    admitted(peers, "a", 1)
+    assert [c.closed for c in refused] == [True] * 5
+    assert busy[0].closed
+    assert peers.total() == 2
+
+
+def test_an_exempt_address_has_all_places() -> None:
+    peers = Peers(10, 1, exempt=lambda address: address == "proxy")
+    assert not any(connection.closed for connection in admitted(peers, "proxy", 10))
+
+
+def test_the_settings_exempt_trusted_proxies_and_give_others_a_tenth() -> None:
+    settings = Settings(max_connections=41, trusted_proxies="10.1.0.0/16, ::1")
+    limits = configured_peers(settings)
+    for address in ("10.1.2.3", "::1"):
+        assert not any(connection.closed for connection in admitted(limits, address, 20))
+    other = admitted(configured_peers(settings), "10.2.0.1", 6)
+    assert [connection.closed for connection in other] == [True] + [False] * 5
+    own = admitted(configured_peers(Settings(max_address_connections=1)), "::1", 2)
+    assert [connection.closed for connection in own] == [True, False]
+
+
+@pytest.mark.parametrize("proxies", ["proxy.example", "10.0.0.0/33", "*"])
+def test_a_proxy_that_is_no_address_is_refused(proxies: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings(trusted_proxies=proxies)
+
+
+async def client_address(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the address of the client, as limits by address see it."""
+    body = str(scope["client"][0]).encode()
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+FORWARDED = GET[:-2] + b"X-Forwarded-For: 1.1.1.1, 9.9.9.9, 10.0.0.1\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("proxies", "seen"),
+    [
+        ("", b"127.0.0.1"),
+        ("10.0.0.1", b"127.0.0.1"),
+        ("127.0.0.1", b"10.0.0.1"),
+        ("127.0.0.0/8,10.0.0.0/8", b"9.9.9.9"),
+    ],
+)
+async def test_the_client_is_the_right_most_address_that_is_no_trusted_proxy(
+    proxies: str, seen: bytes
+) -> None:
+    settings = Settings(trusted_proxies=proxies)
+    async with serving(usual(), client_address, **proxy_options(settings)) as port:
+        assert await ask(port, FORWARDED) == (200, seen)
+
+
+# ── host and target ──────────────────────────────────────────────────────────────────────────────
+
+
+async def host_and_path(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with the host, path and query that an app sees."""
+    host = dict(scope["headers"]).get(b"host", b"none")
+    body = b" ".join([host, scope["path"].encode(), scope["query_string"]])
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.parametrize(
+    ("head", "seen"),
+    [
+        (b"GET /a?b=c HTTP/1.1\r\nHost: x:1\r\n\r\n", b"x:1 /a b=c"),
+        (b"GET http://y.example/a?b=c HTTP/1.1\r\nHost: x\r\n\r\n", b"y.example /a b=c"),
+        (b"GET https://y:8443 HTTP/1.1\r\nHost: x\r\n\r\n", b"y:8443 / "),
+        (b"GET http://[::1]:80?b=c HTTP/1.1\r\nHost: x\r\n\r\n", b"[::1]:80 / b=c"),
+        (b"GET / HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n", b"[::1]:8000 / "),
+        (b"GET / HTTP/1.1\r\nHost:\r\n\r\n", b" / "),
+        (b"GET / HTTP/1.0\r\n\r\n", b"none / "),
+    ],
+)
+async def test_a_request_has_one_host(head: bytes, seen: bytes) -> None:
+    async with serving(usual(), host_and_path) as port:
+        assert await ask(port, head) == (200, seen)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x/y\r\n\r\n",
+        b'GET / HTTP/1.1\r\nHost: x"y\r\n\r\n',
+        b"GET http://y/ HTTP/1.1\r\n\r\n",
+        b"GET ftp://y/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://user:password@y/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"CONNECT y:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /\r\n\r\n",
+    ],
+    ids=[
+        "no host",
+        "two hosts",
+        "path in host",
+        "quote in host",
+        "host in the URL only",
+        "another scheme",
+        "credentials",
+        "tunnel",
+        "HTTP/0.9",
+    ],
+)
+async def test_a_request_without_one_valid_host_is_refused(head: bytes) -> None:
+    async with serving(usual(), host_and_path) as port:
+        status, body = await ask(port, head)
+        assert (status, json.loads(body)["code"]) == (400, "INVALID_INPUT")
+        assert await ask(port, GET) == (200, b"x / ")
 
 
 async def test_nonsense_is_refused_as_json_with_400() -> None:
