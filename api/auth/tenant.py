@@ -4,10 +4,11 @@ The tenant comes from the key. Organizations and projects that the request names
 or body must be the key's own, or for an admin key other projects of its organization; all others
 are reported as not found.
 
-Granted   the key's grant
-Caller    the key's project; GET requires scope read, any other method write
-Reader    the key's project; any method requires scope read
-Admin     the grant and the named project; GET requires scope read, any other method admin
+Granted             the key's grant
+Caller              the key's project; GET requires scope read, any other method write
+Reader              the key's project; any method requires scope read
+Admin               the grant and the named project; GET requires scope read, any other method admin
+OrganizationAdmin   the same; requires an admin key that belongs to no member
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ async def administration(
 ) -> Administration:
     """The named project. GET requires any key, other methods an admin key.
 
-    An admin key has access to all projects of its organization.
+    An admin key has access to all projects of its organization; a member's admin key has access to
+    its own project, and to others whose OWNER the member is.
     """
     grant.require(Access.READ if request.method == "GET" else Access.ADMIN)
     named, own = await NamedIds.by(request), grant.project
@@ -102,9 +104,19 @@ async def administration(
         return Administration(grant, own)
     if len(named.projects) > 1 or not grant.access.allows(Access.ADMIN):
         raise NotFound(NO_SUCH_PROJECT)
-    [wanted] = named.projects
-    project = await api.stores.ledger.projects.of(own.organization_id, as_uuid(wanted))
+    wanted, ledger = as_uuid(*named.projects), api.stores.ledger
+    project = await ledger.projects.of(own.organization_id, wanted)
+    if grant.member and not await ledger.keys.is_owner(own.organization_id, wanted, grant.member):
+        raise NotFound(NO_SUCH_PROJECT)
     return Administration(grant, project)
+
+
+async def organization_administration(
+    admin: Annotated[Administration, Depends(administration)],
+) -> Administration:
+    """Like `administration`; requires an admin key that belongs to no member."""
+    admin.grant.require_organization()
+    return admin
 
 
 def as_uuid(value: str) -> UUID:
@@ -162,3 +174,4 @@ Granted = Annotated[Grant, Depends(granted)]
 Caller = Annotated[Project, Depends(caller)]
 Reader = Annotated[Project, Depends(reader)]
 Admin = Annotated[Administration, Depends(administration)]
+OrganizationAdmin = Annotated[Administration, Depends(organization_administration)]

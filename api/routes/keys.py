@@ -51,8 +51,6 @@ async def revoke_key(
     Keys that were created with a member's key, or with one that expires, are revoked too; those
     created with other keys only with `descendants=true`.
     """
-    await api.stores.ledger.keys.revoke(
-        admin.grant.project.organization_id, as_uuid(key_id), descendants=descendants
-    )
+    await api.stores.ledger.keys.revoke(admin.grant, as_uuid(key_id), descendants=descendants)
     api.keys.forget()
     return {"message": "Key revoked."}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 
-from api.auth.tenant import Admin, Administration
+from api.auth.tenant import Admin, Administration, OrganizationAdmin
 from api.dependencies import Api, Given
 from api.http.strict_json import StrictJson
 from api.schemas import tenants as tenant_schemas
@@ -21,7 +21,7 @@ from api.schemas.tenants import (
 )
 from api.views import tenants as tenant_views
 from pipeline.domain.errors import Forbidden, InvalidInput
-from pipeline.domain.tenants import Access, ProjectId
+from pipeline.domain.tenants import ProjectId
 from pipeline.erasure import service as erasure
 from pipeline.tenants.projects import ProjectView
 
@@ -55,12 +55,12 @@ async def organizations(api: Given, admin: Admin) -> list[dict[str, Any]]:
 
 @router.post(ORGANIZATIONS, status_code=201)
 async def found_organization(
-    request: OrganizationRequest, api: Given, admin: Admin
+    request: OrganizationRequest, api: Given, admin: OrganizationAdmin
 ) -> dict[str, str]:
     """Create an organization with a first project and its admin key. The key is shown only in this
     response.
 
-    Only for admin keys of the organization that the server was started with.
+    Only for admin keys, without a member, of the organization that the server was started with.
     """
     projects = api.stores.ledger.projects
     if not (await projects.organization(admin.project.organization_id)).operator:
@@ -80,7 +80,7 @@ async def organization(api: Given, admin: Admin) -> dict[str, Any]:
 
 
 @router.delete(ORGANIZATION, dependencies=OF_ORGANIZATION)
-async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
+async def delete_organization(api: Given, admin: OrganizationAdmin) -> dict[str, str]:
     """Delete an organization with its projects, keys and members. All its projects must be empty.
 
     403 for the organization that the server was started with; 409 while one of its projects has
@@ -98,8 +98,8 @@ async def delete_organization(api: Given, admin: Admin) -> dict[str, str]:
 
 @router.get(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
 async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[dict[str, Any]]]:
-    """The members of all projects of the organization, without duplicates; with a key that is not
-    an admin key, those of the key's project.
+    """The members of all projects of the organization, without duplicates; with a member's key, or
+    one that is not an admin key, those of the key's project.
     """
     people = await api.stores.ledger.members.of(await _visible(api, admin))
     return {"members": tenant_views.distinct(people)}
@@ -107,7 +107,7 @@ async def list_organization_members(api: Given, admin: Admin) -> dict[str, list[
 
 @router.post(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION, status_code=201)
 async def add_organization_member(
-    request: MemberRequest, api: Given, admin: Admin
+    request: MemberRequest, api: Given, admin: OrganizationAdmin
 ) -> dict[str, str]:
     """Make a person a member of every project that the organization has now."""
     ids = await _visible(api, admin)
@@ -117,7 +117,7 @@ async def add_organization_member(
 
 @router.put(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
 async def update_organization_member(
-    request: MemberRequest, api: Given, admin: Admin
+    request: MemberRequest, api: Given, admin: OrganizationAdmin
 ) -> dict[str, str]:
     """Change a person's role in all projects; the scopes of their keys change with it."""
     ids = await _visible(api, admin)
@@ -129,7 +129,7 @@ async def update_organization_member(
 @router.delete(ORGANIZATION_MEMBERS, dependencies=OF_ORGANIZATION)
 async def remove_organization_member(
     api: Given,
-    admin: Admin,
+    admin: OrganizationAdmin,
     request: MemberName | None = None,
     email: Annotated[Email | None, Query()] = None,
 ) -> dict[str, str]:
@@ -146,12 +146,16 @@ async def remove_organization_member(
 
 @router.get(PROJECTS, dependencies=OF_ORGANIZATION)
 async def list_projects(api: Given, admin: Admin) -> list[dict[str, Any]]:
-    """The organization's projects, oldest first; with a key that is not an admin key, its own."""
+    """The organization's projects, oldest first; with a member's key, or one that is not an admin
+    key, its own.
+    """
     return await _shown(api, admin, await _views(api, admin))
 
 
 @router.post(PROJECTS, dependencies=OF_ORGANIZATION)
-async def create_project(request: ProjectRequest, api: Given, admin: Admin) -> dict[str, str]:
+async def create_project(
+    request: ProjectRequest, api: Given, admin: OrganizationAdmin
+) -> dict[str, str]:
     """Create a project in the organization. `POST /v1/keys/` with its id creates its first key."""
     organization_id = admin.project.organization_id
     made = await api.stores.ledger.projects.add(organization_id, request.name, request.description)
@@ -227,8 +231,8 @@ async def remove_member(
 
 
 async def _views(api: Api, admin: Administration) -> Sequence[ProjectView]:
-    """The organization's projects, oldest first; for a key that is not an admin key, its own."""
-    only = None if admin.grant.access.allows(Access.ADMIN) else admin.grant.project.id
+    """The organization's projects, oldest first, for a key that administers it; else its own."""
+    only = None if admin.grant.administers_organization else admin.grant.project.id
     return await api.stores.ledger.projects.views(admin.project.organization_id, only)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,17 +11,21 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    LargeBinary,
     Row,
     Select,
     and_,
+    any_,
     case,
     exists,
     func,
     insert,
+    literal,
     or_,
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.decay import Decay
@@ -42,18 +46,33 @@ LAST_KEY = (
 class Grant:
     """Project and access level that an API key gives.
 
-    `ends_in_s`: seconds until the key expires; infinite for a key that never expires.
+    `ends_in_s`: seconds until the key expires; infinite for a key that never expires. `member`:
+    email of the member whose key it is.
     """
 
     key_id: UUID
     project: Project
     access: Access
     ends_in_s: float = math.inf
+    member: str | None = None
 
     def require(self, needed: Access) -> None:
         """Check that the key has at least the access `needed`. Errors: Forbidden."""
         if not self.access.allows(needed):
             raise Forbidden(f"This takes a key of scope {needed}; this one's is {self.access}.")
+
+    @property
+    def administers_organization(self) -> bool:
+        """True for an admin key that belongs to no member: a member has rights per project."""
+        return self.member is None and self.access.allows(Access.ADMIN)
+
+    def require_organization(self) -> None:
+        """Check that the key administers its whole organization. Errors: Forbidden."""
+        if not self.administers_organization:
+            raise Forbidden(
+                "This takes an admin key of the organization; a member's key administers only the"
+                " projects whose OWNER the member is."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +97,30 @@ class ApiKeys:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def grant(self, key: str) -> Grant | None:
-        """Return the grant of a key; None if the key is unknown, revoked or expired."""
+    async def grants(self, digests: Collection[bytes]) -> Mapping[bytes, Grant]:
+        """Return the grants of the keys with these digests, without unknown, revoked and expired
+        ones. One query for all of them.
+        """
         query = (
             _selected(
                 api_keys.c.id.label("key_id"),
+                api_keys.c.digest,
+                api_keys.c.member,
                 *(projects.c[name] for name in ("id", "organization_id", "name", "settings")),
                 func.extract("epoch", api_keys.c.expires_at - func.now()).label("ends_in_s"),
             )
             .join(projects, projects.c.id == api_keys.c.project_id)
-            .where(api_keys.c.digest == Secret(key).digest, _valid())
+            .where(api_keys.c.digest == any_(literal(list(digests), ARRAY(LargeBinary))), _valid())
         )
         async with self._engine.connect() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        if row is None:
-            return None
-        own, settings = OrganizationId(row.organization_id), row.settings
-        project = Project(
-            ProjectId(row.id),
-            own,
-            row.name,
-            Decay.of(settings.get("decay")),
-            default_cut=settings.get("default_cut") is not False,
-        )
-        ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
-        return Grant(row.key_id, project, Access(row.access), ends_in_s)
+            rows = (await connection.execute(query)).all()
+        return {row.digest: _as_grant(row) for row in rows}
+
+    async def is_owner(self, organization_id: OrganizationId, project_id: UUID, email: str) -> bool:
+        """Tell if this person is an OWNER of this project of the organization."""
+        query = select(_owned(email, organization_id).where(projects.c.id == project_id).exists())
+        async with self._engine.connect() as connection:
+            return bool(await connection.scalar(query))
 
     async def last_admin(self) -> Grant:
         """Return the grant of the operator's oldest lasting admin key, without the key.
@@ -170,20 +188,23 @@ class ApiKeys:
             rows = await connection.execute(query.order_by(api_keys.c.created_at.desc()))
         return [_as_key(row) for row in rows]
 
-    async def revoke(
-        self, organization_id: OrganizationId, key_id: UUID, *, descendants: bool = False
-    ) -> None:
-        """Revoke a key; revoking it again changes nothing.
+    async def revoke(self, by: Grant, key_id: UUID, *, descendants: bool = False) -> None:
+        """Revoke a key of the organization of `by`; revoking it again changes nothing.
 
         If the key belongs to a member or expires, all keys created with it, directly or indirectly,
         are revoked too. For other keys this happens only with `descendants`.
 
+        A member's key revokes keys of the projects whose OWNER the member is, except admin keys
+        that belong to no member: these administer the organization.
+
         Errors: NotFound; Conflict if it is the last admin key.
         """
+        organization_id = by.project.organization_id
         this = api_keys.c.id == key_id
+        may_end = and_(this, _administered(by.member, organization_id)) if by.member else this
         async with self._engine.begin() as connection:
             await hold(connection, organization_id)
-            if not await connection.scalar(select(_mine(organization_id, this))):
+            if not await connection.scalar(select(_mine(organization_id, may_end))):
                 raise NotFound(NO_SUCH_KEY)
             bound = or_(api_keys.c.member.is_not(None), api_keys.c.expires_at.is_not(None))
             with_all = descendants or await connection.scalar(select(bound).where(this))
@@ -263,6 +284,25 @@ def _listed() -> Select[Any]:
     return _selected(*(api_keys.c[name] for name in names.split()))
 
 
+def _owned(email: str, organization_id: OrganizationId) -> Select[tuple[UUID]]:
+    """Select the ids of the organization's projects whose OWNER this person is."""
+    return (
+        select(projects.c.id)
+        .join(members, members.c.project_id == projects.c.id)
+        .where(
+            projects.c.organization_id == organization_id,
+            members.c.email == email,
+            members.c.role == "OWNER",
+        )
+    )
+
+
+def _administered(email: str, organization_id: OrganizationId) -> ColumnElement[bool]:
+    """Match the keys that this member administers."""
+    of_organization = and_(api_keys.c.scope == Access.ADMIN, api_keys.c.member.is_(None))
+    return and_(api_keys.c.project_id.in_(_owned(email, organization_id)), ~of_organization)
+
+
 def _valid() -> ColumnElement[bool]:
     """Match keys that are neither revoked nor expired."""
     return and_(
@@ -308,6 +348,19 @@ async def _hold_member(connection: AsyncConnection, project_id: ProjectId, email
     )
     if await connection.scalar(query.with_for_update()) is None:
         raise NotFound("No member of the project has this email; add them first.")
+
+
+def _as_grant(row: Row[Any]) -> Grant:
+    settings = row.settings
+    project = Project(
+        ProjectId(row.id),
+        OrganizationId(row.organization_id),
+        row.name,
+        Decay.of(settings.get("decay")),
+        default_cut=settings.get("default_cut") is not False,
+    )
+    ends_in_s = math.inf if row.ends_in_s is None else float(row.ends_in_s)
+    return Grant(row.key_id, project, Access(row.access), ends_in_s, row.member)
 
 
 def _as_key(row: Row[Any]) -> ApiKey:

@@ -41,7 +41,7 @@ EDGES = {
 # Methods that serve all tenants at once, with the reason.
 ALL_TENANTS = {
     "AccessCounts.add": "counts accesses of many projects in one statement, by id",
-    "ApiKeys.grant": "the look-up that makes a tenant out of an API key",
+    "ApiKeys.grants": "the look-up that makes a tenant out of an API key",
     "ApiKeys.last_admin": "a person with the database's password, who has lost the key",
     "Projects.any": "whether this is a new installation",
     "Projects.create": "makes a tenant",

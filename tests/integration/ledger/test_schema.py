@@ -20,6 +20,7 @@ from pipeline.ledger.engine import connect
 from pipeline.ledger.tables import api_keys, metadata
 from pipeline.migrate import alembic_config, first_project, migrate, require_durability
 from pipeline.stores import Ledger
+from pipeline.tenants.secret import Secret
 
 
 def differences(connection: Connection) -> list[Any]:
@@ -111,7 +112,7 @@ async def test_the_first_project_is_made_once_and_its_key_is_private(
     await first_project(ledger.engine, key_file)
     key = key_file.read_text().strip()
     assert key_file.stat().st_mode & 0o777 == 0o600
-    assert await ledger.keys.grant(key) is not None
+    assert await ledger.keys.grants([Secret(key).digest])
     key_file.unlink()
     await first_project(ledger.engine, key_file)
     assert not key_file.exists()

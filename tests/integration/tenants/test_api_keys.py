@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from uuid import uuid4
 
@@ -75,9 +76,9 @@ async def test_a_key_ends_at_its_time(tenant: Tenant) -> None:
 class ExpiringKeys(ApiKeys):
     """Keys that expire as soon as they are looked up."""
 
-    async def grant(self, key: str) -> Grant | None:
-        grant = await super().grant(key)
-        return grant and replace(grant, ends_in_s=0.0)
+    async def grants(self, digests: Collection[bytes]) -> Mapping[bytes, Grant]:
+        grants = await super().grants(digests)
+        return {digest: replace(grant, ends_in_s=0.0) for digest, grant in grants.items()}
 
 
 async def test_a_key_is_not_remembered_beyond_its_time(tenant: Tenant) -> None:

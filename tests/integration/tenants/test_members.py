@@ -12,7 +12,7 @@ from tests.support.api_service import (
     LIVES,
     error_of,
 )
-from tests.support.tenant import KEYS, NOOR, Tenant, same
+from tests.support.tenant import KEYS, NOOR, ORGS, Tenant, same
 
 
 async def test_members_come_change_and_go(tenant: Tenant) -> None:
@@ -86,7 +86,7 @@ async def test_what_a_members_key_makes_is_the_members(tenant: Tenant) -> None:
     second = await another_project(tenant)
     key = await owners_key(tenant)
     stranger = await mint(tenant, key, scope="admin", project_id=second)
-    assert (stranger.status_code, "member" in error_of(stranger)) == (404, True)
+    assert (stranger.status_code, "Project" in error_of(stranger)) == (404, True)
     other = await mint(tenant, key, member="ada@example.org")
     assert (other.status_code, NOOR in error_of(other)) == (403, True)
     made = (await mint(tenant, key, scope="admin")).json()
@@ -111,6 +111,65 @@ async def test_no_key_outlives_the_membership_it_was_made_with(tenant: Tenant, e
         await tenant.client.delete(f"{KEYS}{key['id']}/")
     assert await tenant.ask(made, "GET", "/v1/ping/") == 401
     assert await tenant.ask(third, "GET", "/v1/ping/") == 401
+
+
+async def test_an_owner_administers_the_own_projects_and_not_the_organization(
+    tenant: Tenant,
+) -> None:
+    second, third = await another_project(tenant), await another_project(tenant)
+    key = await owners_key(tenant, third)
+    organization = tenant.projects.removesuffix("projects/")
+    noor = {"email": NOOR, "role": "OWNER"}
+    for method, path, body in [
+        ("POST", tenant.projects, {"name": "more"}),
+        ("POST", f"{organization}members/", noor),
+        ("PUT", f"{organization}members/", noor),
+        ("DELETE", f"{organization}members/", noor),
+        ("DELETE", organization, {}),
+        ("POST", ORGS, {"name": "more"}),
+    ]:
+        assert await tenant.ask(key, method, path, **body) == 403, (method, path)
+    for method, path, body in [
+        ("GET", f"{tenant.projects}{second}/", {}),
+        ("POST", f"{tenant.projects}{second}/members/", noor),
+        ("PATCH", f"{tenant.projects}{second}/", {"description": "mine"}),
+        ("GET", f"{KEYS}?project_id={second}", {}),
+        ("POST", KEYS, {"name": "x", "project_id": second}),
+    ]:
+        assert await tenant.ask(key, method, path, **body) == 404, (method, path)
+    headers = {"Authorization": f"Token {key['key']}"}
+    shown = (await tenant.client.get(tenant.projects, headers=headers)).json()
+    assert [project["project_id"] for project in shown] == [str(tenant.service.engine.project.id)]
+    for path in (tenant.project, f"{tenant.projects}{third}/"):
+        assert await tenant.ask(key, "PATCH", path, description="mine") == 200
+        kim = {"email": "kim@example.org"}
+        assert await tenant.ask(key, "POST", f"{path}members/", **kim) == 200
+
+
+async def test_an_owner_revokes_keys_of_the_own_projects_but_no_key_of_the_organization(
+    tenant: Tenant,
+) -> None:
+    second = await another_project(tenant)
+    key = await owners_key(tenant)
+    writing, theirs = await tenant.key(scope="write"), await tenant.key(project_id=second)
+    admin = await tenant.key(scope="admin")
+    assert await tenant.ask(key, "DELETE", f"{KEYS}{theirs['id']}/") == 404
+    assert await tenant.ask(key, "DELETE", f"{KEYS}{admin['id']}/") == 404
+    assert await tenant.ask(key, "DELETE", f"{KEYS}{writing['id']}/") == 200
+    assert await tenant.ask(admin, "GET", "/v1/ping/") == 200
+    assert await tenant.ask(key, "DELETE", f"{KEYS}{key['id']}/") == 200
+
+
+async def test_no_member_founds_an_organization(tenant: Tenant) -> None:
+    project, operator = await tenant.ledger.projects.create("operator", operator=True)
+    headers = {"Authorization": f"Token {operator}"}
+    members = f"{ORGS}{project.organization_id}/projects/{project.id}/members/"
+    await tenant.client.post(members, json={"email": NOOR, "role": "OWNER"}, headers=headers)
+    key = await mint(tenant, {"key": str(operator)}, scope="admin", member=NOOR)
+    refused = await tenant.client.post(
+        ORGS, json={"name": "more"}, headers={"Authorization": f"Token {key.json()['key']}"}
+    )
+    assert (refused.status_code, "member" in error_of(refused)) == (403, True)
 
 
 async def test_what_an_expiring_key_makes_expires_no_later(tenant: Tenant) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from sqlalchemy import func, select
@@ -114,7 +115,7 @@ async def rows_of_all_tables(ledger: Ledger) -> dict[str, int]:
 class Broken(ApiKeys):
     """Keys whose lookup raises an unexpected error."""
 
-    async def grant(self, key: str) -> Grant | None:
+    async def grants(self, digests: Collection[bytes]) -> Mapping[bytes, Grant]:
         raise ZeroDivisionError
 
 
