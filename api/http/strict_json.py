@@ -1,11 +1,14 @@
-"""Strict JSON bodies: no NaN, Infinity, unpaired surrogates or NUL, and limits on size and depth.
+"""Strict JSON bodies: no NaN, Infinity, unpaired surrogates, NUL or repeated keys; limits on size
+and depth.
 
 All checks work on the bytes, in linear time and in C, because they block the event loop.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from itertools import accumulate
 from typing import Any
@@ -65,7 +68,39 @@ def read(body: bytes) -> Any:
         raise InvalidInput("The body holds a NUL character (\\u0000); remove it.")
     if sum(map(body.count, _STARTS)) > MOST_VALUES or body.count(b"[") + body.count(b"{") > DEEPEST:
         _bound(_STRING.sub(b"", body))
-    return orjson.loads(body)
+    value = orjson.loads(body)
+    _require_distinct_keys(body, value)
+    return value
+
+
+def _require_distinct_keys(body: bytes, value: Any) -> None:
+    """Refuse an object that has a key twice: parsers differ in which of its values counts.
+
+    The parsed value then has fewer keys than the text has colons outside of strings. Errors:
+    InvalidInput.
+    """
+    keys = _keys(value)
+    if body.count(b":") > keys and _STRING.sub(b"", body).count(b":") > keys:
+        json.loads(body, object_pairs_hook=_distinct)
+
+
+def _keys(value: Any) -> int:
+    """Number of keys in all objects of a value."""
+    count, rest = 0, [value]
+    while rest:
+        part = rest.pop()
+        if isinstance(part, dict):
+            count += len(part)
+            rest.extend(part.values())
+        elif isinstance(part, list):
+            rest.extend(part)
+    return count
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    names = Counter(name for name, _ in pairs)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise InvalidInput(f"The body gives the key {repeated[0][:50]!r} twice; keep one of them.")
 
 
 def _bound(structure: bytes) -> None:

@@ -39,6 +39,10 @@ NOT_HERE = {
 }
 
 
+# Largest budgets: above what any model sells, and exact as a number of JSON.
+MOST_TOKENS, MOST_USD = 10**15, 10**9
+
+
 def _plain(name: str) -> str:
     if not name.strip():
         raise ValueError("a name cannot be blank")
@@ -95,8 +99,8 @@ class ProjectRequest(Request):
 class BudgetRequest(OwnRequest):
     """A limit of model costs: tokens of prompts and answers, US dollars, or both."""
 
-    tokens: int | None = Field(default=None, ge=0)
-    usd: float | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0, le=MOST_TOKENS, strict=True)
+    usd: float | None = Field(default=None, ge=0, le=MOST_USD, strict=True)
     per: Period = Field(default=Period.DAY, description="Calendar day or month, in UTC.")
 
     @model_validator(mode="after")

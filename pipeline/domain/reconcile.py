@@ -132,8 +132,8 @@ class ScopeMemories:
 
     `by_text`: id of the active memory with this text hash. `by_fact`: last change made for a fact
     of this batch, by the hash of the fact's text. `reworded`: memories with a new text of this
-    batch. `retired`: number of DELETEs allowed to each event. `forgotten`: texts that an event may not
-    learn again, as pairs of its id and the text's hash.
+    batch. `retired`: number of DELETEs allowed to each event. `forgotten`: texts that an event may
+    not learn again, as pairs of its id and the text's hash.
     """
 
     scope: Scope

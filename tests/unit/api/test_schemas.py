@@ -21,6 +21,7 @@ from api.schemas import (
     SearchRequest,
     UpdateRequest,
 )
+from api.schemas.tenants import BudgetRequest
 from api.views import memories as memory_views
 from pipeline.domain import filters
 from pipeline.domain.errors import InvalidInput
@@ -349,3 +350,31 @@ def test_older_names_of_the_text_are_read_where_it_has_none(name: str) -> None:
 def test_a_memory_cannot_be_made_blank(text: str) -> None:
     with pytest.raises((ValidationError, InvalidInput)):
         changes(text=text)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"tokens": True},
+        {"tokens": "5"},
+        {"tokens": 2**63},
+        {"tokens": 1.5},
+        {"tokens": -1},
+        {"usd": False},
+        {"usd": "5"},
+        {"usd": 1e30},
+        {"usd": float("nan")},
+        {"usd": -0.01},
+        {},
+    ],
+)
+def test_a_budget_that_is_no_number_in_range_is_refused(limit: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        BudgetRequest.model_validate(limit)
+
+
+@pytest.mark.parametrize("limit", [{"tokens": 0}, {"tokens": 10**15}, {"usd": 2}, {"usd": 0.5}])
+def test_a_budget_takes_numbers(limit: dict[str, object]) -> None:
+    assert (
+        BudgetRequest.model_validate(limit).model_dump(exclude_none=True, exclude={"per"}) == limit
+    )

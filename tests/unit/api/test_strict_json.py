@@ -53,6 +53,26 @@ def test_too_many_values_or_levels_are_refused(body: bytes, fault: str) -> None:
         read(body)
 
 
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        (b'{"user_id": "maya", "user_id": "noor"}', "user_id"),
+        (b'{"a": 1, "\\u0061": 1}', "a"),
+        (b'[{"a": {"b": 1, "c: d": "e: f", "b": 1}}]', "b"),
+        (b'{"": 1, "": ' + b"9" * 300 + b"}", ""),
+        (b'{"a": {"' + b"k" * 300 + b'": 1, "' + b"k" * 300 + b'": 2}}', "k" * 50),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_by_name(body: bytes, key: str) -> None:
+    with pytest.raises(InvalidInput, match=f"the key '{key}' twice"):
+        read(body)
+
+
+def test_colons_in_texts_and_equal_keys_of_two_objects_are_no_repetition() -> None:
+    body = b'[{"a": ": {\\"a\\": 1}", "b": {"a": 1}}, {"a": "x:y"}]'
+    assert read(body) == [{"a": ': {"a": 1}', "b": {"a": 1}}, {"a": "x:y"}]
+
+
 def test_commas_and_brackets_in_texts_are_not_counted() -> None:
     text = '[{,"\\' * MOST_VALUES
     assert read(orjson.dumps([text, {"a": text}])) == [text, {"a": text}]
