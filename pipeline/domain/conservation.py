@@ -1,11 +1,14 @@
 """Conservation: check that a model's UPDATE or DELETE destroys nothing. Pure functions.
 
     UPDATE   keeps each name, number and date of the memory, unless the fact takes it back or puts
-             another value of the same class in its place, one for one. An addition ("also")
-             replaces nothing, and neither does another value of a many-valued attribute; the name
-             that a memory opens with is its subject and stays. The fact's own values are kept, too.
+             another value of the same class in its place, one for one. In a slot with one value the
+             new value replaces the old one as a whole, of any class, and all else that the
+             memory says stays. An addition ("also") replaces nothing, and neither does another
+             value of a many-valued attribute; the name that a memory opens with is its subject and
+             stays. The fact's own values are kept, too.
     DELETE   needs a fact that takes the memory back ("no longer", "cancelled") in words that cover
-             it, or another text of the same decision that keeps its values and most of its words.
+             it, or another text of the same decision that gives its slot another value, or that
+             keeps its values and most of its words.
     both     need a fact about the same matter: the same slot, and without slots a common word
              besides the subject, a near meaning, or a new text with words of the old one.
 
@@ -21,6 +24,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import takewhile
 
+from pipeline.domain.replaced_values import gives_another_value, lost_parts, replaced
 from pipeline.text import polarity, slots
 from pipeline.text.equality import same_text
 from pipeline.text.terms import fold, terms
@@ -98,15 +102,17 @@ class Objection:
 class Replacement:
     """A change of a memory that a fact would cause.
 
-    `old`: the memory's text. `new`: its text after an UPDATE, None for a DELETE. `successors`: the
-    texts that other decisions on the same fact store. `old_slot` and `fact_slot`: the attributes
-    they are about, if they are known. `similarity`: their cosine, or 0 if it is not known.
+    `old`: the memory's text. `new`: its text after an UPDATE, None for a DELETE. `successors` and
+    `added`: the texts that other decisions on the same fact give to memories, and add as memories.
+    `old_slot` and `fact_slot`: the attributes they are about, if they are known. `similarity`:
+    their cosine, or 0 if it is not known.
     """
 
     old: str
     new: str | None
     fact: str
     successors: Sequence[str] = ()
+    added: Sequence[str] = ()
     old_slot: str | None = None
     fact_slot: str | None = None
     similarity: float = 0.0
@@ -131,6 +137,7 @@ def objection(change: Replacement) -> Objection | None:
 def _missing(change: Replacement, new: str) -> tuple[str, ...]:
     """Values of the memory and of the fact that an UPDATE would lose."""
     cause = change.fact if _may_replace(change, new) else ""
+    one_value = _same_single_slot(change) and gives_another_value(change.old, new, change.fact)
     after = stated(new)
     of_fact = [
         value.text
@@ -139,27 +146,47 @@ def _missing(change: Replacement, new: str) -> tuple[str, ...]:
         and not _negated(value, change.fact)
         and not polarity.puts_aside(change.fact, value.text)
     ]
-    return tuple(dict.fromkeys([*lost(change.old, new, cause), *of_fact]))
+    adds = change.is_one_of_many or polarity.adds(change.fact)
+    of_list = lost_words(change.old, new) if adds else ()
+    of_memory = lost(change.old, new, cause, one_value=one_value)
+    return tuple(dict.fromkeys([*of_memory, *of_list, *of_fact]))
 
 
 def _may_replace(change: Replacement, new: str) -> bool:
     """Tell if a value of the fact can take the place of one of the memory.
 
     Not if the attribute has several values. Without slots the new text must have most of the
-    memory's other words, or be near: the name of a coach is not replaced by the name of a club.
+    memory's other words, or be near: the name of a coach is not replaced by the name of a club. If
+    it has another date and another name, it is about another occasion.
     """
     if change.is_one_of_many:
         return False
-    same_slot = change.old_slot is not None and change.old_slot == change.fact_slot
-    if same_slot or change.similarity >= NEAR:
+    if change.old_slot is not None and change.old_slot == change.fact_slot:
+        return True
+    if _is_another_occasion(change.old, new):
+        return False
+    if change.similarity >= NEAR:
         return True
     about = _without_values(change.old)
     return len(about & matter(new)) > SAME_WORDS_TO_REPLACE * len(about) or not about
 
 
+def _is_another_occasion(old: str, new: str) -> bool:
+    """Tell if a text has neither the date of a statement nor another value of it."""
+    after = stated(new)
+    kinds = {
+        value.kind is ValueKind.DATE
+        for value in stated(old).values
+        if not value.leads and not after.keeps(value)
+    }
+    return kinds == {True, False}
+
+
 def _objection_to_delete(change: Replacement) -> Objection | None:
     stated_back = polarity.takes_back(change.fact) and not _names_another(change)
     if stated_back and (_same_single_slot(change) or _covers(change.fact, change.old)):
+        return None
+    if any(_replaces_value(change, text) for text in (*change.successors, *change.added)):
         return None
     merged = [text for text in change.successors if share_of_words(change.old, text) >= KEPT_WORDS]
     losses = [lost(change.old, text, "") for text in merged]
@@ -167,6 +194,15 @@ def _objection_to_delete(change: Replacement) -> Objection | None:
         return Objection(Loss.UNSTATED)
     least = min(losses, key=len)
     return Objection(Loss.VALUES, least) if least else None
+
+
+def _replaces_value(change: Replacement, new: str) -> bool:
+    """Tell if a text gives another value to the memory's slot, and keeps all else it says."""
+    return (
+        _same_single_slot(change)
+        and gives_another_value(change.old, new, change.fact)
+        and not lost(change.old, new, change.fact, one_value=True)
+    )
 
 
 def _same_single_slot(change: Replacement) -> bool:
@@ -200,34 +236,60 @@ def _without_values(text: str) -> set[str]:
     return matter(text) - {term for value in values for term in terms(value)}
 
 
-def lost(old: str, new: str, fact: str) -> tuple[str, ...]:
+def lost(old: str, new: str, fact: str, *, one_value: bool = False) -> tuple[str, ...]:
     """Names, numbers and dates of `old` that `new` lacks and that the fact does not replace.
 
     The fact replaces a value by another one of its class, which it states and which `new` has and
     `old` has not, one for one. A value that the fact itself states must stay, unless the fact
     negates it or names it as the former one. The leading name is never replaced, and no name by one
     that differs in a single letter, unless the fact puts the former aside.
+
+    `one_value`: the fact gives another value to the slot of `old`. Then the old value goes as a
+    whole, and the other parts of `old` keep their words.
     """
     before, after, cause = stated(old), stated(new), stated(fact)
     missing = [value for value in before.values if not after.keeps(value)]
-    if not missing:
-        return ()
     free = Counter(
         value.kind
         for value in cause.values
-        if after.keeps(value) and not before.keeps(value) and not polarity.adds(fact)
+        if after.keeps(value)
+        and not before.keeps(value)
+        and not polarity.adds(fact)
+        and not _completes(value, before, after)
     )
-    gone = []
+    matched, gone, affirmed = [], [], []
     for value in missing:
         if not value.leads and cause.keeps(value) and _negated(value, fact):
             continue
+        stays = cause.keeps(value) and not polarity.puts_aside(fact, value.text)
+        misspelt = not one_value and _is_misspelt(value, cause)
         aside = polarity.puts_aside(fact, value.text)
-        former = aside or not (cause.keeps(value) or _is_misspelt(value, cause))
-        if value.leads or not former or not free[value.kind]:
-            gone.append(value.text)
-        else:
+        if value.leads or stays or (misspelt and not aside):
+            affirmed.append(value)
+        elif free[value.kind]:
             free[value.kind] -= 1
-    return tuple(gone)
+            matched.append(value)
+        else:
+            gone.append(value)
+    if one_value:
+        went = replaced(old, [*matched, *gone], matched)
+        gone = [value for value in gone if value not in went]
+    refused = {*affirmed, *gone}
+    parts = lost_parts(old, new) if one_value else ()
+    return (*(value.text for value in missing if value in refused), *parts)
+
+
+def _completes(value: Value, before: Stated, after: Stated) -> bool:
+    """Tell if a name has a kept name in it: "Katarzyna Nowak" replaces nothing but "Katarzyna"."""
+    words = set(value.key.split())
+    names = [own for own in before.of(value.kind) if after.keeps(own)]
+    return any(words > set(own.key.split()) for own in names)
+
+
+def lost_words(old: str, new: str) -> tuple[str, ...]:
+    """Words about the matter of `old` that `new` lacks, as they are written."""
+    gone = matter(old) - matter(new)
+    return tuple(word for word in re.findall(r"\w+", old) if not gone.isdisjoint(terms(word)))
 
 
 def _is_misspelt(value: Value, cause: Stated) -> bool:

@@ -325,6 +325,10 @@ def _completes(write: Write, target: Memory) -> bool:
     return write.outcome is Outcome.UPDATE and conservation.keeps_all(target.text, write.text)
 
 
+def _texts(writes: Sequence[Write], outcome: Outcome, *, without: Write) -> list[str]:
+    return [w.text for w in writes if w is not without and w.outcome is outcome]
+
+
 def _review(
     write: Write, own: Sequence[Write], memories: ScopeMemories, limit: RetireLimit | None
 ) -> Refusal | None:
@@ -365,7 +369,8 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
         old=target.text,
         new=None if deletes else write.text,
         fact=write.fact.text,
-        successors=[w.text for w in own if w is not write and w.outcome is Outcome.UPDATE],
+        successors=_texts(own, Outcome.UPDATE, without=write),
+        added=_texts(own, Outcome.ADD, without=write),
         old_slot=target.slot,
         fact_slot=write.fact.slot,
         similarity=write.similarity,

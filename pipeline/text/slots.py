@@ -56,8 +56,10 @@ _SINGLE_VALUED = {
 # Attributes of which a subject has several values at a time.
 _MANY_VALUED = {
     "likes", "dislikes", "hobbies", "allergies", "pets", "languages", "visited", "children",
-    "siblings", "friends",
+    "siblings", "friends", "medication", "skill", "friend", "child", "sibling",
 }  # fmt: skip
+# Plural nouns of which a subject has one value at a time.
+_SINGLE_PLURALS = {"pronouns", "initials", "hours", "glasses", "earnings"}
 _FAVOURITE = "favourite_"
 _THE_USER = {
     "user", "speaker", "i", "me", "self", "benutzer", "nutzer", "usuario", "usuaria", "用户",
@@ -89,8 +91,16 @@ def single_valued(key: str | None) -> bool:
 
 
 def many_valued(key: str | None) -> bool:
-    """True if the slot's attribute is known to have several values, so that a newer one adds."""
-    return key is not None and key.rpartition(SEPARATOR)[2] in _MANY_VALUED
+    """True if the slot's attribute has several values, so that a newer one adds.
+
+    Those are the known ones, and English plurals: `medications`, `bank_accounts`.
+    """
+    if key is None or single_valued(key):
+        return False
+    attribute = key.rpartition(SEPARATOR)[2]
+    noun = attribute.rpartition("_")[2]
+    plural = re.fullmatch(r"[a-z]{2,}[^suia\W]s", noun) and noun not in _SINGLE_PLURALS
+    return attribute in _MANY_VALUED or bool(plural)
 
 
 def is_the_user(subject: str) -> bool:

@@ -173,6 +173,11 @@ def _number(match: re.Match[str]) -> str:
     return plain.lstrip("0") or "0"
 
 
+def _grouped_digits(match: re.Match[str]) -> str:
+    """A number in groups of digits, as of a telephone or an account."""
+    return re.sub(r"\D", "", match[0])
+
+
 def _number_word(match: re.Match[str]) -> str | None:
     number = _WORDED.get(match[0].lower(), 0)
     return str(number) if number > 1 else None
@@ -237,6 +242,7 @@ _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
         (ValueKind.DATE, r"(?:周|星期|礼拜)(?P<weekday>[一二三四五六日天])", _chinese_weekday),
         (ValueKind.DATE, rf"(?<![\d.,:]){_YEAR}(?![\d:]|[.,]\d)", _year),
         (ValueKind.NAME, r"(?<![A-Za-z0-9])[A-Za-z]+-?\d[A-Za-z0-9-]*", _code),
+        (ValueKind.NUMBER, r"(?<!\w)\+?\d{2,}(?:[ /-]\d{2,})+(?!\w)", _grouped_digits),
         (ValueKind.NUMBER, r"\d+(?:[.,:/]\d+)*", _number),
         (ValueKind.NUMBER, rf"\b(?:{_NUMBER_WORDS})\b", _number_word),
         (
@@ -290,7 +296,13 @@ _DETERMINERS = re.compile(
 _COMMON_ENDING = re.compile(
     r".{3,}(?:ung|ungen|heit|keit|schaft|tion|tät|chen|lein|erin|innen|ismus|tag|abend|morgen)$"
 )
-_JOINS = re.compile(r" (?:& )?")
+# Words with a capital letter that are no names.
+_NO_NAMES = _words("I User Assistant Sie Ihr Ihre Uhr Euro Prozent Grad")
+# What stands between two words of one name: "Procter & Gamble", "Anna van der Berg".
+_JOINS = re.compile(r" (?:& |(?:v[ao]n|de|del|di|da|dos|du|of)(?: (?:der|den|la|las|los|the))? )?")
+# Most characters of it, and abbreviations whose period ends no sentence: "Ursula K. Le Guin".
+LONGEST_JOIN = 12
+_ABBREVIATED = re.compile(r"\w|dr|mr|mrs|ms|st|prof|sr|sra|jr", re.IGNORECASE)
 
 
 def _latin_names(text: str) -> Iterator[Value]:
@@ -300,23 +312,31 @@ def _latin_names(text: str) -> Iterator[Value]:
     group: list[re.Match[str]] = []
     leads = False
     for at, word in enumerate(words):
-        opens = bool(_OPENING.search(text, 0, word.start()))
-        if not _is_name(words, at, opens=opens, german=german, inside=bool(group)):
-            yield from _grouped(group, leads=leads)
-            group = []
+        joined = bool(group) and _is_joined(text, group[-1], word)
+        opens = not joined and bool(_OPENING.search(text, 0, word.start()))
+        if not _is_name(words, at, opens=opens, german=german, inside=joined):
             continue
-        apart = not group or not _JOINS.fullmatch(text, group[-1].end(), word.start())
-        if apart or re.search(r"['’]s?$", group[-1][0]):
-            yield from _grouped(group, leads=leads)
+        if not joined or re.search(r"['’]s?$", group[-1][0]):
+            yield from _grouped(text, group, leads=leads)
             group, leads = [], word.start() == len(text) - len(text.lstrip(' "“„«'))
         group.append(word)
-    yield from _grouped(group, leads=leads)
+    yield from _grouped(text, group, leads=leads)
 
 
-def _grouped(group: list[re.Match[str]], *, leads: bool) -> Iterator[Value]:
+def _is_joined(text: str, last: re.Match[str], word: re.Match[str]) -> bool:
+    """Tell if two words with capital letters belong to one name."""
+    if word.start() - last.end() > LONGEST_JOIN:
+        return False
+    between = text[last.end() : word.start()]
+    if between.startswith(".") and _ABBREVIATED.fullmatch(last[0]):
+        between = between[1:]
+    return bool(_JOINS.fullmatch(between))
+
+
+def _grouped(text: str, group: list[re.Match[str]], *, leads: bool) -> Iterator[Value]:
     if group:
         key = " ".join(_bare(word[0]) for word in group)
-        yield Value(ValueKind.NAME, key, " ".join(word[0] for word in group), leads)
+        yield Value(ValueKind.NAME, key, text[group[0].start() : group[-1].end()], leads)
 
 
 def _is_name(
@@ -327,7 +347,7 @@ def _is_name(
     `opens`: it opens a sentence; `inside`: a name stands right before it.
     """
     word = words[at][0]
-    if not word[0].isupper() or word in ("I", "User", "Assistant", "Sie", "Ihr", "Ihre"):
+    if not word[0].isupper() or word in _NO_NAMES:
         return False
     if any(letter.isupper() for letter in word[1:].split("-")[0]):
         return True
@@ -337,7 +357,7 @@ def _is_name(
     if not german:
         return True
     before = words[at - 1][0] if at else ""
-    common = _DETERMINERS.fullmatch(before.lower()) and not before[0].isupper()
+    common = not inside and _DETERMINERS.fullmatch(before.lower()) and not before[0].isupper()
     genitive = before[:1].isupper() and before.endswith("s") and len(before) > 3
     return not (common or genitive or (_COMMON_ENDING.match(word) and not inside))
 
@@ -365,7 +385,7 @@ _PLACES = _words("""
     日本 韩国 美国 英国 法国 德国 西班牙 意大利 加拿大 澳大利亚 新加坡 泰国 俄罗斯 东京 京都
     大阪 首尔 纽约 伦敦 巴黎 柏林 慕尼黑 罗马 马德里 巴塞罗那 悉尼 莫斯科 曼谷
 """)
-_VERBS_AFTER = "是在住喜有说去的和跟养开要会想爱做学用吃喝工搬讨不没每从买打换报，。"
+_VERBS_AFTER = "主是在住喜有说去的和跟养开要会想爱做学用吃喝工搬讨不没每从买打换报，。"
 # Frequent surnames that are seldom the start of another word.
 _SURNAMES = (
     "王李张刘陈杨赵吴徐孙胡朱郭罗梁宋郑谢韩唐冯董曹袁邓沈曾彭吕苏卢蒋蔡"
@@ -378,7 +398,7 @@ _CHINESE_NAMES = tuple(
         r"[《「『“](?P<name>[^》」』”]{1,20})[》」』”]",
         r"(?:名叫|叫做|叫)(?P<name>[\u4e00-\u9fff]{2,3}?)(?=[，。、的是]|$)",
         rf"(?<![\u4e00-\u9fff])(?P<name>[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?=[{_VERBS_AFTER}])",
-        r"(?<=[和跟与同给找陪是])"
+        r"(?<=[和跟与同给找陪是了见妈爸由])"
         rf"(?P<name>[{_SURNAMES}][\u4e00-\u9fff]{{1,2}}?)(?=[{_VERBS_AFTER}一起]|$)",
         r"(?P<name>(?:小|老|阿)(?![时学孩狗猫说心组区提吃麦型的是师家人板公婆朋鼠了里姨妹姐弟爷腿米])"
         rf"[\u4e00-\u9fff])(?=[{_VERBS_AFTER}最现已今明昨\d\0]|$)",

@@ -114,6 +114,10 @@ def _printed(report: Figures) -> list[str]:
 
 
 PRINTED = {
+    "corrections": (
+        "Corrections that take, and careless changes that do not",
+        "python -m tests.eval.corrections",
+    ),
     "candidates": ("Candidates", "python -m tests.eval.candidates"),
     "precision": (
         "Precision of filter_memories and of the default cut",

@@ -180,11 +180,13 @@ def _check_losses(
 def _replacement(
     row: DecisionRow, fact: Fact, memory: Neighbour, others: Sequence[DecisionRow]
 ) -> Replacement:
+    """The change of a memory that a row of the answer asks for."""
     return Replacement(
         old=memory.text,
         new=row.text if row.action is Outcome.UPDATE else None,
         fact=fact.text,
         successors=[other.text or fact.text for other in others if other.action is Outcome.UPDATE],
+        added=[fact.text for other in others if other.action is Outcome.ADD],
         old_slot=memory.slot,
         fact_slot=fact.slot,
         similarity=memory.similarity,

@@ -210,3 +210,55 @@ def test_a_take_back_of_another_value_of_the_slot_deletes_nothing() -> None:
     assert refused.loss is Loss.UNSTATED
     assert objection(replace(stated, fact="Maya no longer lives in Berlin")) is None
     assert objection(replace(stated, fact="Maya has no home any more")) is None
+
+
+def single(old: str, new: str | None, fact: str, **values: object) -> Replacement:
+    """A change in a slot with one value."""
+    slot = "maya · residence"
+    change = Replacement(old, new, fact, old_slot=slot, fact_slot=slot)
+    return replace(change, **values)  # type: ignore[arg-type]
+
+
+def test_a_value_of_another_class_replaces_the_value_of_its_slot() -> None:
+    old, fact = "Maya lives in San Francisco, California.", "Maya lives on a boat."
+    assert objection(single(old, fact, fact)) is None
+    assert objection(single(old, None, fact, added=[fact])) is None
+
+
+def test_what_else_the_memory_says_stays() -> None:
+    old, fact = "Maya lives in Oslo and keeps bees with Tom.", "Maya lives on a boat."
+    assert (refused := objection(single(old, fact, fact))) is not None
+    assert refused.values == ("Tom", "keeps bees with Tom")
+    assert objection(single(old, "Maya lives on a boat and keeps bees with Tom.", fact)) is None
+
+
+def test_a_fact_that_repeats_the_value_replaces_nothing() -> None:
+    old, fact = "Maya has lived in Oslo since 2019.", "Maya likes the summers in Oslo."
+    assert (refused := objection(single(old, fact, fact))) is not None
+    assert refused.values == ("2019",)
+
+
+def test_a_list_keeps_its_words() -> None:
+    slot = "maya · allergies"
+    change = Replacement(
+        "Maya is allergic to peanuts.",
+        "Maya is allergic to kiwi.",
+        "Maya is allergic to kiwi.",
+        old_slot=slot,
+        fact_slot=slot,
+    )
+    assert (refused := objection(change)) is not None
+    assert refused.values == ("peanuts",)
+    assert objection(replace(change, new="Maya is allergic to peanuts and kiwi.")) is None
+
+
+def test_another_occasion_replaces_none() -> None:
+    old, fact = "Maya met Dana in May 2024.", "Maya met Evan in June 2025."
+    assert objection(Replacement(old, fact, fact, similarity=0.9)) is not None
+
+
+def test_a_longer_name_replaces_no_other_name() -> None:
+    old = "Maya's name is Katarzyna, and friends call her Kasia."
+    fact = "Maya's name is Katarzyna Nowak."
+    assert (refused := objection(single(old, fact, fact))) is not None
+    assert "Kasia" in refused.values

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.text.values import stated
+from pipeline.text.values import ValueKind, stated
 
 STATEMENTS = [
     ("Maya has lived in New York with two cats since May 2021", "2021-5-? 2 maya new_york"),
@@ -65,3 +65,23 @@ def test_any_text_keeps_its_own_values(text: str) -> None:
 def test_the_subject_of_a_statement_leads_it() -> None:
     [leading] = [value for value in stated("Anna met Ben in Rome").values if value.leads]
     assert leading.key == "anna"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("User reads Ursula K. Le Guin.", "Ursula K. Le Guin"),
+        ("Mira's boss is Dr. Anna van der Berg.", "Dr. Anna van der Berg"),
+        ("User works at Procter & Gamble.", "Procter & Gamble"),
+        ("El usuario vive en Santiago de Compostela.", "Santiago de Compostela"),
+        ("User studied at the University of Amsterdam.", "University of Amsterdam"),
+        ("User moved from St. Gallen.", "St. Gallen"),
+    ],
+)
+def test_a_name_of_several_words_is_one_value(text: str, name: str) -> None:
+    assert name in {value.text for value in stated(text).values}
+
+
+def test_digits_in_groups_are_one_number() -> None:
+    [number] = stated("User's phone is +49 151 555-0134.").values
+    assert (number.kind, number.key) == (ValueKind.NUMBER, "491515550134")
