@@ -15,11 +15,16 @@ from api.backpressure import Gate
 from api.event_watch import EventWatch
 from api.figures import Figures
 from pipeline.bootstrap import Stores
-from pipeline.domain.errors import ModelUnavailable, StoreUnavailable, TransientError
+from pipeline.domain.errors import (
+    ModelUnavailable,
+    SettingRejected,
+    StoreUnavailable,
+    TransientError,
+)
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import Dispatcher, Reranker
 from pipeline.search.concurrency import Turnstile
-from pipeline.settings import Settings
+from pipeline.settings import ModelSettings, Settings
 
 PING_S = 2.0
 # Longer than the 12 s in which a group of adds is written or fails.
@@ -42,12 +47,17 @@ class Api:
     turnstile: Turnstile = field(default_factory=Turnstile)
 
     async def health(self) -> dict[str, str]:
-        """State of each store and the model: `ok`, or the name of the error."""
+        """State of each store and the model: `ok`, the name of the error, or LLM_REJECTED.
+
+        A remote embedder is named too.
+        """
         pings = {
             "ledger": self._check_ledger,
             "vectors": self.stores.vectors.ping,
-            "model": self._check_model,
+            "model": lambda: self._check_models(*self.settings.llm.chain),
         }
+        if not self.settings.embedder.model.startswith("local/"):
+            pings["embedder"] = lambda: self._check_models(self.settings.embedder)
         if self.stores.mirroring is not None:
             pings["graph"] = self.stores.mirroring.mirror.ping
         return {name: await _state(ping) for name, ping in pings.items()}
@@ -58,21 +68,26 @@ class Api:
         if self.stores.ledger.inbox.waited_s > STUCK_S:
             raise StoreUnavailable("adds are not written")
 
-    async def _check_model(self) -> None:
-        """Check the circuit breakers of the model and its fallbacks: a call would cost money.
+    async def _check_models(self, *models: ModelSettings) -> None:
+        """Check the circuit breakers of a model and its fallbacks: a call would cost money.
 
-        Errors: ModelUnavailable if all are open.
+        Errors: SettingRejected if the provider refuses the first model's key or name; else
+        ModelUnavailable if all circuits are open.
         """
-        for model in self.settings.llm.chain:
-            if not await self.stores.ledger.circuits.is_down(model.model):
-                return
-        raise ModelUnavailable(f"{self.settings.llm.model} does not answer.")
+        failures = [await self.stores.ledger.circuits.failure(model.model) for model in models]
+        first = failures[0]
+        if first is not None and first.rejected:
+            raise SettingRejected(f"{models[0].model} is refused.")
+        if all(failure is not None and failure.is_open for failure in failures):
+            raise ModelUnavailable(f"{models[0].model} does not answer.")
 
 
 async def _state(ping: Callable[[], Awaitable[None]]) -> str:
     try:
         async with asyncio.timeout(PING_S):
             await ping()
+    except SettingRejected as error:
+        return error.code
     except (TransientError, LedgerUnavailable, TimeoutError) as error:
         return type(error).__name__
     return "ok"

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from pipeline.adapters.embedder_cached import CachedEmbedder
 from pipeline.adapters.embedder_minilm import MiniLM
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
+from pipeline.adapters.llm_json import JsonLLM
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.adapters.openai_http import PROVIDER as OPENAI_COMPATIBLE
 from pipeline.adapters.provider_calls import RemoteModel
@@ -56,6 +57,8 @@ from pipeline.webhooks.store import Webhooks
 MEMORIES_GATHER_S, TURNS_GATHER_S = 8.0, 20.0
 # In addition to MEMLANE_DATABASE_POOL, opened on demand.
 INBOX_CONNECTIONS = LONG_CONNECTIONS = 4
+# Groups of settings of the models, for errors.
+LLM, EMBEDDER, RERANKER = "MEMLANE_LLM", "MEMLANE_EMBEDDER", "MEMLANE_RERANKER"
 # Number of new objects that start a garbage collection of the youngest generation: about 10 MB.
 YOUNG = 50_000
 
@@ -239,12 +242,17 @@ def build_retention(settings: Settings, ledger: Ledger) -> Retention:
 
 def build_llm(settings: LLMSettings, circuits: Circuits) -> MemoryModel:
     """The configured language model with its fallbacks. Errors: as `build_model`."""
-    models = [build_model(model, circuits) for model in settings.chain]
+    models = [
+        build_model(model, circuits, setting=f"{LLM}__FALLBACKS" if number else LLM)
+        for number, model in enumerate(settings.chain)
+    ]
     return FallbackModel(models) if len(models) > 1 else models[0]
 
 
-def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
+def build_model(settings: ModelSettings, circuits: Circuits, *, setting: str = LLM) -> MemoryModel:
     """One language model; a remote one has metrics and a circuit breaker.
+
+    `setting`: the name of these settings, for errors.
 
     Errors: InvalidInput for an unknown local model.
     """
@@ -252,13 +260,18 @@ def build_model(settings: ModelSettings, circuits: Circuits) -> MemoryModel:
         return RulesModel()
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local model is {RULES}.")
+    llm = build_chat(settings, setting=setting)
+    return GuardedModel(MeasuredModel(PromptedModel(llm)), circuits)
+
+
+def build_chat(settings: ModelSettings, *, setting: str = LLM) -> JsonLLM:
+    """The client of a remote language model."""
     # Imported on demand: LiteLLM costs memory and seconds of CPU that built-in models do not need.
     from pipeline.adapters.llm_litellm import LiteLLM  # noqa: PLC0415
     from pipeline.adapters.llm_openai import OpenAIChat  # noqa: PLC0415
 
     client = OpenAIChat if _speaks_openai(settings) else LiteLLM
-    llm = client(_remote(settings))
-    return GuardedModel(MeasuredModel(PromptedModel(llm)), circuits)
+    return client(_remote(settings, setting))
 
 
 def build_embedder(settings: ModelSettings, circuits: Circuits | None = None) -> Embedder:
@@ -279,19 +292,20 @@ def _uncached_embedder(settings: ModelSettings) -> Embedder:
     if settings.model.startswith("local/"):
         raise InvalidInput(f"{settings.model}: the only local embedder is {MINILM}.")
     if _speaks_openai(settings):
-        return OpenAIEmbedder(_remote(settings))
+        return OpenAIEmbedder(_remote(settings, EMBEDDER))
     from pipeline.adapters.embedder_litellm import LiteLLMEmbedder  # noqa: PLC0415
 
-    return LiteLLMEmbedder(_remote(settings))
+    return LiteLLMEmbedder(_remote(settings, EMBEDDER))
 
 
-def _remote(settings: ModelSettings) -> RemoteModel:
+def _remote(settings: ModelSettings, setting: str) -> RemoteModel:
     """Address of the model. The direct client uses the same OpenAI variables as LiteLLM."""
     remote = RemoteModel(
         settings.model,
         api_base=settings.api_base,
         api_key=_secret(settings.api_key),
         timeout_s=settings.timeout_s,
+        setting=setting,
     )
     if not _speaks_openai(settings):
         return remote
@@ -319,7 +333,7 @@ def build_reranker(settings: ModelSettings) -> Reranker | None:
         raise InvalidInput(f"{settings.model}: there is no local reranker.")
     from pipeline.adapters.reranker_litellm import LiteLLMReranker  # noqa: PLC0415
 
-    return LiteLLMReranker(_remote(settings))
+    return LiteLLMReranker(_remote(settings, RERANKER))
 
 
 def spare_the_collector() -> None:

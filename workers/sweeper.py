@@ -49,6 +49,8 @@ DEEP, PATIENCE_S = 100, 60.0
 FIRST_RAMP, LONGEST_RAMP = 10, 200
 # Time limit of each part of a tick: longer than those of a statement and of the broker.
 PART_S = 20.0
+# Codes of lanes that wait for a model.
+MODEL_WAITS = (FailureCode.LLM_UNAVAILABLE, FailureCode.LLM_REJECTED)
 PING_S = 2.0
 
 
@@ -95,7 +97,9 @@ class Sweeper:
         # Time at which the broker answered again, until all hints before it are published again.
         self._back_at: datetime | None = None
         self._ping_store = ping_store
-        self._models, self._stores = Ramp(), Ramp()
+        # Armed at the start: a restart with a corrected key may come after the provider's answer.
+        self._models = {code: Ramp(FIRST_RAMP) for code in MODEL_WAITS}
+        self._stores = Ramp(FIRST_RAMP)
         self.ticks = 0
 
     async def tick(self) -> None:
@@ -115,10 +119,12 @@ class Sweeper:
         """
         down, due = await self._circuits.down()
         if down:
-            self._models.arm()
-            await self._lanes.release(FailureCode.LLM_UNAVAILABLE, limit=due)
+            for code, ramp in self._models.items():
+                ramp.arm()
+                await self._lanes.release(code, limit=due)
         else:
-            await self._release(self._models, FailureCode.LLM_UNAVAILABLE)
+            for code, ramp in self._models.items():
+                await self._release(ramp, code)
 
     async def restore(self) -> None:
         """Resume lanes that an outage of the vector store parked.

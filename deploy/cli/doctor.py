@@ -18,7 +18,7 @@ from rich.text import Text
 
 from deploy.cli.context import screen
 from deploy.stack import journal, ports
-from deploy.stack.check import CHECKS
+from deploy.stack.check import CHECKS, call_llm
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout, command_line
 from deploy.stack.postgres import find_binaries
@@ -70,8 +70,10 @@ def examine(configured: Settings, layout: Layout) -> list[Finding]:
 
 
 async def _probe(configured: Settings) -> Mapping[str, journal.Report]:
-    reports = await asyncio.gather(*(probe(configured) for probe in CHECKS.values()))
-    return dict(zip(CHECKS, reports, strict=True))
+    """Check the servers and models; unlike `up`, with a call to each language model."""
+    checks = {**CHECKS, "llm": call_llm}
+    reports = await asyncio.gather(*(probe(configured) for probe in checks.values()))
+    return dict(zip(checks, reports, strict=True))
 
 
 def check_python() -> Finding:
@@ -211,7 +213,7 @@ def _model(name: str, model: ModelSettings, report: journal.Report, *, built_in:
             f" or {built_in}" if built_in else ""
         )
         return Finding(name, CheckStatus.FAIL, f"{model.model}: there is no such built-in", advice)
-    good = f"{model.model}: provider known, nothing missing"
+    good = f"{model.model}: provider known" if name == "reranker" else f"{model.model} answers"
     advice = f"check MEMLANE_{name.upper()}__MODEL, …__API_BASE and …__API_KEY"
     return _reported(name, report, good, advice)
 
@@ -230,8 +232,10 @@ def show(findings: list[Finding]) -> int:
     for finding in findings:
         status = Text(finding.status, style=COLOURS[finding.status])
         text = Text(finding.text)
-        if finding.advice:
-            text.append(f": {finding.advice}", style="bold")
+        if finding.advice and "Check MEMLANE_" not in finding.text:
+            text.append(
+                f"{'' if finding.text.endswith('.') else ':'} {finding.advice}", style="bold"
+            )
         table.add_row(status, finding.check, text)
     screen().print(table)
     return int(any(finding.status is CheckStatus.FAIL for finding in findings))

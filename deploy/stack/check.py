@@ -24,11 +24,16 @@ from deploy.stack.journal import Report
 from deploy.stack.layout import write_private
 from pipeline import bootstrap, settings
 from pipeline.adapters import litellm_check
-from pipeline.domain.errors import MemlaneError, ModelUnavailable
+from pipeline.domain.errors import (
+    MemlaneError,
+    ModelUnavailable,
+    SettingRejected,
+)
 from pipeline.ledger.engine import connect
 from pipeline.settings import NO_MODEL, ModelSettings, Settings
 
 WITHIN_S = 6.0
+CALL_WITHIN_S = 20.0  # a model on a CPU takes seconds for its first token
 NO_PROVIDER = (
     "LiteLLM knows no such provider. Write provider/model, for example openai/gpt-4o-mini."
 )
@@ -75,6 +80,40 @@ async def check_llm(configured: Settings) -> Report:
     reports = [await _model("MEMLANE_LLM__{}", first)]
     reports += [await _model("MEMLANE_LLM__FALLBACKS", model) for model in fallbacks]
     return _joined(reports)
+
+
+async def call_llm(configured: Settings) -> Report:
+    """Check the language model and its fallbacks, with one call of one token to each remote one."""
+    first, *fallbacks = configured.llm.chain
+    reports = [await _answering("MEMLANE_LLM__{}", first)]
+    reports += [await _answering("MEMLANE_LLM__FALLBACKS", model) for model in fallbacks]
+    return _joined(reports)
+
+
+async def _answering(setting: str, model: ModelSettings) -> Report:
+    """Check one model with a call, unless its settings are wrong already."""
+    report = await _model(setting, model)
+    if report.refused or report.warnings or model.model.startswith("local/"):
+        return report
+    named = f"{setting.format('MODEL')}={model.model}"
+    chat = bootstrap.build_chat(model, setting=setting.removesuffix("__{}"))
+    try:
+        async with asyncio.timeout(CALL_WITHIN_S):
+            await chat.ping()
+    except (TimeoutError, MemlaneError) as error:
+        return _failed_call(named, model, error)
+    finally:
+        await chat.close()
+    return Report()
+
+
+def _failed_call(named: str, model: ModelSettings, error: Exception) -> Report:
+    """The report of a failed call: a warning if the model may answer later, else a refusal."""
+    reason = str(error).removeprefix(f"{model.model}: ") or "no answer in time"
+    outage = isinstance(error, TimeoutError | ModelUnavailable)
+    if outage and not isinstance(error, SettingRejected):
+        return Report(warnings=[f"{named}: {reason}. {ADDS_WAIT}"])
+    return Report(refused=[f"{named}: {reason}"])
 
 
 async def check_reranker(configured: Settings) -> Report:
@@ -185,11 +224,8 @@ async def check_embedder(configured: Settings) -> Report:
     try:
         async with asyncio.timeout(WITHIN_S * 2):
             await embedder.embed(["check"])
-    except (TimeoutError, ModelUnavailable) as error:
-        reason = str(error) or "no answer in time"
-        return Report(warnings=[f"{setting}: {reason}. {ADDS_WAIT}"])
-    except MemlaneError as error:
-        return Report(refused=[f"{setting}: {error}"])
+    except (TimeoutError, MemlaneError) as error:
+        return _failed_call(setting, model, error)
     finally:
         await embedder.close()
     return Report()

@@ -65,7 +65,7 @@ class OpenAIEmbedder(BatchedEmbedder):
             self._format = "float"
             response = await self._send(texts, limit_s)
         if response.status != HTTPStatus.OK:
-            raise self._http.error(response)
+            raise self._http.error(response, {"input": texts})
         try:
             return orjson.loads(response.content)
         except orjson.JSONDecodeError:

@@ -29,7 +29,8 @@ from pipeline.adapters.provider_calls import (
     retried,
     retry_after_s,
 )
-from pipeline.domain.errors import ModelRejected, ModelUnavailable
+from pipeline.adapters.refused_settings import refused_setting
+from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
 
 # Read by litellm while it is imported. Without the first it fetches a price list from the network
 # (3 attempts with back-off); in its DEV mode it loads any `.env` it finds into the environment.
@@ -96,17 +97,25 @@ class LiteLLMClient:
         except TimeoutError:
             raise ModelUnavailable(f"{self.model}: no answer within {limit_s:g} s") from None
         except _openai_error() as error:
-            raise translated(error, self.model) from None
+            raise translated(error, self._remote, str(arguments)) from None
 
 
-def translated(error: Exception, model: str) -> ModelUnavailable | ModelRejected:
-    """The error of a failed call. It names only the class and the HTTP status."""
+def translated(
+    error: Exception, remote: RemoteModel, sent: str = ""
+) -> ModelUnavailable | ModelRejected:
+    """The error of a failed call: the class and the HTTP status, because a text can repeat `sent`.
+
+    A refused setting also quotes the provider: see refused_settings.py.
+    """
+    model = remote.name
     status: int | None = getattr(error, "status_code", None)
     text = f"{model}: {type(error).__name__}" + (f" (HTTP {status})" if status else "")
     if _NO_KEY.search(str(error)):
-        return ModelRejected(f"{model}: no API key is set")
+        return SettingRejected(f"{model}: no API key is set. Set {remote.setting}__API_KEY.")
     if status == 500 and _CANNOT.search(str(error)):
         return ModelRejected(f"{model}: LiteLLM knows no such service of this provider")
+    if refused := refused_setting(remote, status, str(error), sent):
+        return refused
     if status == 429:
         return Throttled(text, retry_after_s=retry_after_s(_headers(error)))
     if status is None or status >= 500 or status in PASSING_STATUSES:

@@ -116,6 +116,14 @@ class JsonLLM(ABC):
                 )
             return Completion(reply.text, usage)
 
+    async def ping(self) -> None:
+        """Make one call of one token, for a check of the settings. Errors: as `chat`."""
+        messages = [{"role": "user", "content": "Say ok."}]
+        try:
+            await self.chat(messages, max_tokens=1)
+        except LimitRefused:
+            await self.chat(messages)
+
     async def _ask(
         self, messages: list[dict[str, str]], name: str, schema: Mapping[str, object]
     ) -> Reply:

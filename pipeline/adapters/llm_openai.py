@@ -26,7 +26,6 @@ log = structlog.get_logger(__name__)
 
 # Start of the reasoning part of an answer, which LiteLLM removes.
 THOUGHTS = "<think"
-_WRONG_KEY = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
 class NotUnderstoodError(Exception):
@@ -103,8 +102,8 @@ class OpenAIChat(JsonLLM):
         response = await self._http.post(body, limit_s=limit_s)
         if response.status == HTTPStatus.OK:
             return response.content
-        error = self._http.error(response)
-        if not isinstance(error, ModelRejected) or response.status in _WRONG_KEY:
+        error = self._http.error(response, body)
+        if not isinstance(error, ModelRejected):
             raise error
         refusal = rejection(response.status, response.content.decode(errors="replace"))
         if refusal is ModelRejected:

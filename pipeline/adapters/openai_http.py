@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 
 from pipeline.adapters.provider_calls import PASSING_STATUSES, RemoteModel, Throttled, retry_after_s
+from pipeline.adapters.refused_settings import refused_setting
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
 
 PROVIDER = "openai/"
@@ -65,8 +66,17 @@ class OpenAIHttp:
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Response(response.status, headers, content)
 
-    def error(self, response: Response) -> ModelUnavailable | ModelRejected:
-        """The error of a response. It names only the status: a body can repeat user text."""
+    def error(
+        self, response: Response, sent: Mapping[str, object]
+    ) -> ModelUnavailable | ModelRejected:
+        """The error of a response to the request `sent`.
+
+        It names the status, because a body can repeat user text. The body is quoted only if it
+        refuses a setting and repeats nothing of the request.
+        """
+        body = response.content.decode(errors="replace")
+        if refused := refused_setting(self._remote, response.status, body, str(sent)):
+            return refused
         text = f"{self.model}: HTTP {response.status}"
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             return Throttled(text, retry_after_s=retry_after_s(response.headers))

@@ -18,7 +18,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 from tenacity.stop import stop_before_delay
 from tenacity.wait import wait_base, wait_random_exponential
 
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable, SettingRejected
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ class RemoteModel:
     """A model at a provider: its LiteLLM name, such as `openai/gpt-4o-mini`, and how to call it.
 
     `api_base`, `api_key`: None for the provider's defaults. `organization`: an OpenAI organization.
-    `timeout_s`: timeout of one call.
+    `timeout_s`: timeout of one call. `setting`: the group of settings that names the model.
     """
 
     name: str
@@ -64,6 +64,7 @@ class RemoteModel:
     timeout_s: float = 60.0
     retry: RetryPolicy = DEFAULT_RETRY
     organization: str | None = None
+    setting: str = "MEMLANE_LLM"
 
 
 async def retried(
@@ -110,7 +111,7 @@ def _log_retry(model: str, state: RetryCallState) -> None:
 
 def _mends_in_seconds(error: BaseException, policy: RetryPolicy) -> bool:
     """True if a retry within the call can succeed."""
-    if not isinstance(error, ModelUnavailable):
+    if not isinstance(error, ModelUnavailable) or isinstance(error, SettingRejected):
         return False
     if error.retry_after_s is None:
         return not isinstance(error, Throttled)

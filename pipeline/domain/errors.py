@@ -4,11 +4,12 @@
     ├── StageError                a stage failed; `usage` is what its model calls cost
     │   ├── TransientError            a retry can help: the lane waits and keeps its position
     │   │   ├── ModelUnavailable      LLM_UNAVAILABLE: connection, 5xx, 429 after in-call retries
+    │   │   │   └── SettingRejected       LLM_REJECTED: wrong key, no credit, unknown model
     │   │   └── StoreUnavailable      STORE_UNAVAILABLE: the vector store cannot be reached
     │   │       └── CollectionMissing     the store is up but was wiped: create the collection again
     │   └── PermanentError            a retry does not help: the event ends FAILED with `code`
     │       ├── InvalidInput          INVALID_INPUT: the text says what to change
-    │       ├── ModelRejected         LLM_REJECTED: wrong key, unknown model, policy, long prompt
+    │       ├── ModelRejected         LLM_REJECTED: this prompt: content policy, too long
     │       ├── MalformedAnswer       LLM_BAD_OUTPUT: cannot be parsed even after one repair
     │       ├── PoisonCrash           POISON_CRASH: the event crashed its worker too often
     │       ├── DeadlinePassed        DEADLINE: waited longer than the outage budget
@@ -75,6 +76,15 @@ class ModelUnavailable(TransientError):
     code = FailureCode.LLM_UNAVAILABLE
 
 
+class SettingRejected(ModelUnavailable):
+    """The provider refuses every call with this key or model, whatever the prompt is.
+
+    The event waits as in an outage: it goes on once the setting or the account is corrected.
+    """
+
+    code = FailureCode.LLM_REJECTED
+
+
 class StoreUnavailable(TransientError):
     """The vector store cannot be reached."""
 
@@ -96,7 +106,7 @@ class InvalidInput(PermanentError):
 
 
 class ModelRejected(PermanentError):
-    """The provider refuses the call: wrong key, unknown model, content policy, long prompt."""
+    """The provider refuses this call because of its content, such as its policy or length."""
 
     code = FailureCode.LLM_REJECTED
 

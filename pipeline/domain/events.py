@@ -51,8 +51,10 @@ class FailureCode(StrEnum):
     INVALID_INPUT = "INVALID_INPUT"
     """The request cannot be processed. The error text says what to change."""
     LLM_REJECTED = "LLM_REJECTED"
-    """The provider refuses the call: wrong key, unknown model, content policy, prompt too long.
-    Correct the setting, then replay the event.
+    """The provider refuses the call. A wrong key, an account without credit or an unknown model
+    (HTTP 401 to 404): the event waits, `waiting` names the setting and quotes the provider, and it
+    goes on by itself once the setting is right; after `MEMLANE_OUTAGE_BUDGET_S` it fails. A refusal
+    of one prompt, by content policy or length: the event fails at once.
     """
     LLM_BAD_OUTPUT = "LLM_BAD_OUTPUT"
     """The model's answer cannot be parsed, even after one repair request. Replay the event, with

@@ -16,7 +16,12 @@ from dataclasses import replace
 import structlog
 
 from pipeline import telemetry
-from pipeline.domain.errors import DeadlinePassed, StoreUnavailable, TransientError
+from pipeline.domain.errors import (
+    DeadlinePassed,
+    SettingRejected,
+    StoreUnavailable,
+    TransientError,
+)
 from pipeline.domain.events import FailureCode, StageName, Status
 from pipeline.domain.lanes import Activation, Batch, Wake
 from pipeline.domain.modes import Mode
@@ -94,7 +99,9 @@ async def wait(
     left_s = services.outage_budget_s - batch.age_s
     if left_s < 0:
         detail = f"{error.code} for longer than {services.outage_budget_s:.0f} s: {error}"
-        return await fail(activation, batch, DeadlinePassed.code, detail, services)
+        rejected = isinstance(error, SettingRejected)
+        code = error.code if rejected else DeadlinePassed.code
+        return await fail(activation, batch, code, detail, services)
     # Not past its deadline, even if the provider asks for more.
     delay_s = min(wait_s(activation.waits, error.retry_after_s), left_s + 1)
     cause = str(error)[:LONGEST_CAUSE]

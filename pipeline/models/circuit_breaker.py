@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable, SettingRejected
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Answer
 from pipeline.domain.vectors import Vector
@@ -81,8 +81,10 @@ async def _guarded(
     project_id = _project.get()
     permit = await circuits.enter(provider, project_id)
     if permit is Permit.REFUSED:
-        cause = await circuits.cause(provider) or f"{provider}: no answer"
-        raise ModelUnavailable(f"{cause}{PROBED}")
+        failure = await circuits.failure(provider)
+        cause = (failure.cause if failure else None) or f"{provider}: no answer"
+        kind = SettingRejected if failure and failure.rejected else ModelUnavailable
+        raise kind(f"{cause}{PROBED}")
     try:
         answer = await ask()
     except ModelUnavailable as error:
@@ -91,6 +93,7 @@ async def _guarded(
             retry_after_s=error.retry_after_s,
             project_id=project_id,
             cause=str(error)[:LONGEST_CAUSE],
+            code=error.code,
         )
         raise
     if permit is not Permit.FREE and reached(answer):

@@ -7,6 +7,7 @@ would each call a provider that is already overloaded.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ from sqlalchemy import bindparam, case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.events import FailureCode
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import cooldowns, shadows
@@ -45,6 +47,18 @@ class Permit(StrEnum):
     SHAKY = "SHAKY"
     PROBE = "PROBE"
     REFUSED = "REFUSED"
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """The last failed call to a provider, with its error text.
+
+    `rejected`: the provider refused the key or the model. `is_open`: the circuit is open.
+    """
+
+    cause: str | None
+    rejected: bool
+    is_open: bool
 
 
 class Circuits:
@@ -86,10 +100,12 @@ class Circuits:
         retry_after_s: float | None,
         project_id: ProjectId | None = None,
         cause: str | None = None,
+        code: FailureCode = FailureCode.LLM_UNAVAILABLE,
     ) -> None:
         """Record a failed call of a project.
 
         `retry_after_s`: delay that the provider asked for; it opens the circuit for all projects.
+        `code`: LLM_REJECTED if the provider refuses the key or the model.
         """
         self._closed_until.pop(provider, None)
         only = None if retry_after_s else await self._owner_of(project_id)
@@ -97,7 +113,12 @@ class Circuits:
         count = FAILURES if retry_after_s else 1
         later = func.now() + max(delay, PROBE_EVERY)
         row = insert(cooldowns).values(
-            provider=provider, failures=count, probe_at=later, project_id=only, cause=cause
+            provider=provider,
+            failures=count,
+            probe_at=later,
+            project_id=only,
+            cause=cause,
+            code=code,
         )
         upsert = row.on_conflict_do_update(
             index_elements=[cooldowns.c.provider],
@@ -106,6 +127,7 @@ class Circuits:
                 "probe_at": func.greatest(cooldowns.c.probe_at, later),
                 "project_id": case((cooldowns.c.project_id == only, cooldowns.c.project_id)),
                 "cause": cause,
+                "code": code,
             },
         )
         async with self._engine.connect() as connection:
@@ -127,18 +149,17 @@ class Circuits:
         async with self._engine.connect() as connection:
             await connection.execute(delete(cooldowns).where(cooldowns.c.provider == provider))
 
-    async def cause(self, provider: str) -> str | None:
-        """Error text of the last failed call, or None."""
-        query = select(cooldowns.c.cause).where(cooldowns.c.provider == provider)
+    async def failure(self, provider: str) -> CallFailure | None:
+        """The last failed call; None if the provider has answered since."""
+        query = select(cooldowns.c.code, cooldowns.c.cause, cooldowns.c.failures).where(
+            cooldowns.c.provider == provider
+        )
         async with self._engine.connect() as connection:
-            text: str | None = await connection.scalar(query)
-        return text
-
-    async def is_down(self, provider: str) -> bool:
-        """True if the circuit is open."""
-        query = select(cooldowns.c.failures).where(cooldowns.c.provider == provider)
-        async with self._engine.connect() as connection:
-            return (await connection.scalar(query) or 0) >= FAILURES
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        rejected = row.code == FailureCode.LLM_REJECTED
+        return CallFailure(row.cause, rejected=rejected, is_open=row.failures >= FAILURES)
 
     async def down(self) -> tuple[int, int]:
         """Number of open circuits, and the number of those that are due for a probe."""

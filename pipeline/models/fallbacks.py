@@ -13,6 +13,7 @@ from pipeline.domain.errors import (
     MalformedAnswer,
     ModelRejected,
     ModelUnavailable,
+    SettingRejected,
     StageError,
     TransientError,
 )
@@ -68,12 +69,14 @@ def _combined(errors: dict[str, StageError], usage: Usage) -> StageError:
     text = "; ".join(
         str(error) if name in str(error) else f"{name}: {error}" for name, error in errors.items()
     )
-    delays = [error.retry_after_s for error in errors.values() if isinstance(error, TransientError)]
+    waits = [error for error in errors.values() if isinstance(error, TransientError)]
+    delays = [error.retry_after_s for error in waits]
     combined: StageError
     if delays:
         given = [delay for delay in delays if delay is not None]
         soonest = min(given) if len(given) == len(delays) else None
-        combined = ModelUnavailable(text, retry_after_s=soonest)
+        rejected = all(isinstance(error, SettingRejected) for error in waits)
+        combined = (SettingRejected if rejected else ModelUnavailable)(text, retry_after_s=soonest)
     else:
         combined = type(next(iter(errors.values())))(text)
     combined.usage = usage

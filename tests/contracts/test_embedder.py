@@ -17,7 +17,7 @@ from pipeline.adapters.embedder_litellm import LiteLLMEmbedder
 from pipeline.adapters.embedder_minilm import BATCH_TEXTS, BATCH_TOKENS, MiniLM, batches
 from pipeline.adapters.embedder_openai import OpenAIEmbedder
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy
-from pipeline.domain.errors import ModelRejected, ModelUnavailable
+from pipeline.domain.errors import ModelRejected, ModelUnavailable, SettingRejected
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder
 from tests.support.llm_server import LLMServer
@@ -174,7 +174,7 @@ async def test_a_vector_behind_an_api_is_asked_for_in_batches(clean: LLMServer, 
 async def test_a_refused_embedding_is_named(clean: LLMServer, remote: Remote):
     clean.on("embed", "401", times=1)
     embedder = remote(RemoteModel("openai/e", clean.base_url))
-    with pytest.raises(ModelRejected, match="HTTP 401"):
+    with pytest.raises(SettingRejected, match="HTTP 401"):
         await embedder.dimensions()
     await embedder.close()
 

@@ -13,7 +13,12 @@ from pipeline.adapters.litellm_client import load
 from pipeline.adapters.provider_calls import RemoteModel
 from pipeline.adapters.reranker_litellm import LONGEST, LiteLLMReranker, shares
 from pipeline.adapters.reranker_overlap import OverlapReranker
-from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.domain.errors import (
+    MalformedAnswer,
+    ModelRejected,
+    ModelUnavailable,
+    SettingRejected,
+)
 from pipeline.ports import Reranker
 from tests.support.llm_server import Do, LLMServer
 
@@ -76,10 +81,12 @@ async def test_an_empty_text_and_many_at_once_are_scored_as_well(reranker: Reran
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("do", ["400", "401"])
-async def test_a_refusal_is_named_at_once(server: LLMServer, provider: str, do: Do) -> None:
+@pytest.mark.parametrize(("do", "error"), [("400", ModelRejected), ("401", SettingRejected)])
+async def test_a_refusal_is_named_at_once(
+    server: LLMServer, provider: str, do: Do, error: type[Exception]
+) -> None:
     server.on("rerank", do)
-    with pytest.raises(ModelRejected, match=f"HTTP {do}"):
+    with pytest.raises(error, match=f"HTTP {do}"):
         await behind(server, provider).rerank(QUESTION, TEXTS)
     assert server.count("rerank") == 1
 
@@ -122,7 +129,7 @@ async def test_a_provider_that_cannot_rerank_is_named(server: LLMServer) -> None
 
 
 async def test_a_key_that_was_never_given_is_named() -> None:
-    with pytest.raises(ModelRejected, match="no API key is set"):
+    with pytest.raises(SettingRejected, match="no API key is set"):
         await LiteLLMReranker(RemoteModel("jina_ai/stand-in")).rerank(QUESTION, TEXTS)
 
 

@@ -71,6 +71,8 @@ class FaultRule:
     containing: str = ""
     ms: float = 0.0
     retry_after_s: float | None = None
+    # Message of a scripted error; by default it repeats the prompt.
+    text: str = ""
     # Types of response_format that "refuse_format" refuses, and `function` for tools.
     formats: Sequence[str] = ("json_schema", "json_object")
 
@@ -294,7 +296,8 @@ async def _misbehave(
         case "400" | "401" | "429" | "500":
             wait = rule.retry_after_s
             headers = {} if wait is None else {"Retry-After": f"{wait:g}"}
-            return _error(int(rule.do), f"scripted; you said: {call.prompt[-80:]}", headers)
+            text = rule.text or f"scripted; you said: {call.prompt[-80:]}"
+            return _error(int(rule.do), text, headers)
         case "refuse_format" if call.form in rule.formats:
             name = "tools" if call.function else f"response_format type {call.form}"
             return _error(400, f"{name} is not supported")

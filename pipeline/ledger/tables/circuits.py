@@ -21,4 +21,7 @@ cooldowns = Table(
     Column("project_id", Uuid),
     # Error of the last call, without users' texts.
     Column("cause", Text),
+    # Failure code of the last call: LLM_UNAVAILABLE, or LLM_REJECTED for a wrong key. NULL in rows
+    # of a release without this column.
+    Column("code", Text),
 )

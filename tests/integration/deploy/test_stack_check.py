@@ -11,10 +11,12 @@ from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from deploy.stack import ports
-from deploy.stack.check import check
+from deploy.stack.check import call_llm, check
+from deploy.stack.journal import Report
 from deploy.stack.servers import Chroma, Postgres, Redis
 from pipeline.adapters.litellm_check import has_provider, missing_keys
 from pipeline.settings import LLMSettings, ModelSettings, Settings
+from tests.support.llm_server import LLMServer
 
 UNREACHABLE = f"127.0.0.1:{ports.choose()}"
 
@@ -124,3 +126,19 @@ def test_litellm_knows_providers_and_the_keys_they_want(monkeypatch: pytest.Monk
     assert has_provider("anthropic/claude-3-haiku", None)
     assert not has_provider("bogus/none", None)
     assert missing_keys("anthropic/claude-3-haiku") == ["ANTHROPIC_API_KEY"]
+
+
+async def test_the_doctor_finds_a_wrong_key_by_one_call_and_names_its_setting() -> None:
+    async with LLMServer() as server:
+        model = LLMSettings(
+            model="openai/gpt", api_base=server.base_url, api_key=SecretStr("sk-wrong-key-123")
+        )
+        configured = Settings().model_copy(update={"llm": model})
+        assert await call_llm(configured) == Report()
+        assert server.calls[0].max_tokens == 1
+        server.on("any", "401", text="Incorrect API key provided: sk-wrong-key-123")
+        (line,) = (await call_llm(configured)).refused
+    assert line == (
+        "MEMLANE_LLM__MODEL=openai/gpt: HTTP 401, “Incorrect API key provided: …”."
+        " Check MEMLANE_LLM__API_KEY."
+    )

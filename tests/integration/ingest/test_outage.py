@@ -12,8 +12,8 @@ from sqlalchemy import insert
 
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
-from pipeline.domain.errors import ModelUnavailable, StoreUnavailable
-from pipeline.domain.events import Status
+from pipeline.domain.errors import ModelUnavailable, SettingRejected, StoreUnavailable
+from pipeline.domain.events import FailureCode, Status
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import Wake
 from pipeline.domain.tenants import ProjectId
@@ -37,9 +37,12 @@ class Remote(RulesModel):
     up: bool = True
     calls: list[str] = field(default_factory=list)
     retry_after_s: float | None = None
+    refusal: SettingRejected | None = None
 
     async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
         self.calls.append("extract")
+        if self.refusal is not None:
+            raise self.refusal
         if not self.up:
             raise ModelUnavailable("503", retry_after_s=self.retry_after_s)
         answer = await super().extract(request)
@@ -74,6 +77,39 @@ def sweeper(engine: Engine, ping_store: Callable[[], Awaitable[None]] | None = N
     dispatcher = cast("CeleryDispatcher", HandedOut(engine.hints))
     ping = ping_store or engine.vectors.ping
     return Sweeper(engine.ledger, dispatcher, engine.retention, ping, RUN_LIMITS)
+
+
+async def test_a_rejected_key_waits_and_goes_on_once_it_is_right(
+    engine: Engine, remote: Remote
+) -> None:
+    refusal = SettingRejected("openai/gpt: HTTP 401. Check MEMLANE_LLM__API_KEY.")
+    remote.refusal = refusal
+    ids = [await engine.add("I like jazz.", user_id=f"user-{n}") for n in range(2 * FAILURES)]
+    await engine.drain()
+    for event_id in ids:
+        event = await engine.event(event_id)
+        assert (event.status, event.wait_code) == (Status.RUNNING, FailureCode.LLM_REJECTED)
+        assert "MEMLANE_LLM__API_KEY" in (event.wait_cause or "")
+    assert len(remote.calls) == FAILURES
+    remote.refusal = None
+    await engine.pass_time(PROBE_EVERY.total_seconds())
+    restarted = sweeper(engine)
+    for _ in range(4):
+        await restarted.tick()
+        await engine.drain()
+    assert {(await engine.event(event_id)).status for event_id in ids} == {Status.SUCCEEDED}
+
+
+async def test_a_key_that_stays_rejected_fails_under_its_own_name(
+    engine: Engine, remote: Remote
+) -> None:
+    remote.refusal = SettingRejected("openai/gpt: HTTP 401. Check MEMLANE_LLM__API_KEY.")
+    engine.services = replace(engine.services, outage_budget_s=0)
+    event_id = await engine.add("I like jazz.")
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.failure_code) == (Status.FAILED, FailureCode.LLM_REJECTED)
+    assert "MEMLANE_LLM__API_KEY" in (event.failure_detail or "")
 
 
 async def test_a_model_that_is_down_is_asked_by_one_lane_at_a_time(

@@ -19,6 +19,7 @@ from pipeline import telemetry
 from pipeline.adapters.embedder_hash import HashEmbedder
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
 from pipeline.domain.graph import RelationRequest
 from pipeline.domain.messages import Source
@@ -28,7 +29,7 @@ from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuits import FAILURES
 from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.ports import ExtractionRequest
-from pipeline.settings import LLMSettings
+from pipeline.settings import LLMSettings, ModelSettings
 from pipeline.stores import Ledger
 from tests.support.api_service import SEARCH, Service, serving
 from tests.support.plans import recorded
@@ -191,6 +192,18 @@ async def test_readiness_tells_what_was_last_seen_of_the_model(service: Service)
     answer = await service.client.get("/readyz")
     # Adds are still accepted.
     assert (answer.status_code, answer.json()["model"]) == (200, "ModelUnavailable")
+    await cooldowns.answered("openai/gpt")
+    assert (await service.client.get("/readyz")).json()["model"] == "ok"
+
+
+async def test_readiness_names_a_rejected_key_after_one_call(service: Service) -> None:
+    cooldowns = service.engine.ledger.circuits
+    remote = ModelSettings(model="openai/embedder")
+    configure(service, llm=LLMSettings(model="openai/gpt"), embedder=remote)
+    for model in ("openai/gpt", "openai/embedder"):
+        await cooldowns.failed(model, retry_after_s=None, code=FailureCode.LLM_REJECTED)
+    state = (await service.client.get("/readyz")).json()
+    assert (state["model"], state["embedder"]) == ("LLM_REJECTED", "LLM_REJECTED")
     await cooldowns.answered("openai/gpt")
     assert (await service.client.get("/readyz")).json()["model"] == "ok"
 

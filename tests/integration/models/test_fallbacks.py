@@ -128,22 +128,38 @@ async def test_a_model_that_is_down_is_not_called_and_holds_nothing_up(
     assert {(await engine.event(event_id)).status for event_id in ids} == {Status.SUCCEEDED}
     # Each failure is a call with its retries, and then the circuit is open.
     assert len(first.calls) == FAILURES * AT_ONCE.tries
-    assert await engine.ledger.circuits.is_down(FIRST)
-    assert not await engine.ledger.circuits.is_down(SECOND)
+    failure = await engine.ledger.circuits.failure(FIRST)
+    assert failure is not None
+    assert failure.is_open
+    assert await engine.ledger.circuits.failure(SECOND) is None
 
 
 async def test_the_failure_of_all_models_names_each_of_them(
     engine: Engine, chain: FallbackModel, first: LLMServer, second: LLMServer
 ) -> None:
     first.on("extract", "malformed")
-    second.on("extract", "401")
+    second.on("extract", "400")
     event_id = await engine.add(TURNS[0])
     await engine.drain()
     event = await engine.event(event_id)
     assert (event.status, event.failure_code) == (Status.FAILED, FailureCode.LLM_BAD_OUTPUT)
     assert FIRST in (event.failure_detail or "")
-    assert f"{SECOND}: HTTP 401" in (event.failure_detail or "")
+    assert SECOND in (event.failure_detail or "")
+    assert "HTTP 400" in (event.failure_detail or "")
     assert event.paid.calls == len(first.calls)
+
+
+async def test_an_event_waits_if_only_the_keys_are_wrong(
+    engine: Engine, chain: FallbackModel, first: LLMServer, second: LLMServer
+) -> None:
+    first.on("extract", "401")
+    second.on("extract", "401")
+    event_id = await engine.add(TURNS[0])
+    await engine.drain()
+    event = await engine.event(event_id)
+    assert (event.status, event.wait_code) == (Status.RUNNING, FailureCode.LLM_REJECTED)
+    assert FIRST in (event.wait_cause or "")
+    assert SECOND in (event.wait_cause or "")
 
 
 async def test_an_event_waits_if_one_of_the_models_may_come_back(

@@ -29,7 +29,12 @@ from pipeline.adapters.llm_openai import OpenAIChat
 from pipeline.adapters.openai_http import OpenAIHttp
 from pipeline.adapters.provider_calls import RemoteModel, RetryPolicy, retry_after_s
 from pipeline.bootstrap import build_embedder, build_model
-from pipeline.domain.errors import MalformedAnswer, ModelRejected, ModelUnavailable
+from pipeline.domain.errors import (
+    MalformedAnswer,
+    ModelRejected,
+    ModelUnavailable,
+    SettingRejected,
+)
 from pipeline.domain.events import Instructions
 from pipeline.domain.facts import Neighbour, Outcome
 from pipeline.domain.graph import RelationRequest, StoredRelation
@@ -201,19 +206,32 @@ async def test_the_length_of_an_answer_is_limited_where_the_server_lets_it(
 )
 def test_a_refused_limit_is_known_by_its_text(text: str):
     error = type("Refusal", (Exception,), {"status_code": 400})(text)
-    assert isinstance(translated(error, "openai/x"), LimitRefused)
+    assert isinstance(translated(error, RemoteModel("openai/x")), LimitRefused)
 
 
 # ── errors that no retry mends ───────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("do", ["400", "401"])
-async def test_a_refusal_is_final(server: LLMServer, llm: JsonLLM, do: Do):
-    server.on("any", do)
-    with pytest.raises(ModelRejected, match=f"HTTP {do}"):
+async def test_a_refused_prompt_is_final(server: LLMServer, llm: JsonLLM):
+    server.on("any", "400")
+    with pytest.raises(ModelRejected, match="HTTP 400"):
         await ask(llm)
-    asked_through_litellm_too = do == "400" and isinstance(llm, OpenAIChat)
-    assert len(server.calls) == (2 if asked_through_litellm_too else 1)
+    assert len(server.calls) == (2 if isinstance(llm, OpenAIChat) else 1)  # through LiteLLM too
+
+
+async def test_a_refused_key_names_its_setting_and_is_not_repeated(server: LLMServer, llm: JsonLLM):
+    server.on("any", "401")
+    with pytest.raises(SettingRejected, match=r"HTTP 401. Check MEMLANE_LLM__API_KEY."):
+        await ask(llm)
+    assert len(server.calls) == 1
+
+
+async def test_a_refused_key_quotes_the_provider_without_the_key(server: LLMServer, llm: JsonLLM):
+    text = f"Incorrect API key provided: {KEY}, or sk-ab***yz. See your account."
+    server.on("any", "401", text=text)
+    with pytest.raises(SettingRejected) as caught:
+        await ask(llm)
+    assert "“Incorrect API key provided: …, or … See your account”" in str(caught.value)
 
 
 @pytest.mark.parametrize("do", ["400", "think", "parts"])
@@ -255,7 +273,7 @@ async def test_an_unknown_provider_is_rejected():
 
 async def test_a_key_that_was_never_given_is_rejected(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(ModelRejected, match="no API key is set"):
+    with pytest.raises(SettingRejected, match=r"no API key is set\. Set MEMLANE_LLM__API_KEY"):
         await ask(LiteLLM(RemoteModel("openai/gpt-4o-mini", retry=AT_ONCE)))
 
 
