@@ -205,11 +205,13 @@ COMPONENTS: Mapping[str, Schema] = {
         target=TEXT, reason=TEXT, relation_id=maybe(ID), memory_id=maybe(ID), message=WHOLE,
     ),
     "Omitted": OBJECT,
-    "Queued": fields(event_id=ID, status=STATUS),
-    "QueuedLine": fields(message=TEXT, event_id=ID, status=STATUS),
+    "Queued": some(fields(event_id=ID, status=STATUS), ignored=many(TEXT), warning=TEXT),
+    "QueuedLine": some(
+        fields(message=TEXT, event_id=ID, status=STATUS), ignored=many(TEXT), warning=TEXT
+    ),
     "Stored": some(
         fields(event_id=ID, status=STATUS, results=many(ref("ReceiptLine"))),
-        message=TEXT, omitted=many(ref("Omitted")),
+        message=TEXT, omitted=many(ref("Omitted")), ignored=many(TEXT), warning=TEXT,
     ),
     "Event": fields(
         id=ID, event_type=TEXT, status=STATUS, results=many(ref("ReceiptLine")), note=maybe(TEXT),

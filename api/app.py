@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
@@ -23,7 +24,7 @@ from api.event_watch import EventWatch
 from api.figures import Figures
 from api.http.disconnect import EndWithClient
 from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSlash, cross_origin
-from api.http.unknown_fields import refuse_not_built
+from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
 from api.routes import ROUTERS, adds
@@ -116,7 +117,13 @@ def create_app(settings: Settings) -> FastAPI:
         exception_handlers=errors.HANDLERS,
     )
     for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(refuse_not_built)])
+        app.include_router(router, dependencies=[Depends(check_query)])
+    app.state.routes = [
+        route
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute) and route.include_in_schema
+    ]
     if described:
         pages.add_to(app)
     mcp = McpEndpoint(app, app.version)

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from api.http.nearest_route import no_such_route, wrong_method
 from pipeline.domain.errors import (
     Conflict,
     Forbidden,
@@ -88,10 +89,15 @@ async def conflict(_: Request, error: Exception) -> JSONResponse:
     return respond(409, str(error))
 
 
-async def http(_: Request, error: Exception) -> JSONResponse:
-    """Answer an HTTPException with its status and headers."""
+async def http(request: Request, error: Exception) -> JSONResponse:
+    """Answer an HTTPException with its status and headers; name the nearest route if none fits."""
     assert isinstance(error, HTTPException)
-    return respond(error.status_code, str(error.detail), **(error.headers or {}))
+    text = str(error.detail)
+    if text == HTTPStatus.NOT_FOUND.phrase:
+        text = no_such_route(request)
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        text = wrong_method(request)
+    return respond(error.status_code, text, **(error.headers or {}))
 
 
 async def unavailable(_: Request, error: Exception) -> JSONResponse:

@@ -1,14 +1,15 @@
-"""Unknown names in a request: refused, or ignored and named in a response header.
+"""Unknown names in a body or a query string: refused, or ignored and named in a response header.
 
 dry_run, as_of       refused by routes without them: ignored, they would write or read the present
-on our own routes    refused: a misspelt option would be ignored silently
+userId, user         refused where user_id is meant and missing: ignored, they would widen a list
+on our own routes    refused in a body: a misspelt option would be ignored silently
 on the Mem0 routes   ignored and named in a header: Mem0's clients send additional keys
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +17,7 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 
 from pipeline.domain.errors import InvalidInput
+from pipeline.domain.filters import ENTITY_IDS
 
 HEADER = "X-Memlane-Ignored"
 NOT_BUILT = {
@@ -24,6 +26,12 @@ NOT_BUILT = {
 }
 # Names that other code reads, or that clients send with every request.
 EVERYWHERE = frozenset({"org_id", "project_id", "source"})
+ENTITY_IDS_SET = frozenset(ENTITY_IDS)
+# Query parameters that select rows: ignored, they would widen the result.
+NARROWING = ENTITY_IDS_SET | {
+    *("filters", "metadata", "categories", "keywords", "start_date", "end_date"),
+    *("status", "event_type", "category"),
+}
 MOST_NAMED = 20
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -31,18 +39,56 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _ignored: ContextVar[list[str] | None] = ContextVar("ignored", default=None)
 
 
-async def refuse_not_built(request: Request) -> None:
-    """Refuse options of the query string that the route does not have. Errors: InvalidInput."""
-    names = NOT_BUILT.keys() & request.query_params.keys()
-    for name in names - _declared(request.scope["route"].dependant) if names else ():
+async def check_query(request: Request) -> None:
+    """Check the names in the query string against those that the route reads.
+
+    Errors: InvalidInput for an option that the route does not have, and for a misspelt filter.
+    """
+    if not request.query_params or request.method == "DELETE":  # a delete reads all names itself
+        return
+    known = _declared(request.scope["route"].dependant)
+    for name in (NOT_BUILT.keys() & request.query_params.keys()) - known:
         if request.query_params[name].strip().lower() not in ("", "0", "false"):
             raise InvalidInput(NOT_BUILT[name])
+    unknown = [
+        name
+        for name in request.query_params.keys() - NOT_BUILT.keys() - EVERYWHERE - known
+        if not name.startswith("metadata[")
+    ]
+    for name in unknown:
+        if meant := _meant(name, known & NARROWING, request.query_params):
+            raise InvalidInput(f"You wrote {shown([name])}; did you mean {meant}?")
+    if (keys := _ignored.get()) is not None:
+        keys += unknown
 
 
 def _declared(route: Dependant) -> set[str]:
     """Names in the query string that a route reads, itself or by its dependencies."""
     names = {parameter.alias for parameter in route.query_params}
     return names.union(*(_declared(needed) for needed in route.dependencies))
+
+
+def _meant(name: str, known: Collection[str], given: Collection[str]) -> str | None:
+    """The name among `known` that an unknown name stands for; None if there is none.
+
+    A name counts without case, `_` and `-`; an id also without `id`. A name that is given too is
+    not meant.
+    """
+    plain = _plainly(name)
+    for other in known:
+        spellings = {_plainly(other), _plainly(other).removesuffix("id")}
+        if other not in given and (plain in spellings or plain.removesuffix("s") in spellings):
+            return other
+    return None
+
+
+def _plainly(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")
+
+
+def noted() -> list[str]:
+    """Names that this request has and that are ignored, as `shown` would show them."""
+    return sorted({name for name in _ignored.get() or () if _PLAIN.fullmatch(name)})[:MOST_NAMED]
 
 
 def begin() -> list[str]:
@@ -64,6 +110,9 @@ def refuse_or_note(body: Mapping[str, Any], known: Iterable[str], *, strict: boo
     unknown = [str(name) for name in body.keys() - NOT_BUILT.keys() - EVERYWHERE - known]
     if not unknown:
         return
+    for name in unknown:
+        if meant := _meant(name, known & ENTITY_IDS_SET, body):
+            raise ValueError(f"you wrote {shown([name])}; did you mean {meant}?")
     if strict:
         names = ", ".join(sorted(known))
         raise ValueError(f"{shown(unknown)} is not known here; use {names}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,13 +11,18 @@ from fastapi import APIRouter, Header
 from api.auth.tenant import Caller
 from api.dependencies import Api, Given
 from api.examples import answers
+from api.http import unknown_fields
 from api.http.strict_json import StrictJson
 from api.schemas import AddRequest
 from api.views import events as event_views
+from pipeline.domain.messages import Message, Omission
 from pipeline.ingest import accept
 from pipeline.tenants.projects import Project
 
 router = APIRouter(tags=["memories"], route_class=StrictJson)
+
+IGNORED = "not a key of an add: ignored"
+EXPIRED = "{day} is in the past: these memories are expired; only show_expired reads them"
 
 IdempotencyKey = Annotated[
     str | None,
@@ -49,10 +55,11 @@ async def add(
     """
     if (event_id := await _incognito(request, api, project)) is not None:
         return await _outcome(event_id, api, project, verbatim=True)
-    event_id = await _accept(request, api, project, idempotency_key)
+    remarks = await _remarks(request, api)
+    event_id = await _accept(request, api, project, idempotency_key, remarks)
     if request.infer:
-        return {"event_id": str(event_id), "status": "PENDING"}
-    return await _outcome(event_id, api, project, verbatim=True)
+        return {"event_id": str(event_id), "status": "PENDING"} | remarks.answer()
+    return await _outcome(event_id, api, project, verbatim=True) | remarks.answer()
 
 
 @router.post("/v1/memories/")
@@ -64,10 +71,12 @@ async def add_v1(
     The response is a bare list, as documented by Mem0; with `output_format` v1.1 an object.
     """
     incognito = await _incognito(request, api, project)
-    event_id = incognito or await _accept(request, api, project, idempotency_key)
+    remarks = await _remarks(request, api)
+    event_id = incognito or await _accept(request, api, project, idempotency_key, remarks)
     if incognito is None and request.infer and request.async_mode:
         queued = "Memory processing has been queued for background execution"
-        results = [{"message": queued, "status": "PENDING", "event_id": str(event_id)}]
+        line = {"message": queued, "status": "PENDING", "event_id": str(event_id)}
+        results = [line | remarks.answer()]
     else:
         results = (await _outcome(event_id, api, project, verbatim=not request.infer))["results"]
     if request.output_format == "v1.1":
@@ -75,13 +84,46 @@ async def add_v1(
     return results
 
 
-async def _accept(request: AddRequest, api: Api, project: Project, key: str | None) -> UUID:
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What an add ignores of its request, and a warning about it; in its answer and receipt."""
+
+    ignored: tuple[str, ...] = ()
+    warning: str | None = None
+
+    def answer(self) -> dict[str, Any]:
+        """The fields of the add's answer; none without a remark."""
+        answer: dict[str, Any] = {"ignored": list(self.ignored)} if self.ignored else {}
+        return answer | ({"warning": self.warning} if self.warning else {})
+
+    def on(self, messages: list[Message]) -> list[Message]:
+        """The messages, with the remarks among the omissions of the first one."""
+        omissions = [Omission(None, name, IGNORED) for name in self.ignored]
+        if self.warning:
+            omissions.append(Omission(None, "expiration_date", self.warning))
+        if not omissions:
+            return messages
+        first, *others = messages
+        return [replace(first, omitted=(*first.omitted, *omissions)), *others]
+
+
+async def _remarks(request: AddRequest, api: Api) -> Remarks:
+    """The remarks on an add: keys that it ignores, and an expiration date in the past."""
+    ignored, day = tuple(unknown_fields.noted()), request.expiration_date
+    if day is None or day >= (await api.stores.ledger.now()).date():
+        return Remarks(ignored)
+    return Remarks(ignored, EXPIRED.format(day=day))
+
+
+async def _accept(
+    request: AddRequest, api: Api, project: Project, key: str | None, remarks: Remarks
+) -> UUID:
     """Accept the add, unless there is too much to do. Returns the id of its event."""
     scope = request.scope(project)
     api.gate.admit(scope)
     return await accept.accept(
         scope,
-        request.turns(),
+        remarks.on(request.turns()),
         request.options(),
         said_at=request.timestamp,
         ledger=api.stores.ledger,

@@ -47,13 +47,17 @@ CONTENT: dict[str, Any] = {
         {"type": "null"},
     ]
 }
+# Keys that a message may have instead of content.
+INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 NOT_TEXT = "only text can be remembered"
 NOT_FETCHED = "a document behind a URL is not fetched; send its text, or the document as base64"
 NOT_READABLE = "this document is no text in UTF-8"
 TOO_LONG = (
     f"this document has more than {LONGEST_TEXT:,} characters; split it over several messages"
 )
-NO_CONTENT = "the message has no content"
+NO_CONTENT = 'a message needs content: {"role": "user", "content": "…"}'
+# Keys that other APIs use for the text of a message.
+TEXT_KEYS = ("text", "message", "body", "contents", "value")
 CALLS = "tool calls are not kept; what the tool answers is, as context"
 CUT = f"cut after {LONGEST_TEXT:,} characters"
 
@@ -94,12 +98,22 @@ class MessageIn(BaseModel):
             raise ValueError(f"{value!r} is not a role; use user, assistant, system or tool")
         return ROLES[value].value
 
-    @model_validator(mode="after")
-    def is_a_message(self) -> MessageIn:
-        """Refuse anything but an object."""
-        if not self.model_fields_set & {"role", "content", "tool_calls", "function_call"}:
-            raise ValueError('a message is {"role": "user", "content": "…"}')
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def has_content(cls, value: Any) -> Any:
+        """Refuse a message without content, which would be lost.
+
+        Tool calls, what a tool answers, a refusal and audio are messages without content.
+        """
+        if not isinstance(value, dict) or value.get("role") in ("tool", "function"):
+            return value
+        content = value.get("content")
+        blank = not content.strip() if isinstance(content, str) else content is None
+        if (blank or content == []) and not any(value.get(key) for key in INSTEAD):
+            wrote = next((key for key in TEXT_KEYS if value.get(key)), None)
+            hint = f"you wrote {wrote}; did you mean content? " if wrote else ""
+            raise ValueError(hint + NO_CONTENT)
+        return value
 
     @model_validator(mode="after")
     def text_and_rest(self) -> MessageIn:
@@ -107,8 +121,6 @@ class MessageIn(BaseModel):
         texts, omitted = _parts(self.content)
         if self.tool_calls or self.function_call:
             omitted.append(Omission(None, "tool_calls", CALLS))
-        elif self.content is None:
-            omitted.append(Omission(None, "content", NO_CONTENT))
         text = "\n".join(texts)
         if len(text) > LONGEST_TEXT and self.role == Role.TOOL:  # only context, so it is cut
             text = text[:LONGEST_TEXT]

@@ -111,10 +111,10 @@ BAD: dict[str, tuple[str, str, Any, int, str]] = {
     "events page 0": ("GET", "/v1/events/?page=0", None, 400, "page starts at 1"),
     "events page_size 0": ("GET", "/v1/events/?page_size=0", None, 400, "page_size"),
     "an events page past counting": ("GET", f"/v1/events/?page={10**19}", None, 404, "page"),
-    "an unknown route": ("GET", "/v9/nothing/", None, 404, "Not Found"),
-    "an unknown route below a known one": ("GET", "/v1/nothing/", None, 404, "Not Found"),
-    "a wrong method": ("DELETE", ADD, None, 405, "Method Not Allowed"),
-    "a wrong method for an event": ("POST", f"/v1/event/{UUID(int=1)}/", {}, 405, "Not Allowed"),
+    "an unknown route": ("GET", "/v9/nothing/", None, 404, "There is no route"),
+    "an unknown route below a known one": ("GET", "/v1/nothing/", None, 404, "There is no route"),
+    "a wrong method": ("DELETE", ADD, None, 405, "use POST"),
+    "a wrong method for an event": ("POST", f"/v1/event/{UUID(int=1)}/", {}, 405, "use GET"),
 }
 
 

@@ -311,6 +311,59 @@ async def test_a_key_that_mem0_routes_ignore_is_named_in_a_header(service: Servi
     assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "output_shape")
     answer = await service.client.post(ADD, json=LIVES)
     assert "X-Memlane-Ignored" not in answer.headers
+    assert answer.json().keys() == {"event_id", "status"}
+
+
+async def test_an_ignored_key_stands_in_the_answer_and_on_the_receipt(service: Service) -> None:
+    answer = await service.client.post(ADD, json=LIVES | {"infr": False}, params={"tresh": 1})
+    assert answer.json()["ignored"] == ["infr", "tresh"]
+    receipt = (await service.client.get(f"/v1/event/{answer.json()['event_id']}/")).json()
+    assert [part["type"] for part in receipt["omitted"]] == ["infr", "tresh"]
+    older = await service.client.post(MEMORIES, json=LIVES | {"infr": False})
+    assert older.json()[0]["ignored"] == ["infr"]
+
+
+async def test_an_expiration_in_the_past_is_warned_of(service: Service) -> None:
+    answer = await service.client.post(ADD, json=LIVES | {"expiration_date": "2020-01-01"})
+    assert "2020-01-01 is in the past" in answer.json()["warning"]
+    receipt = (await service.client.get(f"/v1/event/{answer.json()['event_id']}/")).json()
+    assert "2020-01-01 is in the past" in receipt["omitted"][0]["reason"]
+
+
+@pytest.mark.parametrize("name", ["user", "userid", "userId", "USER-ID"])
+async def test_a_misspelt_id_is_refused_with_the_right_one(service: Service, name: str) -> None:
+    hint = f"ou wrote {name}; did you mean user_id?"
+    answer = await service.client.get("/v1/events/", params={name: "maya"})
+    assert (answer.status_code, hint in answer.json()["error"]) == (400, True), answer.text
+    body = {"messages": LIVES["messages"], name: "maya"}
+    answer = await service.client.post(ADD, json=body)
+    assert (answer.status_code, hint in answer.json()["error"]) == (400, True), answer.text
+    both = {"user_id": "maya", name: "x"}
+    assert (await service.client.get("/v1/events/", params=both)).status_code == 200
+
+
+async def test_an_unknown_query_parameter_is_named_in_a_header(service: Service) -> None:
+    sent = {"user_id": "maya", "colour": "red", "source": "x", "metadata[trip]": "x"}
+    answer = await service.client.get(MEMORIES, params=sent)
+    assert (answer.status_code, answer.headers["X-Memlane-Ignored"]) == (200, "colour")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "hint"),
+    [
+        ("GET", "/", "This is the API of Memlane. All routes: /docs."),
+        ("GET", "/memories", "the nearest is GET /v1/memories/."),
+        ("POST", "/v1/search/", "the nearest is POST /v3/memories/search/."),
+        ("GET", "/nothing/of/this", "There is no route /nothing/of/this. All routes"),
+        ("GET", ADD, "/v3/memories/add/ does not take GET; use POST. All routes: /docs."),
+    ],
+)
+async def test_a_wrong_path_or_method_names_the_right_one(
+    service: Service, method: str, path: str, hint: str
+) -> None:
+    answer = await service.client.request(method, path)
+    assert answer.status_code in (404, 405)
+    assert hint in answer.json()["error"]
 
 
 async def test_an_unknown_key_on_our_own_routes_is_refused(service: Service) -> None:

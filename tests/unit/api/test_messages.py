@@ -12,7 +12,6 @@ from api.schemas.limits import LONGEST_TEXT
 from api.schemas.messages import (
     CALLS,
     CUT,
-    NO_CONTENT,
     NOT_FETCHED,
     NOT_READABLE,
     NOT_TEXT,
@@ -60,11 +59,31 @@ def test_a_tool_call_without_content_is_an_empty_turn_that_names_the_call() -> N
     assert turn(role="assistant", content="Let me see.", tool_calls=calls).content == "Let me see."
 
 
-@pytest.mark.parametrize("message", [{"role": "user"}, {"content": None}])
-def test_a_message_without_content_says_so(message: dict[str, Any]) -> None:
-    assert turn(**message) == Message(
-        Role.USER, "", omitted=(Omission(None, "content", NO_CONTENT),)
-    )
+@pytest.mark.parametrize(
+    "message",
+    [{"role": "user"}, {"content": None}, {"content": " "}, {"role": "user", "content": []}],
+)
+def test_a_message_without_content_is_refused(message: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="a message needs content"):
+        MessageIn(**message)
+
+
+def test_the_text_under_another_key_is_refused_with_the_right_one() -> None:
+    with pytest.raises(ValidationError, match=r"you wrote text; did you mean content\?"):
+        MessageIn.model_validate({"role": "user", "text": "hi"})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "tool", "content": "", "tool_call_id": "1"},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]},
+        {"role": "assistant", "content": None, "refusal": "I cannot."},
+        {"role": "assistant", "content": None, "audio": {"id": "a"}},
+    ],
+)
+def test_a_message_of_an_openai_conversation_may_have_no_content(message: dict[str, Any]) -> None:
+    assert turn(**message).content == ""
 
 
 def test_the_text_between_other_parts_is_kept_and_each_of_them_is_named() -> None:
