@@ -31,7 +31,7 @@ def wrong_method(request: Request) -> str:
         method
         for route in _routes(request)
         if route.path_regex.fullmatch(scope["path"])
-        for method in route.methods
+        for method in route.methods or ()
     }
     allowed = " or ".join(sorted(methods)) or "another method"
     return f"{path} does not take {request.method[:16]}; use {allowed}. {_where(request)}"
@@ -44,7 +44,7 @@ def _routes(request: Request) -> list[APIRoute]:
 
 def _distance(route: APIRoute, words: frozenset[str], method: str) -> tuple[int, bool, int]:
     """Sorts routes: more shared words first, then the same method, then the shorter path."""
-    return -len(words & _words(route.path)), method not in route.methods, len(route.path)
+    return -len(words & _words(route.path)), method not in (route.methods or ()), len(route.path)
 
 
 def _words(path: str) -> frozenset[str]:
@@ -52,7 +52,8 @@ def _words(path: str) -> frozenset[str]:
 
 
 def _shown(route: APIRoute) -> str:
-    return f"{min(route.methods)} {route.path}"
+    method = min(route.methods or ["GET"])
+    return f"{method} {route.path}"
 
 
 def _where(request: Request) -> str:
