@@ -86,7 +86,7 @@ async def add_v1(
 
 @dataclass(frozen=True, slots=True)
 class Remarks:
-    """What an add ignores of its request, and a warning about it; in its answer and receipt."""
+    """Names that an add ignores, and a warning about it; in its answer and receipt."""
 
     ignored: tuple[str, ...] = ()
     warning: str | None = None

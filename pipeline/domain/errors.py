@@ -77,7 +77,7 @@ class ModelUnavailable(TransientError):
 
 
 class SettingRejected(ModelUnavailable):
-    """The provider refuses every call with this key or model, whatever the prompt is.
+    """The provider refuses every call with this key or model, for any prompt.
 
     The event waits as in an outage: it goes on once the setting or the account is corrected.
     """
