@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from deploy.stack.programs import CHILD_ENVIRONMENT, PROGRAMS
 from pipeline.settings import Settings, known_names
-from tests.support.compose import FOLDER, example_values, services
+from tests.support.compose import FOLDER, ComposeService, example_values, services
 
 OURS = [service for service in services().values() if service.ours]
 # What compose.yaml reads besides settings.
@@ -63,6 +63,34 @@ def test_every_service_is_checked_and_kept_running() -> None:
 def test_what_keeps_data_has_a_volume() -> None:
     for name in ("postgres", "valkey", "chroma", "migrate", "api"):
         assert services()[name].raw["volumes"], name
+
+
+@pytest.mark.parametrize("service", services().values(), ids=lambda service: service.name)
+def test_a_service_has_no_more_than_it_needs(service: ComposeService) -> None:
+    raw = service.raw
+    assert raw["cap_drop"] == ["ALL"]
+    assert set(raw.get("cap_add", ())) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
+    assert service.ours <= ("cap_add" not in raw)
+    assert raw["security_opt"] == ["no-new-privileges:true"]
+    assert raw["read_only"] is True
+    assert "/tmp" in raw.get("tmpfs", ["/tmp"])
+    assert raw["mem_limit"]
+    assert raw["logging"]["options"].keys() == {"max-size", "max-file"}
+
+
+def test_images_of_others_are_pinned() -> None:
+    text = (FOLDER / "Dockerfile").read_text("utf-8")
+    images = [s.raw["image"] for s in services().values() if not s.ours]
+    for image in images + re.findall(r"^FROM (\S+)", text, re.MULTILINE):
+        assert re.search(r":\d+\.\d+(\.\d+)?(-|$)", image), image
+
+
+def test_the_database_role_is_no_superuser() -> None:
+    script = (FOLDER / "create-role.sh").read_text("utf-8")
+    assert "CREATE ROLE memlane LOGIN" in script
+    assert "SUPERUSER" not in script
+    assert "POSTGRES_USER" not in services()["postgres"].environment
+    assert any("create-role.sh" in volume for volume in services()["postgres"].raw["volumes"])
 
 
 def test_chroma_is_the_version_that_the_tests_run() -> None:
