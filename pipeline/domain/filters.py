@@ -89,12 +89,15 @@ MOST_COVERS = 16
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One condition. `path` is the metadata key where `field` is metadata."""
+    """One condition. `path` is the metadata key where `field` is metadata.
+
+    In a shape, `value` and `path` are parameters.
+    """
 
     field: str
     operator: str
     value: Any
-    path: str | None = None
+    path: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,17 @@ class Named:
         return bindparam(self.name, type_=kind)
 
 
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A metadata key, as a parameter: filters with other keys have the same shape.
+
+    `dotted`: it may be a path into nested objects.
+    """
+
+    name: Given | Named
+    dotted: bool
+
+
 def shape(tree: Filter) -> tuple[Filter, dict[str, Any]]:
     """Replace the values of a tree by parameter names. Returns the shape and the values by name."""
     values: dict[str, Any] = {}
@@ -200,7 +211,8 @@ def _with(take: Callable[[Any], Given | Named], tree: Filter) -> Filter:
         case Not(of):
             return Not(_with(take, of))
         case Test():
-            return replace(tree, value=_taken(take, tree))
+            key = None if tree.path is None else Key(take(tree.path), "." in tree.path)
+            return replace(tree, value=_taken(take, tree), path=key)
         case _:
             assert_never(tree)
 
@@ -286,7 +298,7 @@ COMPARISONS: dict[str, Callable[[ColumnElement[Any], Any], ColumnElement[bool]]]
 
 def _metadata(test: Test, table: FromClause) -> ColumnElement[bool]:
     """Condition of one test on a metadata key; values are compared as JSON."""
-    stored = _at(str(test.path), table)
+    stored = _at(test.path, table)
     if test.value == ANY:
         absent = func.coalesce(func.jsonb_typeof(stored), "null") == "null"
         return absent if test.operator in ("ne", "nin") else not_(absent)
@@ -328,15 +340,16 @@ def _as_text(stored: ColumnElement[Any]) -> ColumnElement[str]:
     return stored.op("#>>", return_type=Text())(cast([], ARRAY(Text)))
 
 
-def _at(path: str, table: FromClause) -> ColumnElement[Any]:
+def _at(key: Key, table: FromClause) -> ColumnElement[Any]:
     """The metadata value of a key.
 
     If the key does not exist and has dots, it is the value along the path.
     """
-    plain: ColumnElement[Any] = table.c.metadata[path]
-    if "." not in path:
+    name, stored = key.name.of(Text()), table.c.metadata
+    plain: ColumnElement[Any] = stored.op("->", return_type=JSONB())(name)
+    if not key.dotted:
         return plain
-    along = table.c.metadata.op("#>", return_type=JSONB())(cast(path.split("."), ARRAY(Text)))
+    along = stored.op("#>", return_type=JSONB())(func.string_to_array(name, "."))
     either: ColumnElement[Any] = func.coalesce(plain, along, type_=JSONB())
     return either
 

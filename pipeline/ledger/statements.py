@@ -4,14 +4,19 @@ SQLAlchemy needs 150 µs of CPU to execute a statement that the driver alone sen
 to a millisecond to compile a long one. An event takes a dozen statements, a search six. So each
 statement is compiled once and cached, with its values as parameters. As with textual SQL,
 SQLAlchemy's type conversions do not apply.
+
+Statements of a filter depend on its shape, and callers choose shapes: these are kept up to a number
+of bytes, as SQL text only, and large ones are compiled in a thread, one at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import asyncpg
 from sqlalchemy import ClauseElement, Dialect
@@ -20,6 +25,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from pipeline.ledger.byte_cache import ByteCache
 from pipeline.ledger.engine import is_stale, suspect_all
 from pipeline.ledger.failures import LedgerUnavailable, translated
 
@@ -38,6 +44,66 @@ class Record(asyncpg.Record):
             raise AttributeError(name) from None
 
 
+# Statements of about 100 usual shapes; those with 19 conditions take 25 to 75 kB each.
+SHAPES_BYTES = 8_000_000
+# Number of conditions up to which a statement is compiled on the event loop: about 10 ms.
+QUICK = 4
+ShapeT = TypeVar("ShapeT", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A statement as SQL with `$1`, `$2`, …
+
+    `names`: its values in order. `constants`: its own values by name.
+    """
+
+    words: str
+    names: tuple[str, ...]
+    constants: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, query: ClauseElement) -> Compiled:
+        """Compile a statement."""
+        compiled = query.compile(dialect=DIALECT)
+        assert isinstance(compiled, SQLCompiler)
+        constants = {key: bind.value for key, bind in compiled.binds.items() if not bind.required}
+        return cls(compiled.string, tuple(compiled.positiontup or ()), constants)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of memory with the shape that leads to it, as an estimate."""
+        parts = (self.words, self.names, self.constants, *self.names)
+        return 2 * sum(map(sys.getsizeof, parts))
+
+
+class CompiledShapes:
+    """Compiled statements by their shape, in memory of bounded size."""
+
+    def __init__(self, most_bytes: int = SHAPES_BYTES) -> None:
+        self.kept = ByteCache(most_bytes, lambda compiled: compiled.size_bytes)
+        self._one_at_a_time = asyncio.Lock()
+
+    async def of(
+        self, build: Callable[[ShapeT], ClauseElement], shape: ShapeT, *, conditions: int
+    ) -> Compiled:
+        """The compiled statement that `build` makes for this shape."""
+        compiled: Compiled | None = self.kept.get((build, shape))
+        if compiled is not None:
+            return compiled
+        if conditions <= QUICK:
+            compiled = Compiled.of(build(shape))
+        else:
+            async with self._one_at_a_time:
+                compiled = await asyncio.to_thread(lambda: Compiled.of(build(shape)))
+        self.kept[build, shape] = compiled
+        return compiled
+
+
+# Shared by all stores of a process.
+SHAPES = CompiledShapes()
+
+
 class Direct:
     """Execute statements with named values, each in a transaction of its own.
 
@@ -48,18 +114,19 @@ class Direct:
         self._engine = engine
 
     async def rows(
-        self, query: ClauseElement, values: Mapping[str, Any], *, keep: bool = True
+        self, query: ClauseElement | Compiled, values: Mapping[str, Any]
     ) -> Sequence[Any]:
         """Execute a statement and return its rows.
 
-        `keep`: cache the compiled statement; False for a statement that is used only once.
+        A `query` that is not compiled is one of a fixed number: it is compiled once and kept.
         """
-        words, names, constants = (_numbered if keep else _numbered.__wrapped__)(query)
-        given = [values[name] if name in values else constants[name] for name in names]
+        compiled = query if isinstance(query, Compiled) else _compiled(query)
+        constants = compiled.constants
+        given = [values[name] if name in values else constants[name] for name in compiled.names]
         pooled = await self._engine.raw_connection()
         driver = cast("asyncpg.Connection[Record]", pooled.driver_connection)
         try:
-            return await driver.fetch(words, *given, record_class=Record)
+            return await driver.fetch(compiled.words, *given, record_class=Record)
         except asyncio.CancelledError:  # cancelled in the middle: the next answer is unknown
             pooled.invalidate()
             raise
@@ -89,15 +156,8 @@ class Direct:
 
 
 @lru_cache(maxsize=1_000)
-def _numbered(query: ClauseElement) -> tuple[str, Sequence[str], Mapping[str, Any]]:
-    """Compile a statement to SQL with `$1`, `$2`, …
-
-    Returns the SQL, the names of its values in order, and its own constants by name.
-    """
-    compiled = query.compile(dialect=DIALECT)
-    assert isinstance(compiled, SQLCompiler)
-    constants = {key: bind.value for key, bind in compiled.binds.items() if not bind.required}
-    return compiled.string, tuple(compiled.positiontup or ()), constants
+def _compiled(query: ClauseElement) -> Compiled:
+    return Compiled.of(query)
 
 
 def _as_sqlalchemys(error: Exception, *, gone: bool) -> DBAPIError:

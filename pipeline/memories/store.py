@@ -11,18 +11,28 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, and_, func, select
+from sqlalchemy import (
+    ClauseElement,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    func,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.candidates import Comparable
 from pipeline.domain.errors import NotFound
-from pipeline.domain.filters import Filter
+from pipeline.domain.filters import Filter, size
 from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import among, matches
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.filter_conditions import among, matching, shape
+from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import memories, memory_history
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
@@ -205,20 +215,14 @@ class Memories:
 
         `expired`: include memories past their expiration date. `older`: include superseded ones.
         """
-        current = and_(memories.c.state == "ACTIVE", matches(project_id, tree))
-        if not expired:
-            current = and_(current, unexpired())
-        if not older:
-            current = and_(current, ~superseded())
-        query = (
-            select(*readable_columns())
-            .where(current)
-            .order_by(memories.c.created_at.desc(), memories.c.id)
-            .limit(limit)
-            .offset(offset)
-        )
-        count = (await self._rows(select(func.count()).select_from(memories).where(current)))[0][0]
-        return [as_memory(row) for row in await self._rows(query)], count
+        shaped, values = shape(tree)
+        values |= {"in_project": project_id, "limit": limit, "offset": offset}
+        wanted, conditions = _Wanted(shaped, expired, older), size(tree)
+        count, page = [
+            await SHAPES.of(build, wanted, conditions=conditions) for build in (_count, _page)
+        ]
+        [(total,)] = await self._direct.rows(count, values)
+        return [as_memory(row) for row in await self._direct.rows(page, values)], total
 
     async def categories(self, project_id: ProjectId) -> list[str]:
         """Names of all categories of the project's active memories, sorted."""
@@ -235,3 +239,34 @@ class Memories:
         async with self._single.connect() as connection:
             rows: Sequence[Row[Any]] = (await connection.execute(query)).all()
             return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The shape of a list: its statements depend on nothing else."""
+
+    tree: Filter
+    expired: bool
+    older: bool
+
+    @property
+    def condition(self) -> ColumnElement[bool]:
+        """The condition on memories."""
+        current = and_(memories.c.state == "ACTIVE", matching(self.tree, memories))
+        if not self.expired:
+            current = and_(current, unexpired())
+        return current if self.older else and_(current, ~superseded())
+
+
+def _count(wanted: _Wanted) -> ClauseElement:
+    return select(func.count()).select_from(memories).where(wanted.condition)
+
+
+def _page(wanted: _Wanted) -> ClauseElement:
+    return (
+        select(*readable_columns())
+        .where(wanted.condition)
+        .order_by(memories.c.created_at.desc(), memories.c.id)
+        .limit(bindparam("limit", type_=Integer))
+        .offset(bindparam("offset", type_=Integer))
+    )

@@ -5,15 +5,15 @@ word that is rare for a tenant is rare regardless of other tenants' texts, and t
 that scope alone. Source: tests/bench/search.py; ts_rank_cd of PostgreSQL ignores rarity and finds
 far less.
 
-Statements depend on the shape of a query, not on its values, so each shape is compiled once.
+Statements depend on the shape of a query, not on its values, so a shape is not compiled each time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import _lru_cache_wrapper, lru_cache
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -51,7 +51,7 @@ from pipeline.domain.passages import FACT, PassageKey, Turn
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.versions import CURRENT, Snapshot, SnapshotKind
 from pipeline.ledger.filter_conditions import IN_PROJECT, matching, shape
-from pipeline.ledger.statements import Direct
+from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import events, memories, messages, turn_vectors
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import as_memory
@@ -80,10 +80,6 @@ from pipeline.versions.states import (
 
 # Number of messages read per requested turn around a hit, because some messages are not turns.
 REACH = 8
-# Number of cached statements of each kind: more shapes than any client uses. A statement with 20
-# conditions takes 0.4 MB, so larger ones are not cached: a client that varies its filters must not
-# fill the memory.
-SHAPES, LARGEST_KEPT = 256, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +99,6 @@ class Shape:
         matches = matching(self.tree, table)
         at = reference_time(self.snapshot)
         return matches if self.expired else and_(matches, unexpired(table, at))
-
-    @property
-    def is_kept(self) -> bool:
-        """Tell if its statements are small enough to cache."""
-        return size(self.tree) <= LARGEST_KEPT
 
     @property
     def is_current(self) -> bool:
@@ -308,10 +299,10 @@ class Passages:
         return around
 
     async def _rows(
-        self, build: _lru_cache_wrapper[ClauseElement], shape: Shape, values: Mapping[str, Any]
+        self, build: Callable[[Shape], ClauseElement], shape: Shape, values: Mapping[str, Any]
     ) -> Sequence[Any]:
-        statement = (build if shape.is_kept else build.__wrapped__)(shape)
-        return await self._direct.rows(statement, values, keep=shape.is_kept)
+        compiled = await SHAPES.of(build, shape, conditions=size(shape.tree))
+        return await self._direct.rows(compiled, values)
 
 
 # All columns of a memory without the vector, which has a kilobyte or more.
@@ -323,7 +314,7 @@ _FACTS = select(*_READ).where(
 )
 
 
-@lru_cache(SHAPES)
+@cache
 def _past_facts(snapshot: SnapshotKind, pins: tuple[str, ...]) -> Select[Any]:
     """Select memories by id, as they were at a time."""
     past = states(snapshot, pins)
@@ -338,7 +329,6 @@ _EMBEDDER = bindparam("embedder", type_=Text)
 _WITH_TERMS = bindparam("with_terms", type_=Boolean)
 
 
-@lru_cache(SHAPES)
 def _by_words(shape: Shape) -> ClauseElement:
     """Select the ranked passages as candidates; all passages, if they are at most `limit`."""
     scope = _scope(shape)
@@ -409,7 +399,6 @@ def _turn_columns() -> list[ColumnElement[Any]]:
     ]
 
 
-@lru_cache(SHAPES)
 def _counted(shape: Shape) -> ClauseElement:
     some = union_all(*(part.limit(bindparam("stop", type_=Integer)) for part in _embedded(shape)))
     return select(func.least(func.count(), bindparam("stop", type_=Integer))).select_from(
@@ -417,7 +406,6 @@ def _counted(shape: Shape) -> ClauseElement:
     )
 
 
-@lru_cache(SHAPES)
 def _vectors(shape: Shape) -> ClauseElement:
     return union_all(*_embedded(shape))
 
@@ -443,7 +431,6 @@ def _embedded(shape: Shape) -> list[Select[Any]]:
     return parts
 
 
-@lru_cache(SHAPES)
 def _matching(shape: Shape) -> ClauseElement:
     parts: list[Select[Any]] = []
     if shape.facts:
@@ -457,7 +444,6 @@ def _matching(shape: Shape) -> ClauseElement:
     return union_all(*parts)
 
 
-@lru_cache(SHAPES)
 def _candidates(shape: Shape) -> ClauseElement:
     """Select the passages with the given keys as candidates."""
     parts = []

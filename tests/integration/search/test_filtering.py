@@ -12,10 +12,11 @@ from sqlalchemy import insert, select
 from pipeline.domain.filters import parse
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
+from pipeline.ledger.engine import STATEMENTS
 from pipeline.ledger.filter_conditions import matching, shape
-from pipeline.ledger.statements import Direct, _numbered
+from pipeline.ledger.statements import SHAPES, SHAPES_BYTES, Direct
 from pipeline.ledger.tables import memories
-from pipeline.search.store import LARGEST_KEPT, Where, _by_words, _candidates
+from pipeline.search.store import Where
 from tests.support.engine import Engine
 
 
@@ -198,16 +199,32 @@ async def furnished(engine: Engine) -> Engine:
     return engine
 
 
-async def test_statements_of_large_filters_are_not_kept(furnished: Engine) -> None:
-    """Otherwise each shape of a filter would keep a statement in memory."""
-    passages = furnished.ledger.passages
-    caches = (_by_words, _candidates, _numbered)
-    before = [cache.cache_info().currsize for cache in caches]
-    for keys in range(LARGEST_KEPT, LARGEST_KEPT + 3):
-        tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(keys)}}})
+async def test_filters_with_other_keys_and_values_share_their_statements(
+    furnished: Engine,
+) -> None:
+    """Otherwise a caller that varies the keys of metadata would fill the memory."""
+    passages, memories = furnished.ledger.passages, furnished.ledger.memories
+    sizes = []
+    for keys in (["trip", "a.b"], ["x", "y.z"], ["", "."]):
+        tree = parse({"user_id": "maya", "NOT": {"metadata": dict.fromkeys(keys, 1)}})
         where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
         words = await passages.by_words(where, ["tea"], limit=10)
-        matching_keys = list(words.shares)
-        placed = await passages.candidates(where, matching_keys, embedded=[], embedder="none")
-        assert len(placed) == len(matching_keys)
-    assert [cache.cache_info().currsize for cache in caches] == before
+        hits = list(words.shares)
+        placed = await passages.candidates(where, hits, embedded=[], embedder="none")
+        assert len(placed) == len(hits)
+        await memories.page(furnished.project.id, tree, expired=False, limit=3, offset=0)
+        sizes.append(len(SHAPES.kept))
+    assert len(set(sizes)) == 1
+
+
+async def test_shapes_of_any_number_and_size_take_a_bounded_memory(furnished: Engine) -> None:
+    passages = furnished.ledger.passages
+    for count in range(1, 60):
+        tree = parse({"user_id": "maya", "NOT": {"metadata": {str(n): n for n in range(count)}}})
+        where = Where.of(furnished.project.id, tree, facts=True, turns=True, expired=True)
+        await passages.by_words(where, ["tea"], limit=10)
+        await furnished.ledger.memories.page(
+            furnished.project.id, tree, expired=False, limit=3, offset=0
+        )
+    assert SHAPES.kept.used_bytes <= SHAPES_BYTES
+    assert STATEMENTS.used_bytes <= 24_000_000
