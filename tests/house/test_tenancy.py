@@ -52,6 +52,7 @@ ALL_TENANTS = {
     "CuratorRuns.schedule": "the sweeper",
     "CuratorRuns.sweep": "the sweeper",
     "Direct.*": "executes statements of the stores",
+    "CompiledShapes.of": "compiles statements, whose parameter names the tenant",
     "EndNotifications.*": "one connection for all requests, which checked their events' projects",
     "Seals.seal": "the sweeper",
     "Erasures.claim": "the eraser takes the next erasure of any project",
