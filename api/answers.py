@@ -347,6 +347,9 @@ ANSWERS: Mapping[str, Schema] = {
     "GET /v1/runs/{run_id}/": ref("PrivateRun"),
     "GET /v1/verify/": fields(
         ok=FLAG,
+        enabled=FLAG,
+        state=TEXT,
+        counter=WHOLE,
         sealed=WHOLE,
         waiting=WHOLE,
         faults=many(
@@ -355,7 +358,22 @@ ANSWERS: Mapping[str, Schema] = {
                 kind=TEXT,
                 id=maybe(ID),
                 number=maybe(WHOLE),
-                lane_id=ID,
+                lane_id=maybe(ID),
+            )
+        ),
+        next=maybe(TEXT),
+    ),
+    "GET /v1/verify/heads/": fields(
+        project_id=ID,
+        results=many(
+            fields(
+                number=WHOLE,
+                counter=WHOLE,
+                lanes=WHOLE,
+                root=TEXT,
+                sealed_until=maybe(TIME),
+                created_at=TIME,
+                valid=FLAG,
             )
         ),
     ),

@@ -37,6 +37,7 @@ from pipeline.models.measured import MeasuredEmbedder, MeasuredModel
 from pipeline.models.override import Workshop
 from pipeline.models.prompted import PromptedModel
 from pipeline.ports import Embedder, MemoryModel, Reranker, VectorStore
+from pipeline.seals.keys import SealKeys
 from pipeline.settings import (
     MINILM,
     NO_MODEL,
@@ -186,7 +187,9 @@ def build_ledger(settings: Settings, name: str) -> Ledger:
         inbox=inbox,
         long=long,
         answers_for=timedelta(hours=settings.dry_run_hours),
-        seal_key=settings.seal_key.get_secret_value().encode() if settings.seal_key else None,
+        seal_keys=SealKeys([key.encode() for key in settings.seal_keys]),
+        verifying=connect(url, pool_size=1, name=name),
+        checkpoint_every=timedelta(seconds=settings.seal_head_s),
     )
 
 

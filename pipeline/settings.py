@@ -345,7 +345,16 @@ class Settings(BaseSettings):
     """
     seal_key: SecretStr | None = None
     """Key that signs the seals of projects with tamper evidence: 32 random bytes or more, which the
-    database must not contain. Without it no project can have tamper evidence.
+    database must not contain. Without it no project can have tamper evidence. The API, the workers
+    and the sweeper need it.
+    """
+    seal_keys_old: SecretStr | None = None
+    """Former values of `MEMLANE_SEAL_KEY`, separated by commas: what they signed is accepted, and
+    the sweeper signs it with the present key.
+    """
+    seal_head_s: Annotated[float, Field(ge=1)] = 300.0
+    """Seconds between two recorded heads of a project with tamper evidence, as a log line
+    (`seal_head`) and for webhooks. No head is recorded without new seals.
     """
     metrics_token: SecretStr | None = None
     """Bearer token of `/metrics`. Without it `/metrics` answers only if `MEMLANE_HOST` is a
@@ -387,6 +396,14 @@ class Settings(BaseSettings):
         for network in value:
             ipaddress.ip_network(network)
         return value
+
+    @property
+    def seal_keys(self) -> list[str]:
+        """Keys of seals, the one that signs first; none without MEMLANE_SEAL_KEY."""
+        if self.seal_key is None:
+            return []
+        former = self.seal_keys_old.get_secret_value() if self.seal_keys_old else ""
+        return [self.seal_key.get_secret_value(), *_words(former)]
 
     @field_validator("semantic_scale")
     @classmethod

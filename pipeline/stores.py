@@ -39,6 +39,7 @@ from pipeline.models.recordings import Recordings
 from pipeline.reindex.store import Indexes
 from pipeline.replays.store import Shadows
 from pipeline.replays.switch import Switch
+from pipeline.seals.keys import SealKeys
 from pipeline.seals.store import Seals
 from pipeline.search.recut import Recut
 from pipeline.search.store import Passages
@@ -63,11 +64,13 @@ class Ledger:
     """All stores, and the connection pools that they use.
 
     `engine`: for short statements. `long`: for operations on many rows. `inbox_engine`: for adds.
+    `verifying`: for verifications.
     """
 
     engine: AsyncEngine
     long: AsyncEngine
     inbox_engine: AsyncEngine
+    verifying: AsyncEngine
     lanes: Lanes
     leases: LaneLeases
     due_lanes: DueLanes
@@ -125,20 +128,25 @@ class Ledger:
         inbox: AsyncEngine | None = None,
         long: AsyncEngine | None = None,
         answers_for: timedelta = timedelta(hours=1),
-        seal_key: bytes | None = None,
+        seal_keys: SealKeys | None = None,
+        verifying: AsyncEngine | None = None,
+        checkpoint_every: timedelta = timedelta(minutes=5),
     ) -> Ledger:
         """Build all stores over these pools.
 
         `inbox`: pool for adds only, so that no read delays an add. `long`: pool for operations
         whose statements take longer the more rows they change. Default for both: `engine`.
-        `answers_for`: lifetime of the answers of dry runs. `seal_key`: signs seals.
+        `answers_for`: lifetime of the answers of dry runs. `seal_keys`: sign
+        seals. `verifying`: pool of verifications. `checkpoint_every`: time between two recorded
+        heads of a project.
         """
-        inbox, long = inbox or engine, long or engine
+        inbox, long, keys = inbox or engine, long or engine, seal_keys or SealKeys()
         shadows = Shadows(long, grace=lanes.grace)
         return cls(
             engine=engine,
             long=long,
             inbox_engine=inbox,
+            verifying=verifying or engine,
             lanes=lanes,
             leases=LaneLeases(engine, lease=lanes.lease),
             due_lanes=DueLanes(engine, lease=lanes.lease, grace=lanes.grace),
@@ -169,7 +177,7 @@ class Ledger:
             keys=ApiKeys(engine),
             members=Members(engine),
             removal=Removal(long),
-            recourse=Recourse(long, grace=lanes.grace),
+            recourse=Recourse(long, keys, grace=lanes.grace),
             suggestions=Suggestions(engine),
             decisions=Decisions(engine),
             curator=CuratorRuns(engine),
@@ -179,9 +187,9 @@ class Ledger:
             shadows=shadows,
             switch=Switch(long, shadows),
             recordings=Recordings(long),
-            seals=Seals(long, seal_key),
+            seals=Seals(long, keys, reading=verifying or engine, checkpoint_every=checkpoint_every),
             kept_answers=KeptAnswers(engine, kept_for=answers_for),
-            erasures=Erasures(long),
+            erasures=Erasures(long, keys),
             webhooks=Webhooks(engine),
             circuits=Circuits(engine),
             costs=Costs(engine),
@@ -201,5 +209,5 @@ class Ledger:
 
     async def close(self) -> None:
         """Close all pools."""
-        for engine in {self.engine, self.long, self.inbox_engine}:
+        for engine in {self.engine, self.long, self.inbox_engine, self.verifying}:
             await engine.dispose()

@@ -90,6 +90,16 @@ graph_mirror_lag_seconds = Gauge(
     "Age of the oldest change of the graph that the graph server does not have, in seconds.",
     multiprocess_mode="mostrecent",
 )
+seals_refused = Counter(
+    "memlane_seals_refused",
+    "Rows, entries, lanes and projects that were not sealed because they fail verification.",
+    ["what"],
+)
+seals_oldest_seconds = Gauge(
+    "memlane_seals_oldest_seconds",
+    "Age of the oldest row of a project with tamper evidence that is not sealed yet, in seconds.",
+    multiprocess_mode="mostrecent",
+)
 queue_oldest_seconds = Gauge(
     "memlane_queue_oldest_seconds",
     "Age of the oldest event that has not ended, in seconds.",
@@ -128,6 +138,8 @@ def declare() -> None:
         stage_seconds.labels(stage)
     for was in ("QUEUED", "RUNNING", "WAITING"):
         swept.labels(was)
+    for what in ("row", "entry", "lane", "project"):
+        seals_refused.labels(what)
     adds_refused.labels("server")
     adds_refused.labels("caller")
     for state in ("DELIVERED", "PENDING", "DEAD", "DROPPED"):

@@ -178,8 +178,9 @@ async def get_project(
 async def update_project(request: ProjectUpdateRequest, api: Given, admin: Admin) -> dict[str, str]:
     """Change a project's texts, categories and settings. Other API processes know it within 5 s."""
     request.something()
-    if request.tamper_evidence:
-        api.stores.ledger.seals.require_key()
+    if "tamper_evidence" in request.model_fields_set:
+        on = bool(request.tamper_evidence)
+        await api.stores.ledger.seals.switch(admin.project.id, on=on)
     ledger = api.stores.ledger.projects
     await ledger.change(admin.project.id, request.columns(), request.settings())
     api.keys.forget()

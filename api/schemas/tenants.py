@@ -187,7 +187,7 @@ class ProjectUpdateRequest(Request):
         default=None,
         description=(
             "Seal events, receipts and history, so that `GET /v1/verify/` names a row that was "
-            "changed in the database. Needs `MEMLANE_SEAL_KEY`."
+            "changed in the database. Needs `MEMLANE_SEAL_KEY`; false or null: off."
         ),
     )
     gather: bool | GatherOptions | None = Field(
@@ -241,15 +241,13 @@ class ProjectUpdateRequest(Request):
 
     def columns(self) -> dict[str, Any]:
         """The changed columns of the project."""
-        own = {"budget", "gather", "enable_graph", "graph_types"}
+        own = {"budget", "gather", "enable_graph", "graph_types", "tamper_evidence"}
         given = self.model_dump(exclude_unset=True, exclude={*SETTINGS, *own})
         if "budget" in self.model_fields_set:
             given["budget"] = self.budget and self.budget.model_dump(exclude_none=True)
         if "gather" in self.model_fields_set:
             limits = GatherOptions() if self.gather is True else self.gather or None
             given["gather"] = limits and limits.model_dump()
-        if self.tamper_evidence:  # rows of any age are sealed first
-            given["sealed_until"] = None
         if "graph_types" in self.model_fields_set:
             given["graph_types"] = self.graph_types and self.graph_types.stored()
         changed = {name: value or None for name, value in given.items() if name != "name" or value}
@@ -263,7 +261,8 @@ class ProjectUpdateRequest(Request):
 
     def something(self) -> None:
         """Require at least one change. Errors: InvalidInput."""
-        if not self.columns() and not self.settings():
+        switched = "tamper_evidence" in self.model_fields_set
+        if not (self.columns() or self.settings() or switched):
             raise InvalidInput(f"Give at least one of {', '.join(type(self).model_fields)}.")
 
 

@@ -78,7 +78,8 @@ from pipeline.ledger.tables import (
 )
 from pipeline.ledger.tables.webhooks import webhook_deliveries
 from pipeline.replays.store import read, sweep_out
-from pipeline.seals.sql import statement as seal_statement
+from pipeline.seals.entries import record_erasure
+from pipeline.seals.keys import SealKeys
 from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import keep
 
@@ -144,9 +145,10 @@ class ErasureReceipt:
 
 
 class Erasures:
-    """Erase owners from the ledger and keep the receipts."""
+    """Erase owners from the ledger and keep the receipts. `seal_keys`: sign what they cover."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, seal_keys: SealKeys) -> None:
+        self._seal_keys = seal_keys
         self._engine = engine
         self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -162,7 +164,15 @@ class Erasures:
             memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
             turn_ids = (await connection.scalars(_turns_of(lane_ids))).all()
             await _withdraw(connection, project_id, owner)
-            await _mark_seals(connection, project_id, event_id, lane_ids, memory_ids)
+            await record_erasure(
+                connection,
+                self._seal_keys,
+                project_id,
+                event_id,
+                lane_ids=lane_ids,
+                memory_ids=memory_ids,
+                question_ids=await _withdrawn(connection, project_id),
+            )
             counts = {
                 store: (await connection.execute(rows)).rowcount
                 for store, rows in _all_of(project_id, owner, lane_ids, memory_ids)
@@ -390,21 +400,14 @@ async def _empty(
     return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
-async def _mark_seals(
-    connection: AsyncConnection,
-    project_id: ProjectId,
-    event_id: UUID,
-    lane_ids: Sequence[UUID],
-    memory_ids: Sequence[UUID],
-) -> None:
-    """Mark the seals of the rows that the erasure deletes."""
-    values = {
-        "project_id": project_id,
-        "event_id": event_id,
-        "lane_ids": lane_ids,
-        "memory_ids": memory_ids,
-    }
-    await connection.execute(seal_statement("mark_erased"), values)
+async def _withdrawn(connection: AsyncConnection, project_id: ProjectId) -> Sequence[UUID]:
+    """Return the questions that this transaction has withdrawn."""
+    query = select(events.c.id).where(
+        events.c.project_id == project_id,
+        events.c.event_type != EventType.ADD.value,
+        events.c.erased_at == func.now(),
+    )
+    return (await connection.scalars(query)).all()
 
 
 async def _withdraw(connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey) -> None:

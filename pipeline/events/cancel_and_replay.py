@@ -35,6 +35,8 @@ from pipeline.lanes.batches import OPTIONS, omission_rows
 from pipeline.ledger.filter_conditions import among, events_matching
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import events, lanes, messages, turn_vectors
+from pipeline.seals.entries import record_replay
+from pipeline.seals.keys import SealKeys
 from pipeline.text import terms
 from pipeline.turns.vectors import mark_turns_stale, reset_turn_vectors
 
@@ -67,9 +69,12 @@ class Replayable:
 
 
 class Recourse:
-    """Cancel and replay events. `grace`: time until the sweeper repeats a lost hint."""
+    """Cancel and replay events. `grace`: time until the sweeper repeats a lost hint. `seal_keys`:
+    sign that a replay changed an event.
+    """
 
-    def __init__(self, engine: AsyncEngine, *, grace: timedelta) -> None:
+    def __init__(self, engine: AsyncEngine, seal_keys: SealKeys, *, grace: timedelta) -> None:
+        self._seal_keys = seal_keys
         self._engine = engine
         self._grace = grace
 
@@ -111,6 +116,15 @@ class Recourse:
                 )
             if edit.messages:
                 await _replace_messages(connection, rows[0], edit.messages)
+            if edit.messages or edit.instructions:
+                await record_replay(
+                    connection,
+                    self._seal_keys,
+                    project_id,
+                    lane_id=rows[0].lane_id,
+                    event_id=event_id,
+                    replays=rows[0].replays,
+                )
         return _replayed(rows)
 
     async def replayable(self, project_id: ProjectId, event_id: UUID) -> Replayable:

@@ -32,7 +32,6 @@ from pipeline.ledger.tables import (
     lanes,
     memories,
     relations,
-    seal_heads,
     shadows,
 )
 from pipeline.memories.history import replaced
@@ -419,8 +418,6 @@ async def _adopt(
     await connection.execute(statement("adopt_relations"), values)
     await connection.execute(statement("adopt_events"), values)
     await sweep_out(connection, shadow)
-    opened = update(seal_heads).where(seal_heads.c.lane_id == shadow.scope.lane_id)
-    await connection.execute(opened.values(reopened=True))
     await connection.execute(
         update(shadows).where(shadows.c.id == shadow.id).values(switched_at=func.now())
     )

@@ -1,210 +1,240 @@
-"""Seals of rows: a hash chain for each lane, whose head is signed.
-
-    link(n) = SHA-256(link(n-1), n, kind, row, digest(n))
-    signature = HMAC(key, lane, n, link(n))
-
-The sweeper seals new rows, after their commit. An edit, a removal or an insertion in the
-database changes a digest, or leaves a seal without a row or a row without a seal. The key is not in
-the database, so access to the database alone is not enough to sign another head. A row that is
-inserted within WINDOW of its own date is sealed like any other.
-"""
+"""Store of seals: switch a project's tamper evidence, seal its rows, and verify them."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, func, insert, select, update
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+import structlog
+from sqlalchemy import func, insert, select, text, update
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline.domain.errors import InvalidInput
+from pipeline import telemetry
+from pipeline.domain.errors import Conflict
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.tables import lanes, projects, seal_heads, seals
+from pipeline.ledger.engine import is_locked
+from pipeline.ledger.tables import projects, seal_checkpoints, seal_projects
+from pipeline.seals.chain import Fault
+from pipeline.seals.checkpoints import is_checkpoint
+from pipeline.seals.heads import ProjectHead, SealState, digest
+from pipeline.seals.keys import SealKeys
+from pipeline.seals.sealing import IDLE, Refused, Sealed, SealingBatch, Verified, write_head
 from pipeline.seals.sql import statement
+from pipeline.seals.verification import Verification, VerifiedPage
 
-# Longest time between the start of a transaction, which dates its rows, and its commit.
-WINDOW = timedelta(minutes=10)
-# Number of rows sealed in one transaction, and of faults that a check names.
-AT_ONCE, MOST_FAULTS = 2_000, 100
+log = structlog.get_logger()
 
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A row that differs from its seal. `problem`: edited, removed, inserted, or chain or head for
-    a seal that does not fit the chain.
-
-    `kind` and `row_id` name the row: an event, a line of its receipt, or a version of a memory.
-    """
-
-    lane_id: UUID
-    problem: str
-    kind: str
-    row_id: UUID | None = None
-    row_no: int | None = None
+# Seconds that one project may take before it is the turn of the next.
+TURN_S = 2.0
+# Pause in seconds after a project's head has failed; maximum wait for a project's lock.
+REFUSED_S, LOCK_S = 60.0, 5.0
+MOST_CHECKPOINTS = 1_000
+UNDER_WAY = "A verification of this project is under way: send the request again when it has ended."
+FORGED = (
+    "The seals of this project fail verification, so nothing may be sealed on top of them:"
+    " `memlane verify` names the faults."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of a check. `sealed`: number of seals; `waiting`: rows that are not sealed yet."""
+    """Result of a whole check. `sealed`: number of seals; `waiting`: rows not sealed yet."""
 
     sealed: int
     waiting: int
     faults: Sequence[Fault]
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A recorded head of a project. `valid`: this server signed it."""
+
+    number: int
+    counter: int
+    lanes: int
+    root: str
+    sealed_until: datetime | None
+    created_at: datetime
+    valid: bool
+
+
 class Seals:
-    """Store of seals. Without a `key` nothing is sealed or checked."""
+    """Seal rows and verify them. Without a key nothing is sealed or checked.
 
-    def __init__(self, engine: AsyncEngine, key: bytes | None) -> None:
+    `reading`: pool of verifications, which hold a connection for a page.
+    """
+
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        keys: SealKeys,
+        *,
+        reading: AsyncEngine | None = None,
+        checkpoint_every: timedelta = timedelta(minutes=5),
+    ) -> None:
+        """`checkpoint_every`: minimum time between two recorded heads of a project."""
         self._engine = engine
-        self._key = key
+        self._snapshots = (reading or engine).execution_options(isolation_level="REPEATABLE READ")
+        self.keys = keys
+        self._checkpoint_every = checkpoint_every
+        self._verified = Verified()
+        self._cursors: dict[ProjectId, UUID] = {}
+        self._refused: dict[ProjectId, float] = {}
 
-    def require_key(self) -> bytes:
-        """The key. Errors: InvalidInput if there is none."""
-        if self._key is None:
-            raise InvalidInput("Tamper evidence needs a key: set MEMLANE_SEAL_KEY on the server.")
-        return self._key
+    # Switching
+
+    async def switch(self, project_id: ProjectId, *, on: bool) -> None:
+        """Switch the tamper evidence of a project, and sign its new state.
+
+        Errors: InvalidInput without a key; Conflict if the project's head was not signed here.
+        """
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                update(projects)
+                .where(projects.c.id == project_id)
+                .values(tamper_evidence=on or None)
+            )
+            query = select(seal_projects).where(seal_projects.c.project_id == project_id)
+            row = (await connection.execute(query.with_for_update())).one_or_none()
+            if row is None and not on:
+                return
+            key_id = self.keys.current
+            if row is None:
+                new = insert(seal_projects).values(
+                    project_id=project_id,
+                    state=SealState.STARTING.value,
+                    digest=digest({}),
+                    rotated_to=key_id,
+                )
+                row = (await connection.execute(new.returning(seal_projects))).one()
+                head = ProjectHead(**row._asdict() | {"state": SealState(row.state)})
+            else:
+                head = ProjectHead(**row._asdict() | {"state": SealState(row.state)})
+                if not head.is_signed(self.keys):
+                    raise Conflict(FORGED)
+            if on is (head.state is not SealState.OFF) and head.counter:
+                return
+            state = SealState.STARTING if on else SealState.OFF
+            changed = replace(head, state=state, since=None, sealed_until=None)
+            await write_head(connection, changed.sign(self.keys))
+
+    # Sealing
 
     async def seal(self) -> int:
         """Seal the new rows of all projects with tamper evidence. Returns the number of seals.
 
-        Several processes may run it, and it may be stopped at any point: a lane's seals and its
-        head are one commit, under the head's lock.
+        Several processes may run it, and it may be stopped at any point. Each project has a turn of
+        two seconds, so a large one delays no other.
         """
-        if self._key is None:
+        if not self.keys:
             return 0
-        number = 0
-        query = select(projects.c.id, projects.c.sealed_until, func.now().label("begun"))
+        values = {"key_id": self.keys.current, "idle": IDLE}
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query.where(projects.c.tamper_evidence))).all()
-        for row in rows:
-            since = row.sealed_until and row.sealed_until - WINDOW
-            values = {"project_id": row.id, "since": since}
-            async with self._engine.connect() as connection:
-                due = (await connection.scalars(statement("due"), values)).all()
-            for lane_id in due:
-                while sealed := await self._seal_lane(row.id, lane_id, since):
-                    number += sealed
-            until = update(projects).where(projects.c.id == row.id, projects.c.tamper_evidence)
-            async with self._engine.begin() as connection:
-                await connection.execute(until.values(sealed_until=row.begun))
+            due = (await connection.execute(statement("due_projects"), values)).all()
+        telemetry.seals_oldest_seconds.set(max((row.age_s or 0.0 for row in due), default=0.0))
+        waiting = deque(ProjectId(row.project_id) for row in due)
+        number = 0
+        while waiting:
+            project_id = waiting.popleft()
+            sealed = await self._turn(project_id)
+            number += sealed.number
+            if sealed.more:
+                waiting.append(project_id)
         return number
 
+    async def _turn(self, project_id: ProjectId) -> Sealed:
+        """Seal batches of a project for two seconds."""
+        until = time.monotonic() + TURN_S
+        if self._refused.get(project_id, 0.0) > time.monotonic():
+            return Sealed()
+        number, more = 0, True
+        while more and time.monotonic() < until:
+            try:
+                sealed = await self._batch(project_id)
+            except Refused as reason:
+                self._refused[project_id] = time.monotonic() + REFUSED_S
+                telemetry.seals_refused.labels("project").inc()
+                log.error(
+                    "seal_refused", what="project", project_id=str(project_id), why=str(reason)
+                )
+                return Sealed(number)
+            if sealed.recorded:  # after the commit: only what is stored
+                log.info("seal_head", **sealed.recorded)
+            number, more = number + sealed.number, sealed.more
+        return Sealed(number, more)
+
+    async def _batch(self, project_id: ProjectId) -> Sealed:
+        """Seal one batch, unless another process has locked the project's head. Errors: Refused."""
+        try:
+            async with self._engine.begin() as connection:
+                await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_S:.0f}s'"))
+                batch = SealingBatch(
+                    connection,
+                    self.keys,
+                    project_id,
+                    verified=self._verified,
+                    cursors=self._cursors,
+                    checkpoint_every=self._checkpoint_every,
+                )
+                return await batch.run()
+        except DBAPIError as error:
+            if is_locked(error):  # an erasure, or another sweeper
+                return Sealed()
+            raise
+
+    # Verification
+
+    async def verify(self, project_id: ProjectId, cursor: str | None) -> VerifiedPage:
+        """Check one page of a project.
+
+        Errors: InvalidInput without a key, or for an invalid cursor; Conflict while another page of
+        the project is being checked.
+        """
+        self.keys.current  # noqa: B018  raises without a key
+        async with self._snapshots.connect() as connection:
+            locked = await connection.scalar(
+                select(
+                    func.pg_try_advisory_xact_lock(func.hashtextextended(f"verify:{project_id}", 0))
+                )
+            )
+            if not locked:
+                raise Conflict(UNDER_WAY)
+            return await Verification(connection, self.keys, project_id).page(cursor)
+
     async def check(self, project_id: ProjectId) -> Check:
-        """Compare a project's rows with their seals. Errors: InvalidInput without a key."""
-        key = self.require_key()
-        mine = lanes.c.project_id == project_id
-        until = select(projects.c.sealed_until).where(projects.c.id == project_id)
-        async with self._engine.connect() as connection:
-            sealed_until = await connection.scalar(until)
-            ids = (await connection.scalars(select(lanes.c.id).where(mine))).all()
-            checks = [
-                await _check_lane(connection, project_id, lane_id, sealed_until, key)
-                for lane_id in sorted(ids)
-            ]
-        return Check(
-            sum(check.sealed for check in checks),
-            sum(check.waiting for check in checks),
-            [fault for check in checks for fault in check.faults][:MOST_FAULTS],
+        """Check all pages of a project. Errors: as `verify`."""
+        sealed, waiting, faults = 0, 0, list[Fault]()
+        cursor: str | None = None
+        while True:
+            page = await self.verify(project_id, cursor)
+            sealed, waiting = sealed + page.sealed, waiting + page.waiting
+            faults.extend(page.faults)
+            cursor = page.next
+            if cursor is None:
+                return Check(sealed, waiting, faults)
+
+    async def checkpoints(self, project_id: ProjectId, *, after: int) -> Sequence[Checkpoint]:
+        """Return recorded heads with numbers after `after`, at most 1,000."""
+        query = select(seal_checkpoints).where(
+            seal_checkpoints.c.project_id == project_id, seal_checkpoints.c.number > after
         )
-
-    async def _seal_lane(self, project_id: ProjectId, lane_id: UUID, since: datetime | None) -> int:
-        """Append seals to a lane's chain, in one transaction. Returns their number."""
-        row = {"lane_id": lane_id, "project_id": project_id}
-        async with self._engine.begin() as connection:
-            await connection.execute(
-                postgresql.insert(seal_heads).values(row).on_conflict_do_nothing()
+        ordered = query.order_by(seal_checkpoints.c.number).limit(MOST_CHECKPOINTS)
+        async with self._snapshots.connect() as connection:
+            rows = (await connection.execute(ordered)).all()
+        return [
+            Checkpoint(
+                row.number,
+                row.counter,
+                row.lanes,
+                row.root.hex(),
+                row.sealed_until,
+                row.created_at,
+                is_checkpoint(self.keys, row),
             )
-            query = select(seal_heads).where(seal_heads.c.lane_id == lane_id).with_for_update()
-            head = (await connection.execute(query)).one()
-            values = {"lane_id": lane_id, "since": None if head.reopened else since}
-            new = (
-                await connection.execute(statement("unsealed"), values | {"limit": AT_ONCE})
-            ).all()
-            erased = await connection.execute(statement("erasures"), {"lane_id": lane_id})
-            number, link = head.number, head.link
-            appended = []
-            for seal in [*erased.all(), *new]:
-                number += 1
-                link = next_link(link, number, seal)
-                appended.append(row | seal._asdict() | {"number": number, "link": link})
-            if appended:
-                await connection.execute(insert(seals), appended)
-            signed = signature(self.require_key(), lane_id, number, link)
-            last = {"number": number, "link": link, "signature": signed}
-            done = {"reopened": len(new) == AT_ONCE, "sealed_at": func.now()}
-            await connection.execute(
-                update(seal_heads).where(seal_heads.c.lane_id == lane_id).values(last | done)
-            )
-        return len(appended)
-
-
-def next_link(link: bytes, number: int, seal: Any) -> bytes:
-    """The link of the seal with this number."""
-    place = f"{number}:{seal.kind}:{seal.row_id}:{seal.row_no}:".encode()
-    return hashlib.sha256(link + place + seal.digest).digest()
-
-
-def signature(key: bytes, lane_id: UUID, number: int, link: bytes) -> bytes:
-    """The signature of a lane's head."""
-    return hmac.digest(key, f"{lane_id}:{number}:".encode() + link, "sha256")
-
-
-async def _check_lane(
-    connection: AsyncConnection,
-    project_id: ProjectId,
-    lane_id: UUID,
-    sealed_until: datetime | None,
-    key: bytes,
-) -> Check:
-    """Compare a lane's rows with its chain."""
-    rows = (await connection.execute(statement("check_seals"), {"lane_id": lane_id})).all()
-    query = select(seal_heads).where(seal_heads.c.lane_id == lane_id)
-    head = (await connection.execute(query)).one_or_none()
-    known = {row.row_id for row in rows if row.kind == "erasure"}
-    if any(row.erased_by and row.erased_by not in known for row in rows):
-        mine = {"project_id": project_id}
-        known |= set((await connection.scalars(statement("pending_erasures"), mine)).all())
-    faults = _faults_of_rows(lane_id, rows, known) + _faults_of_chain(lane_id, rows, head, key)
-    late_before = None if head is not None and head.reopened else sealed_until
-    values = {"lane_id": lane_id, "since": late_before and late_before - WINDOW}
-    new = (await connection.execute(statement("unsealed_late"), values | {"limit": AT_ONCE})).all()
-    late = [row for row in new if row.late]
-    faults += [Fault(lane_id, "inserted", row.kind, row.row_id, row.row_no) for row in late]
-    return Check(len(rows), len(new) - len(late), faults)
-
-
-def _faults_of_rows(lane_id: UUID, rows: Sequence[Row[Any]], erasures: set[UUID]) -> list[Fault]:
-    """The rows that differ from their seals. `erasures`: those that may have deleted rows."""
-    faults = []
-    for row in rows:
-        problem = row.state
-        if problem == "erased" and row.erased_by not in erasures:
-            problem = "removed"
-        if problem in ("edited", "removed"):
-            faults.append(Fault(lane_id, problem, row.kind, row.row_id, row.row_no))
-    return faults
-
-
-def _faults_of_chain(
-    lane_id: UUID, rows: Sequence[Row[Any]], head: Row[Any] | None, key: bytes
-) -> list[Fault]:
-    """The first seal that does not fit the chain, or the head if it is not that of the chain."""
-    link = b""
-    for number, row in enumerate(rows, start=1):
-        link = next_link(link, number, row)
-        if (row.number, row.link) != (number, link):
-            return [Fault(lane_id, "chain", row.kind, row.row_id, row.row_no)]
-    if head is None:
-        return [Fault(lane_id, "head", "seal")] if rows else []
-    if not head.number and not rows:
-        return []
-    signed = hmac.compare_digest(head.signature, signature(key, lane_id, len(rows), link))
-    fits = (head.number, head.link) == (len(rows), link)
-    return [] if fits and signed else [Fault(lane_id, "head", "seal")]
+            for row in rows
+        ]

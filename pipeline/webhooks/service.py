@@ -25,6 +25,7 @@ from pipeline.webhooks.store import Webhook, Webhooks
 EVENT_TYPES = (
     *("memory_add", "memory_update", "memory_delete", "memory_categorize"),
     *("event_succeeded", "event_failed"),
+    "seal_head",
 )
 # Types of the Mem0 Platform's import jobs: accepted from clients, but never sent.
 UNKNOWN_HERE = tuple(

@@ -36,6 +36,7 @@ EDGES = {
     "pipeline/lanes/store.py",
     "pipeline/search/store.py",
     "pipeline/replays/store.py",
+    "pipeline/seals/store.py",
     "pipeline/summaries/store.py",
 }
 # Methods that serve all tenants at once, with the reason.
@@ -54,7 +55,9 @@ ALL_TENANTS = {
     "Direct.*": "executes statements of the stores",
     "CompiledShapes.of": "compiles statements, whose parameter names the tenant",
     "EndNotifications.*": "one connection for all requests, which checked their events' projects",
+    "SealingBatch.run": "the sweeper; the project is that of the batch",
     "Seals.seal": "the sweeper",
+    "Verification.page": "the project is that of the verification",
     "Erasures.claim": "the eraser takes the next erasure of any project",
     "Erasures.end": "the eraser's claimed erasure",
     "Erasures.record_vectors": "the eraser's claimed erasure",

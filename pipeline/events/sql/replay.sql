@@ -1,7 +1,7 @@
 -- Put ended events back at the ends of their lanes, in their old order; the caller has locked the
 -- lanes. Their messages get the new seq, too, behind all accepted since.
 WITH again AS (
-    SELECT e.id, e.lane_id, e.seq,
+    SELECT e.id, e.lane_id, e.seq, e.replays + 1 AS new_replays,
            l.accepted_seq + row_number() OVER (PARTITION BY e.lane_id ORDER BY e.seq) AS new_seq
     FROM events e JOIN lanes l ON l.id = e.lane_id
     WHERE e.id = ANY (CAST(:event_ids AS uuid[])) AND e.status IN ('FAILED', 'CANCELLED')
@@ -17,6 +17,6 @@ WITH again AS (
         tokens = coalesce(CAST(:tokens AS integer), tokens)
     FROM again WHERE events.id = again.id
 )
-SELECT a.id, a.lane_id, a.new_seq AS seq, l.fence, a.new_seq = l.settled_seq + 1 AS woken
+SELECT a.id, a.lane_id, a.new_seq AS seq, a.new_replays AS replays, l.fence, a.new_seq = l.settled_seq + 1 AS woken
 FROM again a JOIN lane l ON l.id = a.lane_id
 ORDER BY a.lane_id, a.new_seq

@@ -21,7 +21,7 @@
                   ├──< curator_runs ─< curator_steps   runs that look for suggestions
                   ├──< summaries, summary_states   rolling summaries of the conversation
                   ├──< kept_answers                models' answers to dry runs, for the real run
-                  ├──< seals, seal_heads           hash chains, of projects with tamper evidence
+                  ├──< seals, seal_…               hash chains, of projects with tamper evidence
                   └──< entities ─< relations       the graph, bi-temporal
     projects ─< erasures                           receipts of erasures: see erasure
     projects ─< books, book_entries                numbers of rows: see tables.balance
@@ -59,7 +59,14 @@ from pipeline.ledger.tables.memories import (
 )
 from pipeline.ledger.tables.private_runs import private_runs
 from pipeline.ledger.tables.replays import shadows
-from pipeline.ledger.tables.seals import seal_heads, seals
+from pipeline.ledger.tables.seals import (
+    seal_buckets,
+    seal_checkpoints,
+    seal_heads,
+    seal_projects,
+    seal_queue,
+    seals,
+)
 from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.summaries import summaries, summary_states
@@ -103,7 +110,11 @@ __all__ = [
     "rebuilt",
     "receipts",
     "relations",
+    "seal_buckets",
+    "seal_checkpoints",
     "seal_heads",
+    "seal_projects",
+    "seal_queue",
     "seals",
     "shadows",
     "stage_runs",

@@ -98,6 +98,8 @@ receipts = Table(
     Column("suggestion_id", Uuid),
     # The conflict that the fact is part of.
     Column("conflict_id", Uuid),
+    # Time since when the event has the line, if later than its end: a replay of the scope added it.
+    time("adopted_at"),
 )
 
 # The turns of a lane that a delete_all hid: those after `before_seq`, up to `after_seq`.

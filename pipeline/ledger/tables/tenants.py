@@ -43,7 +43,7 @@ projects = Table(
     Column("custom_categories", JSONB(none_as_null=True)),
     # Settings that clients of other platforms write and read; they have no effect.
     Column("settings", JSONB, nullable=False, server_default="{}"),
-    # True: events, receipts and history are sealed; those until `sealed_until` have been.
+    # True: events, receipts and history are sealed. Only earlier releases use `sealed_until`.
     Column("tamper_evidence", Boolean),
     time("sealed_until"),
     # Mode of the adds that name none; NULL: consolidate.

@@ -210,7 +210,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("GET", "/v1/curator/runs/"): [Case(READ)],
     ("GET", "/v1/curator/runs/{curator_run_id}/"): [Case(READ)],
     ("POST", "/v1/curator/runs/{curator_run_id}/cancel/"): [Case(WRITE)],
-    ("GET", "/v1/verify/"): [Case(READ)],
+    ("GET", "/v1/verify/"): [Case(ADMIN)],
+    ("GET", "/v1/verify/heads/"): [Case(ADMIN)],
     ("GET", "/v1/summaries/"): [Case(READ, query=lambda ids: MAYA | {"agent_id": ids.entity_id})],
     ("GET", "/v1/graph/"): [
         Case(READ, query=lambda _: MAYA),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from pipeline.erasure.store import OwnerKey
+from pipeline.seals import chain, sealing
 from pipeline.seals import store as seals
+from pipeline.seals.keys import SealKeys, key_id
+from pipeline.seals.sql import statement as seal_statement
 from tests.support.api_service import ADD, MAYA, Service, serving
 from tests.support.engine import Engine
 
@@ -17,7 +22,7 @@ KEY = b"a key that is not in the database"
 
 @pytest.fixture
 async def service(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
-    monkeypatch.setattr(engine.ledger.seals, "_key", KEY)
+    monkeypatch.setattr(engine.ledger.seals.keys, "_by_id", {key_id(KEY): KEY})
     async with serving(engine.ledger) as service:
         path = f"/api/v1/orgs/organizations/{service.engine.project.organization_id}/projects/"
         answer = await service.client.patch(
@@ -32,19 +37,23 @@ async def seal(service: Service) -> int:
 
 
 async def verify(service: Service) -> dict[str, Any]:
+    """Walk all pages of a verification, as the command does."""
     answer = await service.client.get("/v1/verify/")
     assert answer.status_code == 200, answer.text
-    return dict(answer.json())
+    whole = dict(answer.json())
+    while whole["next"]:
+        page = await service.client.get("/v1/verify/", params={"cursor": whole["next"]})
+        assert page.status_code == 200, page.text
+        for name in ("sealed", "waiting", "faults"):
+            whole[name] += page.json()[name]
+        whole["ok"] = whole["ok"] and page.json()["ok"]
+        whole["next"] = page.json()["next"]
+    return whole
 
 
 async def execute(service: Service, statement: str, **values: object) -> None:
     async with service.engine.ledger.engine.begin() as connection:
         await connection.execute(text(statement), values)
-
-
-async def later(service: Service) -> None:
-    """Let all events so far have ended an hour before the last pass."""
-    await execute(service, "UPDATE events SET completed_at = completed_at - interval '1 hour'")
 
 
 async def live(service: Service) -> str:
@@ -85,9 +94,9 @@ async def test_one_changed_row_is_named(
     assert (await verify(service))["ok"] is False
 
 
-async def test_an_inserted_row_is_named(service: Service) -> None:
+async def test_an_inserted_row_with_an_earlier_date_is_named(service: Service) -> None:
     event_id = await live(service)
-    await later(service)
+    await execute(service, "UPDATE events SET completed_at = completed_at - interval '1 hour'")
     await execute(
         service,
         "INSERT INTO receipts (event_id, ordinal, outcome, text, reason, message_ordinal)"
@@ -117,7 +126,7 @@ async def test_a_changed_chain_is_named(service: Service, statement: str) -> Non
 
 async def test_another_key_does_not_verify(service: Service) -> None:
     await live(service)
-    other = seals.Seals(service.engine.ledger.engine, b"another key")
+    other = seals.Seals(service.engine.ledger.engine, SealKeys([b"another key"]))
     check = await other.check(service.engine.project.id)
     assert {fault.problem for fault in check.faults} == {"head"}
 
@@ -149,7 +158,6 @@ async def test_a_replay_of_an_event_with_other_messages_verifies(service: Servic
 
 async def test_a_replay_that_is_switched_on_verifies(service: Service) -> None:
     await live(service)
-    await later(service)
     begun = (await service.client.post("/v1/replays/", json=MAYA)).json()
     await service.engine.drain()
     switched = await service.client.post(f"/v1/replays/{begun['id']}/switch/", json={"force": True})
@@ -193,17 +201,16 @@ async def test_a_row_that_was_marked_as_erased_without_an_erasure_is_named(
 async def test_a_sweeper_that_dies_midway_leaves_a_chain_that_goes_on(service: Service) -> None:
     for user in ("maya", "jon"):
         await service.add("I live in Bern.", user_id=user)
-    signed = seals.signature
     calls: list[object] = []
 
     def dying(*values: Any) -> bytes:
         calls.append(values)
         if len(calls) == 2:
             raise RuntimeError("killed")
-        return signed(*values)
+        return chain.next_link(*values)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seals, "signature", dying)
+        patch.setattr(sealing, "next_link", dying)
         with pytest.raises(RuntimeError):
             await seal(service)
     assert (await verify(service))["ok"] is True
@@ -216,3 +223,154 @@ async def test_tamper_evidence_needs_a_key(engine: Engine) -> None:
     async with serving(engine.ledger) as service:
         refused = await service.client.get("/v1/verify/")
         assert (refused.status_code, "MEMLANE_SEAL_KEY" in refused.text) == (400, True)
+
+
+# ── forgeries by a person with the database ─────────────────────────────────────────────────────
+
+REWRITE = """WITH chosen_events AS (SELECT id FROM events), chosen_versions AS (
+    SELECT memory_id, version AS low, version AS high FROM memory_history
+), {content}
+SELECT s.*, sha256(s.salt || convert_to(c.content, 'UTF8')) AS again
+FROM seals s JOIN content c ON c.row_id = s.row_id AND c.kind = s.kind AND c.row_no = s.row_no
+ORDER BY s.number"""
+
+
+async def rewrite_chain(service: Service) -> None:
+    """Recompute digests and links, which need no key, and put the last link into the head."""
+    content = seal_statement("sealed_content").text
+    query = text(REWRITE.format(content=content))
+    link, number = b"", 0
+    async with service.engine.ledger.engine.begin() as connection:
+        values = {"project_id": service.engine.project.id}
+        for row in (await connection.execute(query, values)).all():
+            place = f"{row.number}:{row.kind}:{row.row_id}:{row.row_no}:".encode()
+            link, number = hashlib.sha256(link + place + row.again).digest(), row.number
+            await connection.execute(
+                text("UPDATE seals SET digest = :digest, link = :link WHERE number = :number"),
+                {"digest": row.again, "link": link, "number": number},
+            )
+        await connection.execute(
+            text("UPDATE seal_heads SET link = :link, reopened = true"), {"link": link}
+        )
+
+
+EDIT = "UPDATE memory_history SET new_text = 'User lives in Oslo' WHERE version = 2"
+EDIT_MESSAGE = "UPDATE messages SET content = 'I moved to Oslo.' WHERE seq = 2"
+NEW_ERASURE = (
+    "UPDATE seals SET erased_by = (SELECT event_id FROM erasures LIMIT 1), salt = NULL"
+    " WHERE kind = 'history' AND row_no = 2"
+)
+BACKDATED = (
+    "INSERT INTO memory_history (memory_id, version, project_id, event, new_text, reason,"
+    " valid_from, created_at) SELECT memory_id, 50, project_id, 'UPDATE', 'x', 'x',"
+    " now() - interval '90 days', now() - interval '90 days' FROM memory_history LIMIT 1"
+)
+EMPTY = [
+    f"DELETE FROM {table}"
+    for table in ("memory_history", "receipts", "past_states", "relations", "entities", "memories")
+]
+ENTRY_OF = (
+    "INSERT INTO seal_queue (project_id, kind, lane_id, row_id, row_no, covers, key_id, signature)"
+)
+NO_SEALS = ["DELETE FROM seals", "DELETE FROM seal_heads"]
+FORGERIES: dict[str, list[str | Callable[[Service], Awaitable[None]]]] = {
+    "chain rewritten": [EDIT, rewrite_chain],
+    "seals deleted": [EDIT, *NO_SEALS, "UPDATE projects SET sealed_until = NULL"],
+    "seals and roots deleted": [
+        EDIT,
+        *NO_SEALS,
+        *(f"DELETE FROM seal_{name}" for name in ("buckets", "checkpoints", "projects", "queue")),
+    ],
+    "project set back to the beginning": [
+        EDIT,
+        *NO_SEALS,
+        "DELETE FROM seal_buckets",
+        "UPDATE seal_projects SET state = 'adopting', counter = 0, signature = '', key_id = '',"
+        " rotated_to = ''",
+    ],
+    "replay claimed": [
+        EDIT_MESSAGE,
+        "UPDATE events SET replays = replays + 1, completed_at = now() WHERE seq = 2",
+    ],
+    "replay claimed, with an entry in the queue": [
+        EDIT_MESSAGE,
+        ENTRY_OF
+        + " SELECT project_id, 'replay', lane_id, id, 1, '', 'x', 'x' FROM events WHERE seq = 2",
+        "UPDATE events SET replays = replays + 1, completed_at = now() WHERE seq = 2",
+    ],
+    "erasure of another owner claimed": [
+        NEW_ERASURE,
+        "DELETE FROM memory_history WHERE version = 2",
+    ],
+    "scope deleted": [
+        *NO_SEALS,
+        *EMPTY,
+        *(f"DELETE FROM {table}" for table in ("messages", "erasures", "events")),
+    ],
+    "scope deleted, its events marked as erased": [
+        *NO_SEALS,
+        *EMPTY,
+        "DELETE FROM messages",
+        "UPDATE events SET erased_at = now()",
+    ],
+    "row inserted with an earlier date": [BACKDATED, "UPDATE seal_heads SET reopened = true"],
+    "row inserted with an earlier date and a seal": [
+        BACKDATED,
+        "INSERT INTO seals (lane_id, number, project_id, kind, row_id, row_no, digest, link)"
+        " SELECT gen_random_uuid(), 1, project_id, 'history', memory_id, 50, '', ''"
+        " FROM memory_history WHERE version = 50",
+        "DELETE FROM seal_queue",
+    ],
+    "head set back to 0": [
+        EDIT,
+        "DELETE FROM seals",
+        "UPDATE seal_heads SET number = 0, link = '', key_id = '', reopened = true",
+    ],
+    "event's messages deleted, as if erased": [
+        "DELETE FROM messages WHERE seq = 2",
+        "UPDATE seals SET erased_by = (SELECT event_id FROM erasures LIMIT 1), salt = NULL"
+        " WHERE kind = 'event' AND row_id IN (SELECT id FROM events WHERE seq = 2)",
+        "UPDATE events SET erased_at = now(), options = '{}' WHERE seq = 2",
+    ],
+    "switched off in the database": ["UPDATE projects SET tamper_evidence = NULL"],
+    "unsigned entry covers a removed row": [
+        NEW_ERASURE,
+        "DELETE FROM memory_history WHERE version = 2",
+        ENTRY_OF
+        + " SELECT project_id, 'erasure', lane_id, erased_by, 0, '1-99', 'x', 'x' FROM seals"
+        " WHERE erased_by IS NOT NULL",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+async def test_a_forgery_is_named_before_and_after_the_sweeper(service: Service, name: str) -> None:
+    """Each is what a person with write access to the database, but without the key, can do."""
+    await live(service)
+    erasures = service.engine.ledger.erasures
+    await erasures.erase(service.engine.project.id, OwnerKey("user", "nobody-at-all"))
+    await settle(service)
+    for step in FORGERIES[name]:
+        await (execute(service, step) if isinstance(step, str) else step(service))
+    before = (await verify(service))["faults"]
+    for _ in range(3):
+        service.engine.ledger.seals._refused.clear()
+        await seal(service)
+    assert (bool(before), bool((await verify(service))["faults"])) == (True, True)
+
+
+async def settle(service: Service) -> None:
+    """Seal until nothing is left, and let an hour pass since."""
+    while await seal(service):
+        pass
+    assert (await verify(service))["ok"] is True
+
+
+async def test_what_comes_after_a_forgery_is_not_signed(service: Service) -> None:
+    await live(service)
+    await execute(service, EDIT)
+    await rewrite_chain(service)
+    await service.add("I like coffee.")
+    assert await seal(service) == 0
+    kinds = {fault["kind"] for fault in (await verify(service))["faults"]}
+    assert "seal" in kinds
