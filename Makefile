@@ -23,13 +23,13 @@ PYTEST := $(PY) -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help sound up down status logs doctor reindex demo reset test check compat bench eval chaos reference docs lock clean
+.PHONY: help sound up down status scale settings logs doctor reindex demo reset test check compat bench eval chaos reference docs lock clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: sound  ## start everything, print URL, API key and a first curl
-	@$(PY) -m deploy.stack up
+up: sound  ## start everything, print URL and API key (ARGS=--yes: apply changed settings unasked)
+	@$(PY) -m deploy.stack up $(ARGS)
 
 # Installs nothing: a running stack can be stopped even if the lock files have changed since.
 down:  ## stop everything (what was remembered stays)
@@ -38,6 +38,12 @@ down:  ## stop everything (what was remembered stays)
 
 status: sound  ## a table of the processes
 	@$(PY) -m deploy.stack status || true
+
+scale: sound  ## add or drain processes (ARGS="workers=3": without a restart)
+	@$(PY) -m deploy.cli scale $(ARGS)
+
+settings: sound  ## the settings in force, and where each comes from
+	@$(PY) -m deploy.cli settings
 
 logs: sound  ## the end of all logs (ARGS="-f worker-1": follow one)
 	@$(PY) -m deploy.stack logs $(ARGS)

@@ -1,11 +1,13 @@
-"""An API process: `python -m api`."""
+"""An API process: `python -m api [--ready-file PATH]`."""
 
 from __future__ import annotations
 
+import argparse
 import math
 import resource
 import socket
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -22,8 +24,23 @@ BACKLOG = 2048
 OTHER_FILES = 512
 
 
+class ListeningServer(uvicorn.Server):
+    """uvicorn's server that creates a file once it listens."""
+
+    ready_file: Path | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the app and listen."""
+        await super().startup(sockets)
+        if self.started and self.ready_file:
+            self.ready_file.touch()
+
+
 def main() -> None:
     """Run one API process until it is stopped."""
+    parser = argparse.ArgumentParser(prog="api", description=__doc__)
+    parser.add_argument("--ready-file", type=Path)
+    arguments = parser.parse_args()
     configured = settings.load()
     telemetry.configure_logs(configured.log_level, process="api")
     allow_files(configured.max_connections + OTHER_FILES)
@@ -39,7 +56,8 @@ def main() -> None:
         timeout_keep_alive=http_server.IDLE_S,
         timeout_graceful_shutdown=20,
     )
-    server = uvicorn.Server(config)
+    server = ListeningServer(config)
+    server.ready_file = arguments.ready_file
     server.run(sockets=[listen(configured)])
     if not server.started:
         raise SystemExit("The API did not start; the log above says why.")

@@ -1,9 +1,10 @@
 """Migrate the database to the newest schema, then select the configured vector index.
 
-    python -m pipeline.migrate [--key-file PATH] [--revise MESSAGE]
+    python -m pipeline.migrate [--key-file PATH] [--revise MESSAGE] [--check-index]
 
-With `--key-file`, an empty database gets a project and an API key. Exits with an error if the
-vector index of the settings was never built.
+With `--key-file`, an empty database gets a project and an API key. Exits with code 2 and a sentence
+if the vector index of the settings was never built, or if the schema is that of a newer release.
+With `--check-index` only the index is checked, and nothing changes.
 
 Several processes may run this at the same time: an advisory lock makes them take turns.
 """
@@ -13,17 +14,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import re
 import sys
 from importlib import resources
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from pipeline import settings
+from pipeline import __version__, settings
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, SettingsMissing, connect
 from pipeline.reindex.store import Indexes
@@ -37,12 +40,23 @@ IN_USE = (
     "A table that the migration changes was in use for 10 s, by a long transaction or a backup. "
     "Nothing was changed: end it, or wait for its end, and start again."
 )
+UNKNOWN_REVISION = re.compile(r"locate revision identified by '(\w+)'")
+NEWER = (
+    "The database has schema {schema}, which this release (Memlane {version}) does not know:"
+    " a newer release wrote it. Install that release again, or restore a backup from before the"
+    " upgrade. Nothing was changed."
+)
+REFUSED = 2  # exit code
 OLDEST_PGVECTOR = (0, 8)  # the first with iterative index scans
 NO_PGVECTOR = (
     "MEMLANE_VECTORS=pgvector needs the extension pgvector, 0.8 or newer, in the ledger's "
     "PostgreSQL. Install it and run CREATE EXTENSION vector as an administrator, or choose "
     "another backend."
 )
+
+
+class InUse(InvalidInput):
+    """Another transaction holds a table that the migration changes: a retry can help."""
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -67,10 +81,14 @@ async def migrate(engine: AsyncEngine) -> None:
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
             await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
             await connection.run_sync(lambda sync: command.upgrade(alembic_config(sync), "head"))
+    except CommandError as error:
+        if (unknown := UNKNOWN_REVISION.search(str(error))) is None:
+            raise
+        raise InvalidInput(NEWER.format(schema=unknown[1], version=__version__)) from None
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise
-        raise InvalidInput(IN_USE) from error
+        raise InUse(IN_USE) from error
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:
@@ -96,8 +114,11 @@ async def serve_index(engine: AsyncEngine, configured: settings.Settings) -> Non
     """Select the vector index of the settings. Errors: InvalidInput if it cannot be served."""
     if configured.vectors == "pgvector":
         await add_pgvector(engine)
-    name = index_name(configured.vectors, configured.embedder.model, configured.buckets)
-    await Indexes(engine).adopt(name)
+    await Indexes(engine).adopt(_index_of(configured))
+
+
+def _index_of(configured: settings.Settings) -> str:
+    return index_name(configured.vectors, configured.embedder.model, configured.buckets)
 
 
 async def require_durability(engine: AsyncEngine) -> None:
@@ -143,6 +164,9 @@ async def _main(arguments: argparse.Namespace) -> None:
         if arguments.revise:
             await revise(engine, arguments.revise)
             return
+        if arguments.check_index:
+            await Indexes(engine).require(_index_of(configured))
+            return
         await require_durability(engine)
         await migrate(engine)
         if arguments.key_file:
@@ -156,7 +180,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="pipeline.migrate", description=__doc__)
     parser.add_argument("--key-file", type=Path)
     parser.add_argument("--revise", metavar="MESSAGE")
+    parser.add_argument("--check-index", action="store_true")
     try:
         asyncio.run(_main(parser.parse_args()))  # noqa: TID251  an entry point
-    except (InvalidInput, SettingsMissing) as error:
+    except InUse as error:
         sys.exit(str(error))
+    except (InvalidInput, SettingsMissing) as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(REFUSED)

@@ -1,5 +1,8 @@
 """All settings. The environment variable is `MEMLANE_` and the field's name, `__` between levels.
 
+The commands of the local stack add the variables of `MEMLANE_DATA_DIR/env` to their environment
+first: see deploy/stack/saved_settings.py.
+
 The text below a field is its entry in docs/reference/settings.md, which `python -m deploy.docs`
 writes. A process does not start with an unknown variable that begins with MEMLANE_.
 """
@@ -14,7 +17,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -141,8 +144,8 @@ class Settings(BaseSettings):
 
     # ── Local stack ──
     data_dir: Path = Path(".memlane")
-    """Folder of the local stack: `api_key` (mode 600), `logs/`, `run/*.pid` and the data of its
-    servers.
+    """Folder of the local stack: `env` (these settings, mode 600), `api_key` (mode 600), `logs/`,
+    `run/*.pid` and the data of its servers.
     """
     host: str = "127.0.0.1"
     """Address that the API binds."""
@@ -442,6 +445,22 @@ def _parts(annotation: Any) -> Iterable[str]:
     if is_dataclass(annotation):
         return (field.name for field in fields(annotation))
     return annotation.model_fields if issubclass(annotation, BaseModel) else ()
+
+
+def secret_names() -> set[str]:
+    """Names of the variables whose values are secret."""
+    names = set()
+    for name, info in Settings.model_fields.items():
+        if SecretStr in (info.annotation, *get_args(info.annotation)):
+            names.add(PREFIX + name.upper())
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            secrets = (
+                part
+                for part, inner in info.annotation.model_fields.items()
+                if SecretStr in get_args(inner.annotation)
+            )
+            names |= {f"{PREFIX}{name.upper()}__{part.upper()}" for part in secrets}
+    return names
 
 
 def given_names() -> list[str]:

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from deploy.cli import doctor, events, keys, replays, verify
+from deploy.cli import settings as settings_command
 from deploy.cli.context import Options, local
 from deploy.demo import __main__ as demonstration
 from deploy.stack import control, rebuild
 from deploy.stack.exits import exit_code
 from deploy.stack.programs import PROGRAMS
+from deploy.stack.saved_settings import adopt
 from pipeline import __version__
 
 STACK = "The stack on this machine"
@@ -25,7 +27,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Settings are environment variables, MEMLANE_…; `memlane doctor` checks them.",
+    epilog="Settings are environment variables, MEMLANE_…, and those saved with the data; "
+    "`memlane settings` lists them, `memlane doctor` checks them.",
 )
 app.add_typer(keys.app, name="keys", rich_help_panel=API)
 app.add_typer(events.app, name="events", rich_help_panel=API)
@@ -70,10 +73,31 @@ def up(
     brief: Annotated[
         bool, typer.Option("--brief", help="Print one line, without the key.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Apply changed settings without asking.")
+    ] = False,
 ) -> None:
     """Start everything, wait until it is healthy, print the URL, the key and a first curl."""
+    saved = adopt()
     configured, layout = local()
-    raise typer.Exit(control.up(configured, layout, brief=brief))
+    raise typer.Exit(control.up(configured, layout, saved, brief=brief, sure=yes))
+
+
+@app.command(rich_help_panel=STACK)
+def scale(
+    counts: Annotated[list[str], typer.Argument(help="workers=3, api=2", metavar="NAME=NUMBER…")],
+) -> None:
+    """Add or drain workers or API processes of the running stack. The others go on."""
+    saved = adopt()
+    layout = local()[1]
+    raise typer.Exit(control.scale(layout, saved, settings_command.numbers(counts)))
+
+
+@app.command("settings", rich_help_panel=STACK)
+def show_settings() -> None:
+    """Print the settings in force and their sources. Secrets are masked."""
+    saved = adopt()
+    raise typer.Exit(settings_command.show(saved, *local()))
 
 
 @app.command(rich_help_panel=STACK)
@@ -103,8 +127,9 @@ def demo(
     kill: Annotated[bool, typer.Option(help="Kill a worker in the third act.")] = True,
 ) -> None:
     """Start everything, and show how a conversation becomes memory."""
+    saved = adopt()
     configured, layout = local()
-    if code := control.up(configured, layout, brief=True):
+    if code := control.up(configured, layout, saved, brief=True):
         raise typer.Exit(code)
     raise typer.Exit(demonstration.run(kill=kill))
 
@@ -118,15 +143,19 @@ def check() -> None:
 @app.command(rich_help_panel=STACK)
 def reindex() -> None:
     """Build the configured vector index, or repair the one in use."""
+    saved = adopt()
     configured, layout = local()
-    raise typer.Exit(rebuild.reindex(configured, layout))
+    raise typer.Exit(rebuild.reindex(configured, layout, saved))
 
 
 @app.command(rich_help_panel=STACK)
-def run() -> None:
+def run(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
     """Run like `up`, in the foreground until SIGTERM, for systemd."""
+    saved = adopt()
     configured, layout = local()
-    raise typer.Exit(control.run(configured, layout, PROGRAMS))
+    raise typer.Exit(control.run(configured, layout, saved, PROGRAMS, sure=yes))
 
 
 @app.command(rich_help_panel=STACK)

@@ -17,6 +17,7 @@ from rich.table import Table
 from deploy.cli.connection import ApiConnection
 from deploy.stack.failure import StackError
 from deploy.stack.layout import Layout, command_line
+from deploy.stack.saved_settings import adopt
 from pipeline import settings
 from pipeline.settings import Settings
 
@@ -54,10 +55,11 @@ def options(context: typer.Context) -> Options:
 
 
 def local() -> tuple[Settings, Layout]:
-    """The settings from the environment, and the layout of their data directory.
+    """The settings, from the environment and those saved, and the layout of their data directory.
 
     Errors: InvalidInput for an unknown setting; pydantic's ValidationError for an invalid value.
     """
+    adopt()
     configured = settings.load()
     return configured, Layout(configured.data_dir.expanduser().resolve())
 

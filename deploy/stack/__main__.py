@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from deploy.stack import control, rebuild
+from deploy.stack import control, rebuild, saved_settings
 from deploy.stack.exits import exit_code
 from deploy.stack.layout import Layout
 from deploy.stack.programs import PROGRAMS, read_programs
@@ -34,6 +34,10 @@ def parser() -> argparse.ArgumentParser:
     parsers[SUPERVISE] = commands.add_parser(SUPERVISE)
     for name in ("up", "run", SUPERVISE):
         parsers[name].add_argument("--programs", type=Path, help=argparse.SUPPRESS)  # for tests
+    for name in ("up", "run"):
+        parsers[name].add_argument(
+            "--yes", action="store_true", help="apply changed settings without asking"
+        )
     parsers["up"].add_argument("--brief", action="store_true", help="print one line")
     parsers["reset"].add_argument("--yes", action="store_true", help="do not ask")
     parsers["logs"].add_argument(
@@ -53,11 +57,14 @@ def main() -> int:
 
 def dispatch(arguments: argparse.Namespace) -> int:
     """Load the settings, which fails for unknown ones, and run the command."""
+    saved = saved_settings.adopt()
     settings = settings_of.load()
     layout = Layout(settings.data_dir.expanduser().resolve())
     match arguments.command:
         case "up":
-            code = control.up(settings, layout, arguments.programs, brief=arguments.brief)
+            programs: Path | None = arguments.programs
+            brief, sure = arguments.brief, arguments.yes
+            code = control.up(settings, layout, saved, programs, brief=brief, sure=sure)
         case "down":
             code = control.down(layout)
         case "status":
@@ -65,23 +72,28 @@ def dispatch(arguments: argparse.Namespace) -> int:
         case "reset":
             code = control.reset(layout, sure=arguments.yes)
         case "reindex":
-            code = rebuild.reindex(settings, layout)
+            code = rebuild.reindex(settings, layout, saved)
         case "logs":
             names: list[str] = arguments.names
             code = control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
         case _:
-            code = stay(arguments, settings, layout)
+            code = stay(arguments, settings, layout, saved)
     return code
 
 
-def stay(arguments: argparse.Namespace, settings: settings_of.Settings, layout: Layout) -> int:
+def stay(
+    arguments: argparse.Namespace,
+    settings: settings_of.Settings,
+    layout: Layout,
+    saved: saved_settings.SavedSettings,
+) -> int:
     """Run the supervisor until it is stopped."""
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
     )
     programs = read_programs(arguments.programs) if arguments.programs else PROGRAMS
     if arguments.command == "run":
-        return control.run(settings, layout, programs)
+        return control.run(settings, layout, saved, programs, sure=arguments.yes)
     return control.supervise_quietly(settings, layout, programs)
 
 

@@ -60,8 +60,8 @@ class Child:
     ) -> None:
         """`grace_s`: time between the stop signal and SIGKILL."""
         self.name = program.name
+        self.program = program
         self.healthy = asyncio.Event()
-        self._program = program
         self._layout = layout
         self._journal = journal
         self._give_up = give_up
@@ -111,7 +111,7 @@ class Child:
     async def _live_once(self) -> None:
         """Run the program once, until it ends or `stop`."""
         self._journal.process(self.name, ProcessState.STARTING)
-        command = await asyncio.to_thread(self._program.prepare)
+        command = await asyncio.to_thread(self.program.prepare)
         if self._stopping.is_set():
             return
         process = await spawn(command, self._layout, self.name)
@@ -124,11 +124,11 @@ class Child:
             await probe
         if process.returncode is None:
             await end(process, command.stop_signal, self._grace_s)
-        await asyncio.to_thread(self._program.end_rest)
+        await asyncio.to_thread(self.program.end_rest)
         log.info("child_ended name=%s pid=%d %s", self.name, process.pid, how(process))
 
     async def _probe(self) -> None:
-        while not await asyncio.to_thread(self._program.ready):
+        while not await asyncio.to_thread(self.program.ready):
             if await wait_set(self._stopping, PROBE_S):
                 return
         self._journal.process(self.name, ProcessState.HEALTHY)

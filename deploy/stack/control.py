@@ -9,68 +9,168 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.stack.banner import banner, short
-from deploy.stack.command import inherited_environment, run_to_end
+from deploy.stack.change import SettingsChange
+from deploy.stack.command import Command, inherited_environment, run_to_end
 from deploy.stack.failure import StackError
 from deploy.stack.fingerprint import changes
 from deploy.stack.identity import alive, rss_mb, send, wait_gone
 from deploy.stack.journal import Phase, ProcessNote, Report, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
 from deploy.stack.postgres import end_backends
-from deploy.stack.programs import check_command, require_complete, require_port
+from deploy.stack.programs import (
+    check_command,
+    environment,
+    require_complete,
+    require_port,
+    running_servers,
+)
+from deploy.stack.saved_settings import SavedSettings, override
 from deploy.stack.supervisor import (
     ALREADY_RUNNING,
     HEALTHY_WITHIN_S,
+    REFUSED,
     AlreadyRunning,
     end_leftovers,
     is_running,
     supervise,
 )
 from deploy.stack.waiting import wait_until
-from pipeline.settings import Settings
+from pipeline.settings import Settings, load
 
 DOWN_WITHIN_S = 60.0
+ROLL_WITHIN_S = 160.0  # for each process: its stages end, and another one becomes healthy
+# Settings that choose the vector index.
+INDEXED = {
+    *("MEMLANE_VECTORS", "MEMLANE_VECTOR_BUCKETS", "MEMLANE_EMBEDDER__MODEL"),
+    *("MEMLANE_DATABASE_URL",),
+}
 # After its own deadline the supervisor still needs time to stop what it started.
 UP_WITHIN_S = HEALTHY_WITHIN_S + DOWN_WITHIN_S
 
 
 def up(
-    settings: Settings, layout: Layout, programs: Path | None = None, *, brief: bool = False
+    settings: Settings,
+    layout: Layout,
+    saved: SavedSettings,
+    programs: Path | None = None,
+    *,
+    brief: bool = False,
+    sure: bool = False,
 ) -> int:
     """Start the stack and wait until everything is healthy. Returns 1 after printing the reason if
-    it fails. A stack that runs with other settings is restarted.
+    it fails. The settings of a stack that started are saved.
+
+    New settings are checked and shown, and applied after a yes: `sure`, or at the terminal. API and
+    workers are replaced one by one if that is enough, else the stack restarts.
 
     `brief`: print one line, without a key and a first curl, and restart nothing.
 
     Errors: StackError for changed settings that cannot work; the running stack is not stopped then.
     """
     layout.create()
+    if saved.taken:
+        print(f"From {saved.path}, not set in this shell: {', '.join(saved.taken)}.", flush=True)
     state = _settled(layout) if is_running(layout) else None
+    changed = changes(settings, state.salt, state.settings) if state else []
+    if state is not None and (brief or state.foreground or not changed):
+        if not changed and not saved.path.exists():  # started by a release that saved nothing
+            saved.write(saved.current(settings))
+        print(_already_running(changed, state) + "\n" * (not brief))
+        return _await_healthy(layout, None, brief)
+    change = SettingsChange.of(settings, layout, saved, state, changed)
     if state is not None:
-        changed = changes(settings, state.salt, state.settings)
-        if not changed or brief or state.foreground:
-            print(_already_running(changed, state) + "\n" * (not brief))
-            return _await_healthy(layout, None, brief)
         _require_usable(settings, layout, changed)
-        print(f"Settings that changed: {', '.join(changed)}. Restarting with them ...", flush=True)
+    if not change.agreed(sure=sure):
+        return 1
+    if state is not None and change.rolls:
+        return _roll(settings, layout, saved, state)
+    if state is not None:
         down(layout)
+    return _start(settings, layout, saved, programs, brief=brief)
+
+
+def _start(
+    settings: Settings, layout: Layout, saved: SavedSettings, programs: Path | None, *, brief: bool
+) -> int:
+    """Start a supervisor, and save the settings once everything is healthy."""
     supervisor = _detach(layout, programs)
     try:
-        return _await_healthy(layout, supervisor, brief)
+        code = _await_healthy(layout, supervisor, brief)
     except KeyboardInterrupt:
         print("\nInterrupted: stopping what was started.")
         supervisor.terminate()
         supervisor.wait()
         return 130
+    if code == 0:
+        saved.write(saved.current(settings))
+    return code
+
+
+def _roll(settings: Settings, layout: Layout, saved: SavedSettings, state: State) -> int:
+    """Have the running supervisor replace API and workers one by one.
+
+    Errors: StackError if a process does not become healthy; the settings before are saved again.
+    """
+    who = state.supervisor.identity()
+    saved.write(saved.current(settings))
+    print("Replacing API and workers one by one ...", flush=True)
+    if who is not None:
+        send(who, signal.SIGHUP)
+    within_s = ROLL_WITHIN_S * (settings.workers + settings.api_processes + 1)
+    wait_until(lambda: _reloads(layout) != state.reloads, within_s)
+    after = _current(layout)
+    if after is None or after.reloads == state.reloads or after.reload_failure:
+        saved.write(saved.file)
+        reason = after.reload_failure if after else ""
+        raise StackError(
+            f"The settings were not applied: {reason or 'the supervisor did not answer'}."
+            f" The ones before are saved again; see `{command_line('logs')}`."
+        )
+    print(f"Memlane runs with the new settings: {after.url}")
+    return 0
+
+
+def _reloads(layout: Layout) -> int | None:
+    state = _current(layout)
+    return state.reloads if state else -1
+
+
+def scale(layout: Layout, saved: SavedSettings, counts: Mapping[str, int]) -> int:
+    """SettingsChange the number of workers or API processes, without a restart of the others.
+
+    `counts`: by setting, such as MEMLANE_WORKERS. A worker that goes finishes its stages. A stack
+    that does not run starts with these numbers next time.
+
+    Errors: StackError if nothing is saved yet, or if this shell has other settings as well.
+    """
+    if not saved.path.exists():
+        raise StackError(f"No settings are saved yet: run `{command_line('up')}` first.")
+    values = {name: str(count) for name, count in counts.items()}
+    saved = override(saved, values)
+    settings = load()
+    others = saved.differences(settings).keys() - values.keys()
+    if others:
+        names = ", ".join(sorted(others))
+        raise StackError(f"This shell also changes {names}: use `{command_line('up')}`.")
+    if not is_running(layout):
+        saved.write(saved.current(settings))
+        print(f"Saved. `{command_line('up')}` starts with it.")
+        return 0
+    state = _settled(layout)
+    if state is None or not changes(settings, state.salt, state.settings):
+        print("Nothing to change.")
+        return 0
+    change = SettingsChange.of(settings, layout, saved, state, sorted(values))
+    if not change.rolls:
+        raise StackError(f"{change.how} Use `{command_line('up')}`.")
+    return _roll(settings, layout, saved, state)
 
 
 def _already_running(changed: list[str], state: State) -> str:
     if not changed:
         return "Memlane is already running."
-    how = (
-        "restart it where it runs in the foreground"
-        if state.foreground
-        else f"use `{command_line('up')}`"
-    )
+    where = f"use `{command_line('up')}`"
+    how = "restart it where it runs in the foreground" if state.foreground else where
     return (
         f"Memlane is already running, with other settings: {', '.join(changed)}."
         f" To apply those given now, {how}."
@@ -82,16 +182,25 @@ def _require_usable(settings: Settings, layout: Layout, changed: list[str]) -> N
     require_complete(settings)
     if "MEMLANE_PORT" in changed:
         require_port(settings)
+    refused = _refused_index(settings, layout) if INDEXED & set(changed) else []
     command = check_command(settings, layout)
-    if command is None:
-        return
-    layout.check_report.unlink(missing_ok=True)
-    # If the check itself crashes, it says nothing about the settings.
-    if run_to_end(command).returncode == 0:
-        report = Report.model_validate_json(layout.check_report.read_text())
-        if report.refused:
-            refused = "\n".join(report.refused)
-            raise StackError(f"{refused}\nNothing was changed: Memlane keeps running as it was.")
+    if command is not None:
+        layout.check_report.unlink(missing_ok=True)
+        # If the check itself crashes, it says nothing about the settings.
+        if run_to_end(command).returncode == 0:
+            report = Report.model_validate_json(layout.check_report.read_text())
+            refused += report.refused
+    if refused:
+        lines = "\n".join(refused)
+        raise StackError(f"{lines}\nNothing was changed: Memlane keeps running as it was.")
+
+
+def _refused_index(settings: Settings, layout: Layout) -> list[str]:
+    """The reason why the running database has no vector index for the settings, if it has none."""
+    env = environment(settings, layout, running_servers(settings, layout))
+    argv = (sys.executable, "-m", "pipeline.migrate", "--check-index")
+    done = run_to_end(Command(argv, env, cwd=PROJECT_ROOT))
+    return done.stdout.strip().splitlines()[-1:] if done.returncode == REFUSED else []
 
 
 def _detach(layout: Layout, programs: Path | None) -> subprocess.Popen[bytes]:
@@ -166,17 +275,34 @@ def explain(layout: Layout, state: State | None) -> str:
     return f"Memlane did not start: {reason}\n\nThe end of {layout.log_file(process)}:\n{tail}"
 
 
-def run(settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]]) -> int:
-    """Start the stack in the foreground, for systemd and containers; 1 if it fails."""
+def run(
+    settings: Settings,
+    layout: Layout,
+    saved: SavedSettings,
+    programs: Mapping[str, tuple[str, ...]],
+    *,
+    sure: bool = False,
+) -> int:
+    """Start the stack in the foreground, for systemd and containers; 1 if it fails.
+
+    Its environment counts, and is saved; but a model is replaced by the rules only if `sure`.
+    """
+    layout.create()
+    change = SettingsChange.of(settings, layout, saved, None, [])
+    if change.downgrades and not change.agreed(sure=sure):
+        return 1
+
+    def healthy(state: State) -> None:
+        saved.write(saved.current(settings))
+        print(banner(layout, state, show_key=False), end="", flush=True)
+
     try:
         state = supervise(
             settings,
             layout,
             programs,
             foreground=True,
-            on_healthy=lambda state: print(
-                banner(layout, state, show_key=False), end="", flush=True
-            ),
+            on_healthy=healthy,
         )
     except AlreadyRunning as error:
         print(error, file=sys.stderr)

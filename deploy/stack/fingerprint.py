@@ -37,11 +37,14 @@ def _values(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def _provider_keys(settings: Settings) -> Iterator[tuple[str, object]]:
-    """Keys that LiteLLM reads from the environment, such as OPENAI_API_KEY."""
-    models = (*settings.llm.chain, settings.embedder, settings.reranker)
-    names = {f"{model.model.partition('/')[0].upper()}_API_KEY" for model in models}
     env = inherited_environment()
-    yield from ((name, env[name]) for name in names if name in env)
+    yield from ((name, env[name]) for name in provider_names(settings) if env.get(name))
+
+
+def provider_names(settings: Settings) -> set[str]:
+    """Names of the keys that LiteLLM reads from the environment, such as OPENAI_API_KEY."""
+    models = (*settings.llm.chain, settings.embedder, settings.reranker)
+    return {f"{model.model.partition('/')[0].upper()}_API_KEY" for model in models}
 
 
 def _digest(value: object, salt: str) -> str:

@@ -72,6 +72,9 @@ class State(BaseModel):
     failed_process: str | None = None
     warnings: list[str] = []
     foreground: bool = False  # started by `run`: its own supervisor restarts it, not `up`
+    # Number of times that the settings were applied without a restart; None: it cannot do that.
+    reloads: int | None = None
+    reload_failure: str = ""
     salt: str = ""
     settings: dict[str, str] = {}  # a hash of each, see fingerprint.py
     log_sizes: dict[str, int] = {}  # at the supervisor's start: later lines belong to this start
@@ -104,6 +107,7 @@ class Journal:
             llm=settings.llm.model,
             embedder=settings.embedder.model,
             foreground=foreground,
+            reloads=0,
             salt=salt,
             settings=fingerprint(settings, salt),
             log_sizes=layout.log_sizes(),
@@ -119,6 +123,15 @@ class Journal:
         """Write that the start failed, and the reason."""
         self.state.failure, self.state.failed_process = message, process
         self.phase(Phase.FAILED)
+
+    def reloaded(self, settings: Settings | None, failure: str = "") -> None:
+        """Write that new settings are in force, or the reason why the old ones still are."""
+        if settings is not None:
+            self.state.llm, self.state.embedder = settings.llm.model, settings.embedder.model
+            self.state.settings = fingerprint(settings, self.state.salt)
+        self.state.reloads = (self.state.reloads or 0) + 1
+        self.state.reload_failure = failure
+        self.write()
 
     def warn(self, warnings: list[str]) -> None:
         """Write a warning."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from deploy.stack.failure import StackError
 
 SECRETS = ("postgres_password", "redis_password")
-KEPT = ("postgres", "postgres.init", "redis", "chroma", "logs", "api_key", *SECRETS, "run")
+KEPT = ("env", "postgres", "postgres.init", "redis", "chroma", "logs", "api_key", *SECRETS, "run")
 LOG_MOST_BYTES = 10 * 2**20
 # The directory with our packages: the checkout, or site-packages.
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +44,11 @@ class Layout:
     def api_key(self) -> Path:
         """File of the first project's key."""
         return self.root / "api_key"
+
+    @property
+    def env(self) -> Path:
+        """File of the saved settings, see saved_settings.py."""
+        return self.root / "env"
 
     @property
     def lock(self) -> Path:

@@ -22,7 +22,7 @@ from pipeline.settings import NO_MODEL, Settings
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "check": ("-m", "deploy.stack.check", "{report}"),
     "migrate": ("-m", "pipeline.migrate", "--key-file", "{key_file}"),
-    "api": ("-m", "api"),
+    "api": ("-m", "api", "--ready-file", "{ready_file}"),
     "worker": ("-m", "workers", "{name}", "--ready-file", "{ready_file}"),
     "sweeper": ("-m", "workers.sweeper", "--ready-file", "{ready_file}"),
     "reindex": ("-m", "workers.reindex"),
@@ -55,13 +55,15 @@ class Program:
     """One process to supervise.
 
     `prepare`: makes everything ready for a start and returns the command; may block. `ready`: may
-    block for a second. `end_rest`: ends processes that outlived this one; may block.
+    block for a second. `end_rest`: ends processes that outlived this one; may block. `command`: of
+    one of our own programs, to find out if new settings change it.
     """
 
     name: str
     prepare: Callable[[], Command]
     ready: Callable[[], bool]
     end_rest: Callable[[], None] = lambda: None
+    command: Command | None = None
 
 
 @dataclass(frozen=True)
@@ -88,29 +90,63 @@ def plan(
     require_port(settings)
     servers = own_servers(settings, layout)
     env = environment(settings, layout, servers)
-    build = functools.partial(_python, programs, layout, env)
-    # The first one has the plain name; all share one port.
-    apis = [
-        Program(name, build("api", name=name), lambda: http_ok(settings.port, "/readyz"))
-        for name in ("api", *(f"api-{n}" for n in range(2, settings.api_processes + 1)))
-    ]
-    workers = [
-        Program(name, build("worker", name=name, nice=WORKER_NICE), _file_ready(layout, name))
-        for name in (f"worker-{number}" for number in range(1, settings.workers + 1))
-    ]
     return Plan(
         servers=tuple(
             Program(server.name, _prepared(server), server.ready, server.end_rest)
             for server in servers
         ),
-        migrate=build("migrate")(),
+        migrate=_python(programs, layout, env, "migrate"),
         check=check_command(settings, layout, programs),
-        edges=(
-            *apis,
-            *workers,
-            Program("sweeper", build("sweeper"), _file_ready(layout, "sweeper")),
-        ),
+        edges=_edges(settings, layout, programs, env),
     )
+
+
+def running_edges(
+    settings: Settings, layout: Layout, programs: Mapping[str, tuple[str, ...]] = PROGRAMS
+) -> tuple[Program, ...]:
+    """API, workers and sweeper for these settings, on the servers that run already."""
+    require_complete(settings)
+    env = environment(settings, layout, running_servers(settings, layout))
+    return _edges(settings, layout, programs, env)
+
+
+def _edges(
+    settings: Settings,
+    layout: Layout,
+    programs: Mapping[str, tuple[str, ...]],
+    env: Mapping[str, str],
+) -> tuple[Program, ...]:
+    """API, workers and sweeper."""
+    build = functools.partial(_python, programs, layout, env)
+    # The first one has the plain name; all share one port.
+    apis = ("api", *(f"api-{n}" for n in range(2, settings.api_processes + 1)))
+    workers = (f"worker-{number}" for number in range(1, settings.workers + 1))
+    noted = "{ready_file}" in programs["api"]  # not by a stand-in of a test
+
+    def ready(name: str) -> bool:
+        return (not noted or layout.ready_file(name).exists()) and http_ok(settings.port, "/readyz")
+
+    return (
+        *(
+            _program(layout, build("api", name=name), name, functools.partial(ready, name))
+            for name in apis
+        ),
+        *(_program(layout, build("worker", name=n, nice=WORKER_NICE), n) for n in workers),
+        _program(layout, build("sweeper"), "sweeper"),
+    )
+
+
+def _program(
+    layout: Layout, command: Command, name: str, ready: Callable[[], bool] | None = None
+) -> Program:
+    """One of our programs; `ready`: by default, if its ready file exists."""
+    ready_file = layout.ready_file(name)
+
+    def prepare() -> Command:
+        ready_file.unlink(missing_ok=True)
+        return command
+
+    return Program(name, prepare, ready or _file_ready(layout, name), command=command)
 
 
 def require_complete(settings: Settings) -> None:
@@ -148,7 +184,7 @@ def check_command(
     if not names_others(settings):
         return None
     env = inherited_environment() | CHILD_ENVIRONMENT
-    return _python(programs, layout, env, "check")()
+    return _python(programs, layout, env, "check")
 
 
 def own_kinds(settings: Settings) -> list[type[Server]]:
@@ -167,6 +203,12 @@ def own_servers(settings: Settings, layout: Layout) -> list[Server]:
     names = [kind.name for kind in kinds]
     port_of = ports.remembered(layout.ports, names, reserved={settings.port})
     return [kind(layout.root, port=port_of[kind.name]) for kind in kinds]
+
+
+def running_servers(settings: Settings, layout: Layout) -> list[Server]:
+    """The stack's own servers on the ports that they listen on."""
+    port_of = ports.read(layout.ports)
+    return [kind(layout.root, port=port_of.get(kind.name)) for kind in own_kinds(settings)]
 
 
 def environment(settings: Settings, layout: Layout, servers: list[Server]) -> dict[str, str]:
@@ -205,23 +247,17 @@ def _python(
     *,
     name: str | None = None,
     nice: int = 0,
-) -> Callable[[], Command]:
-    """A `prepare` for one of our programs: deletes its ready file and returns its command."""
+) -> Command:
+    """The command of one of our programs."""
     name = name or kind
-    ready_file = layout.ready_file(name)
     values = {
         "name": name,
-        "ready_file": str(ready_file),
+        "ready_file": str(layout.ready_file(name)),
         "key_file": str(layout.api_key),
         "report": str(layout.check_report),
     }
     argv = (sys.executable, *(part.format(**values) for part in programs[kind]))
-
-    def prepare() -> Command:
-        ready_file.unlink(missing_ok=True)
-        return Command(argv, env, cwd=PROJECT_ROOT, nice=nice)
-
-    return prepare
+    return Command(argv, env, cwd=PROJECT_ROOT, nice=nice)
 
 
 def _prepared(server: Server) -> Callable[[], Command]:

@@ -15,6 +15,7 @@ from deploy.stack import control, ports
 from deploy.stack.failure import StackError
 from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
 from deploy.stack.programs import PROGRAMS, environment, own_kinds
+from deploy.stack.saved_settings import SavedSettings
 from deploy.stack.server import Server
 from deploy.stack.servers import Redis
 from deploy.stack.supervisor import is_running
@@ -24,8 +25,11 @@ from pipeline.settings import Settings
 WHOLE = 3
 
 
-def reindex(settings: Settings, layout: Layout) -> int:
-    """Build or repair the index. Returns 0 if it is in use, or will be after `up`."""
+def reindex(settings: Settings, layout: Layout, saved: SavedSettings) -> int:
+    """Build or repair the index. Returns 0 if it is in use, or will be after `up`.
+
+    The settings of a new index are saved: the memories cannot be read with those before.
+    """
     layout.create()
     running = is_running(layout)
     with servers(settings, layout, running=running) as needed:
@@ -35,10 +39,11 @@ def reindex(settings: Settings, layout: Layout) -> int:
     if code != WHOLE:
         return code
     if not running:
-        print(f"`{command_line('up')}` with these settings serves it.")
+        saved.write(saved.current(settings))
+        print(f"`{command_line('up')}` serves it; its settings are saved.")
         return 0
     print("Restarting with it ...")
-    return control.down(layout) or control.up(settings, layout)
+    return control.down(layout) or control.up(settings, layout, saved, sure=True)
 
 
 @contextlib.contextmanager

@@ -5,25 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import functools
 import logging
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO
 
+from deploy.stack import saved_settings
 from deploy.stack.child import Backoff, Child, end, spawn, wait_set
 from deploy.stack.command import Command
 from deploy.stack.failure import StackError
 from deploy.stack.identity import Identity, send, wait_gone
 from deploy.stack.journal import Journal, Phase, ProcessState, Report, State, read
 from deploy.stack.layout import Layout
-from deploy.stack.programs import STOP_ORDER, Plan, Program, plan
+from deploy.stack.programs import STOP_ORDER, Plan, Program, plan, running_edges
+from deploy.stack.rolling import GiveUp, roll
 from deploy.stack.waiting import wait_until
+from pipeline import settings as settings_of
+from pipeline.domain.errors import MemlaneError
 from pipeline.settings import Settings
 
 HEALTHY_WITHIN_S = 120.0
 LEFTOVER_GRACE_S = 30.0
 KILL_WAIT_S = 5.0
 MIGRATE_TRIES = 5
+REFUSED = 2  # exit code of migrate for settings or a schema that it cannot use
 LOCK_WITHIN_S = 0.1
 ROTATE_EVERY_S = 10.0
 
@@ -54,7 +60,9 @@ def supervise(
         journal = Journal(layout, settings, foreground=foreground)
         journal.write()
         try:
-            stack = Supervisor(plan(settings, layout, programs), layout, journal, on_healthy)
+            replan = functools.partial(_replan, layout, programs)
+            built = plan(settings, layout, programs)
+            stack = Supervisor(built, layout, journal, on_healthy, replan)
             asyncio.run(stack.run())  # noqa: TID251  a separate process
         except StackError as error:
             log.error("stack_failed error=%s", error)
@@ -62,6 +70,16 @@ def supervise(
         finally:
             journal.close()
         return journal.state
+
+
+Replanned = tuple[Settings, Sequence[Program]]
+
+
+def _replan(layout: Layout, programs: Mapping[str, tuple[str, ...]]) -> Replanned:
+    """The settings as they are saved now, and the edges that they ask for."""
+    saved_settings.replace_environment(layout)
+    settings = settings_of.load()
+    return settings, running_edges(settings, layout, programs)
 
 
 @contextlib.contextmanager
@@ -112,7 +130,12 @@ class Supervisor:
     """All children of one stack."""
 
     def __init__(
-        self, plan: Plan, layout: Layout, journal: Journal, on_healthy: Callable[[State], None]
+        self,
+        plan: Plan,
+        layout: Layout,
+        journal: Journal,
+        on_healthy: Callable[[State], None],
+        replan: Callable[[], Replanned],
     ) -> None:
         self._plan = plan
         self._layout = layout
@@ -122,10 +145,14 @@ class Supervisor:
         self._failure: StackError | None = None
         self._migrated = False
         self._servers = {program.name: self._child(program) for program in plan.servers}
-        self._edges = [self._child(program) for program in plan.edges]
+        self._edges = {program.name: self._child(program) for program in plan.edges}
+        self._replan = replan
+        self._reloads: set[asyncio.Task[None]] = set()
+        self._reload_turn = asyncio.Lock()
 
-    def _child(self, program: Program) -> Child:
-        return Child(program, layout=self._layout, journal=self._journal, give_up=self._give_up)
+    def _child(self, program: Program, give_up: GiveUp | None = None) -> Child:
+        give_up = give_up or self._give_up
+        return Child(program, layout=self._layout, journal=self._journal, give_up=give_up)
 
     async def run(self) -> None:
         """Start everything, restart what dies, and stop everything at the end.
@@ -135,16 +162,37 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stop.set)
-        for child in (*self._servers.values(), *self._edges):
+        loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
+        for child in self._children():
             self._journal.process(child.name, ProcessState.WAITING)
         start = asyncio.create_task(self._start_in_time())
         while not await wait_set(self._stop, ROTATE_EVERY_S):
             self._rotate_logs()
-        start.cancel()
-        await asyncio.wait([start])
+        for task in (start, *self._reloads):
+            task.cancel()
+            await asyncio.wait([task])
         await self._stop_all()
         if self._failure is not None:
             raise self._failure
+
+    def _begin_reload(self) -> None:
+        task = asyncio.create_task(self._reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+
+    async def _reload(self) -> None:
+        """Apply the saved settings to API, workers and sweeper, one process after the other."""
+        async with self._reload_turn:
+            settings: Settings | None = None
+            try:
+                settings, wanted = await asyncio.to_thread(self._replan)
+                failure = await roll(self._edges, wanted, self._child, self._give_up)
+            except (StackError, MemlaneError, ValueError, OSError) as error:
+                failure = type(error).__name__ if isinstance(error, ValueError) else str(error)
+            for name in self._journal.state.processes.keys() - {c.name for c in self._children()}:
+                self._journal.forget(name)
+            log.info("settings_applied failure=%s", failure or "none")
+            self._journal.reloaded(None if failure else settings, failure)
 
     def _rotate_logs(self) -> None:
         try:
@@ -174,7 +222,8 @@ class Supervisor:
         servers = [name for name, child in self._servers.items() if not child.healthy.is_set()]
         if not self._migrated:
             return servers or ["migrate"]
-        return servers + [edge.name for edge in self._edges if not edge.healthy.is_set()]
+        edges = self._edges.items()
+        return servers + [name for name, edge in edges if not edge.healthy.is_set()]
 
     async def _start(self) -> None:
         checking = asyncio.create_task(self._check())
@@ -192,7 +241,7 @@ class Supervisor:
             await postgres.healthy.wait()
         await self._migrate()
         await checking
-        for edge in self._edges:
+        for edge in self._edges.values():
             edge.start()
         while not all(child.healthy.is_set() for child in self._children()):
             for child in self._children():
@@ -223,6 +272,8 @@ class Supervisor:
         backoff, tries = Backoff(), 0
         while (code := await self._once("migrate", self._plan.migrate)) != 0:
             tries += 1
+            if code == REFUSED:  # no retry helps
+                raise StackError("the database cannot be used", process="migrate")
             log.warning("migrate_failed exit=%d tries=%d", code, tries)
             if tries == MIGRATE_TRIES and "postgres" in self._servers:
                 text = f"the database could not be set up: migrate ended with {code}"
@@ -243,12 +294,12 @@ class Supervisor:
             self._journal.forget(name)
 
     def _children(self) -> list[Child]:
-        return [*self._servers.values(), *self._edges]
+        return [*self._servers.values(), *self._edges.values()]
 
     async def _stop_all(self) -> None:
         """Stop api, workers and sweeper at the same time, then the servers that they write to."""
         self._journal.phase(Phase.STOPPING)
-        await asyncio.gather(*(edge.stop() for edge in self._edges))
+        await asyncio.gather(*(edge.stop() for edge in self._edges.values()))
         for name in STOP_ORDER:
             if server := self._servers.get(name):
                 await server.stop()

@@ -30,6 +30,10 @@ from pipeline.vector_index.projections import Projection
 # Key of an advisory lock; no other lock uses it.
 REINDEX_LOCK = 0x72656978
 FIRST = UUID(int=0)
+NOT_BUILT = (
+    "The memories are indexed in {live}, but these settings ask for {name}. Run `make reindex` (or"
+    " `memlane reindex`) with these settings, or go back to those before."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,13 @@ class Indexes:
         async with self._single.connect() as connection:
             return await _named(connection, "LIVE")
 
+    async def require(self, name: str) -> None:
+        """Check that `adopt` would accept this index. Errors: InvalidInput."""
+        async with self._single.connect() as connection:
+            live = await _named(connection, "LIVE")
+            if live not in (None, name) and await _named(connection, "WHOLE") != name:
+                raise InvalidInput(NOT_BUILT.format(live=live, name=name))
+
     async def adopt(self, name: str) -> None:
         """Make this index the live one.
 
@@ -67,11 +78,7 @@ class Indexes:
             if live == name:
                 return
             if live is not None and await _named(connection, "WHOLE") != name:
-                raise InvalidInput(
-                    f"The memories are indexed in {live}, but these settings ask for {name}. "
-                    "Run `make reindex` (or `memlane reindex`) with these settings, or go back to"
-                    " those before."
-                )
+                raise InvalidInput(NOT_BUILT.format(live=live, name=name))
             if live is not None:
                 await _switch(connection)
             row = insert(vector_indexes).values(name=name, embedder="", state="LIVE")

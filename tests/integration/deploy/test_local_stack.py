@@ -9,9 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -19,110 +18,15 @@ import asyncpg
 import pytest
 
 from deploy.stack import ports
-from deploy.stack.command import inherited_environment
 from deploy.stack.identity import Identity, identify, wait_gone, working_in
-from deploy.stack.journal import Phase, ProcessState, State, read
+from deploy.stack.journal import Phase, ProcessState
 from deploy.stack.layout import PROJECT_ROOT, Layout
 from deploy.stack.server import http_ok
 from deploy.stack.servers import Chroma, Postgres, Redis, Server
 from deploy.stack.waiting import wait_until
+from tests.support.local_stack import ALL, LocalStack
 
 DEADLINE_S = 60.0
-
-STAND_IN = """
-import http.server, os, pathlib, signal, sys
-kind, *rest = sys.argv[1:]
-signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-class Ready(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-if kind == "migrate":
-    pathlib.Path(rest[0]).write_text("stand-in-key")
-elif kind == "api":
-    address = ("127.0.0.1", int(os.environ["MEMLANE_PORT"]))
-    http.server.HTTPServer(address, Ready).serve_forever()
-else:
-    pathlib.Path(rest[0]).touch()
-    while True:
-        signal.pause()
-"""
-ALL = {"postgres", "redis", "chroma", "api", "worker-1", "sweeper"}
-
-
-@dataclass
-class LocalStack:
-    layout: Layout
-    port: int
-    programs: Path
-    extra: dict[str, str]
-
-    def env(self) -> dict[str, str]:
-        inherited = inherited_environment().items()
-        others = {name: text for name, text in inherited if not name.startswith("MEMLANE_")}
-        mine = {
-            "MEMLANE_DATA_DIR": str(self.layout.root),
-            "MEMLANE_API_PROCESSES": "1",
-            "MEMLANE_WORKERS": "1",
-            "MEMLANE_PORT": str(self.port),
-        }
-        return others | mine | self.extra
-
-    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "deploy.stack", *arguments],
-            env=self.env(),
-            cwd=PROJECT_ROOT,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    def up(self) -> subprocess.CompletedProcess[str]:
-        return self.cli("up", "--programs", str(self.programs))
-
-    def state(self) -> State:
-        state = read(self.layout)
-        assert state is not None
-        return state
-
-    def processes(self) -> dict[str, Identity]:
-        """The supervisor, and the processes in its state file that are alive."""
-        me = self.state().supervisor.identity()
-        assert me is not None
-        return {"supervisor": me, **self.state().survivors()}
-
-    def pid(self, name: str) -> int:
-        return int(self.layout.pid_file(name).read_text())
-
-
-@pytest.fixture
-def make_stack(tmp_path: Path) -> Iterator[Callable[[str], LocalStack]]:
-    stand_in = tmp_path / "stand_in.py"
-    stand_in.write_text(STAND_IN)
-    made: list[LocalStack] = []
-
-    def make(name: str) -> LocalStack:
-        table = {
-            "migrate": [str(stand_in), "migrate", "{key_file}"],
-            "api": [str(stand_in), "api"],
-            "worker": [str(stand_in), "worker", "{ready_file}"],
-            "sweeper": [str(stand_in), "sweeper", "{ready_file}"],
-        }
-        programs = tmp_path / f"{name}.json"
-        programs.write_text(json.dumps(table))
-        made.append(LocalStack(Layout(tmp_path / name), ports.choose(), programs, {}))
-        return made[-1]
-
-    yield make
-    for stack in made:
-        stack.cli("down")
-
-
-@pytest.fixture
-def stack(make_stack: Callable[[str], LocalStack]) -> LocalStack:
-    return make_stack("data")
 
 
 def test_up_returns_when_everything_is_healthy_and_down_leaves_nothing(stack: LocalStack) -> None:
@@ -164,13 +68,14 @@ def test_up_with_other_settings_names_and_applies_them(stack: LocalStack) -> Non
     shown = stack.cli("up", "--brief", "--programs", str(stack.programs))
     assert "with other settings: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS." in shown.stdout
     assert stack.processes() == before
-    done = stack.up()
+    done = stack.up("--yes")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Settings that changed: MEMLANE_LLM__API_KEY, MEMLANE_WORKERS.")
-    assert "secret" not in done.stdout
+    assert "MEMLANE_WORKERS: 1 → 2" in done.stdout
+    assert "a-secret" not in done.stdout + stack.layout.state.read_text()
     after = stack.processes()
     assert set(after) == {"supervisor", "worker-2"} | ALL
-    assert wait_gone(before.values(), timeout_s=0) == []
+    assert after["supervisor"] == before["supervisor"]
+    assert wait_gone([before["worker-1"], before["api"]], timeout_s=0) == []
     assert stack.up().stdout.startswith("Memlane is already running.\n")
     assert stack.processes() == after
 
