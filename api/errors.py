@@ -85,8 +85,9 @@ async def missing(_: Request, error: Exception) -> JSONResponse:
 
 
 async def conflict(_: Request, error: Exception) -> JSONResponse:
-    """Answer 409."""
-    return respond(409, str(error))
+    """Answer 409, with the failure code of an event that the request waited for."""
+    assert isinstance(error, Conflict)
+    return respond(409, str(error), code=error.code)
 
 
 async def http(request: Request, error: Exception) -> JSONResponse:

@@ -72,7 +72,8 @@ async def _answer(event_id: UUID, api: Api, project: Project) -> dict[str, Any] 
     await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s)
     event = await api.stores.ledger.events.get(project.id, event_id)
     if event.status in (Status.FAILED, Status.CANCELLED):
-        raise Conflict(f"The export failed with {event.failure_code}: {event.failure_detail}")
+        text = f"Nothing was made, with {event.failure_code}: {event.failure_detail}"
+        raise Conflict(text, code=event.failure_code)
     if event.status is not Status.SUCCEEDED:
         return None
     return await api.stores.ledger.answers.of(project.id, event_id)

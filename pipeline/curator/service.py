@@ -161,7 +161,7 @@ async def _steps(hint: RunHint, ledger: CuratorStores, model: MemoryModel, embed
             view = view or await _view(current, ledger, embedder)
             centres = [i for i in view.free if i not in current.seen][:CENTRES]
             if not centres:
-                return await _end(hint, ledger, RunEnding("SUCCEEDED"))
+                return await _end(hint, ledger, _unusable(current) or RunEnding("SUCCEEDED"))
             step = await _ask(current, centres, view, ledger, model)
         if step is None or not await _act(current, step, view, ledger):
             return None
@@ -190,8 +190,18 @@ async def _ending(current: CuratorRun, ledger: CuratorStores) -> RunEnding | Non
     )
     for used, most, unit in limits:
         if used >= most:
-            return RunEnding("SUCCEEDED", note=f"The limit of {most} {unit} is reached.")
+            return _unusable(current) or RunEnding(
+                "SUCCEEDED", note=f"The limit of {most} {unit} is reached."
+            )
     return await _budget(current, ledger)
+
+
+def _unusable(current: CuratorRun) -> RunEnding | None:
+    """The end of a run without one usable answer, or None."""
+    if not current.malformed or current.malformed < current.steps:
+        return None
+    note = f"{current.malformed} of {current.steps} answers could not be parsed."
+    return RunEnding("FAILED", FailureCode.LLM_BAD_OUTPUT, note)
 
 
 async def _budget(current: CuratorRun, ledger: CuratorStores) -> RunEnding | None:

@@ -67,6 +67,7 @@ class CuratorRun:
     scope: Scope
     attempts: int
     waits: int
+    steps: int
     malformed: int
     suggested: int
     deletes: int
@@ -327,6 +328,7 @@ def _run(hint: RunHint, row: Any) -> CuratorRun:
         ),
         attempts=row.attempts,
         waits=row.waits,
+        steps=row.steps,
         malformed=row.malformed,
         suggested=row.suggested,
         deletes=row.deletes,

@@ -187,4 +187,11 @@ class NotFound(MemlaneError):
 
 
 class Conflict(MemlaneError):
-    """The state of the object does not allow the request. The text says what would."""
+    """The state of the object does not allow the request. The text says what would.
+
+    `code`: the failure code of the event that the request waited for, or None.
+    """
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code

@@ -286,6 +286,13 @@ async def test_a_bad_model_harms_nothing(engine: Engine, name: str) -> None:
         assert run.dropped + run.suggested > 0 or name == "unknown ids"
 
 
+async def test_a_run_without_one_usable_answer_has_failed(engine: Engine) -> None:
+    await plant(engine, planted()[:3])
+    run = await curate(engine, BAD_MODELS["prose"])
+    assert (run.state, run.code, run.malformed) == ("FAILED", "LLM_BAD_OUTPUT", 1)
+    assert "1 of 1 answers could not be parsed." in (run.note or "")
+
+
 async def test_rules_find_repeats_newer_values_and_empty_statements(engine: Engine) -> None:
     await engine.add("I live in Bern.")
     await engine.drain()

@@ -154,10 +154,10 @@ def test_a_number_too_large_is_not_called_bad_unicode(number: int) -> None:
     assert "Unicode" not in refusal
 
 
-@given(st.text(max_size=40).filter(str.strip))
+@given(st.text(max_size=40))
 def test_any_other_text_arrives_as_it_was_sent(text: str) -> None:
     sent = text.replace("\0", "").replace("\\u0000", "")
-    if sent:
+    if sent.strip():
         assert add(messages=sent).turns()[0].content == sent
 
 
