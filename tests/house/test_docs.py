@@ -21,7 +21,7 @@ from tests.support.pages import FENCE, NOT_TESTED, ROOT, blocks, pages
 
 NAMES = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "examples/README.md")
 PAPERS = [ROOT / name for name in NAMES]
-LANGUAGES = {"sh", "json", "text", "python", "http", "sql"}
+LANGUAGES = {"sh", "json", "text", "python", "js", "http", "sql"}
 LONGEST_README = 150
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
