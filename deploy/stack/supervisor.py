@@ -137,6 +137,7 @@ class Supervisor:
         on_healthy: Callable[[State], None],
         replan: Callable[[], Replanned],
     ) -> None:
+        """`replan`: reads the saved settings again, for SIGHUP."""
         self._plan = plan
         self._layout = layout
         self._journal = journal

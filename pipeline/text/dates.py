@@ -173,7 +173,7 @@ def _moved(span: Span, year: int) -> Span | None:
     try:
         first = span.first.replace(year=year)
         return Span(first, first + (span.last - span.first))
-    except ValueError:
+    except (ValueError, OverflowError):  # 29 February, or beyond the year 9999
         return None
 
 
