@@ -293,7 +293,8 @@ class Settings(BaseSettings):
     """Hours after which a temporary run is erased, if its request names no time."""
     retention_days: Annotated[float, Field(ge=0)] = 30.0
     """Days that stage outputs are kept after their event has ended; a replay with recorded answers
-    reads them. `0`: no limit. Events, messages, receipts and history are always kept.
+    reads them. `0`: no limit. Events, messages, receipts and history are always kept. Adds to a
+    private run are refused for as long after its end.
     """
 
     # ── Back-pressure ──

@@ -208,11 +208,12 @@ class Sweeper:
                 return
 
     async def let_go(self) -> None:
-        """Delete expired idempotency keys, answers of dry runs, and stage outputs."""
+        """Delete the rows whose retention time is over."""
         keys, outputs = await self._retention.forget_keys(), await self._retention.drop_outputs()
         answers = await self._retention.forget_answers()
-        if keys or outputs or answers:
-            log.info("retention_over", keys=keys, outputs=outputs, answers=answers)
+        runs = await self._retention.forget_private_runs()
+        if keys or outputs or answers or runs:
+            log.info("retention_over", keys=keys, outputs=outputs, answers=answers, runs=runs)
 
 
 @dataclass(slots=True)

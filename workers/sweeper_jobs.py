@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import structlog
 
@@ -34,6 +35,7 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     """Run every job again and again until the block ends; they may be stopped at any point."""
     courier, sender = bootstrap.build_courier(settings, stores.ledger.webhooks)
     courses = [
+        *_erasures(stores),
         *_repairs(stores),
         (courier.deliver, CHORE_S),
         (stores.ledger.seals.seal, CHORE_S),
@@ -54,16 +56,29 @@ async def under_way(settings: Settings, stores: Stores) -> AsyncIterator[None]:
     await sender.close()
 
 
-def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
-    """Jobs that bring the other stores to the state of the ledger, with their time limits."""
+def _erasures(stores: Stores) -> list[tuple[Chore, float]]:
+    """Jobs of erasures, apart: no request waits behind thousands of ends of sessions."""
+    ledger = stores.ledger
+    finish = partial(
+        erasure.finish, erasures=ledger.erasures, index=stores.index, mirroring=stores.mirroring
+    )
 
     async def erase() -> None:
-        """Erase temporary runs whose time is over, and finish pending erasures."""
-        ledger = stores.ledger
-        await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
-        await erasure.finish(
-            erasures=ledger.erasures, index=stores.index, mirroring=stores.mirroring
-        )
+        """Finish requested erasures."""
+        await finish()
+
+    async def end_sessions() -> None:
+        """Erase temporary runs whose time is over, a limited number at a time."""
+        ended = erasure.AT_ONCE
+        while ended == erasure.AT_ONCE:
+            ended = await erasure.end_expired(runs=ledger.private_runs, erasures=ledger.erasures)
+            await finish(of_sessions=True)
+
+    return [(erase, LONG_CHORE_S), (end_sessions, LONG_CHORE_S)]
+
+
+def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
+    """Jobs that bring the other stores to the state of the ledger, with their time limits."""
 
     async def repair() -> None:
         """Write the stale vectors of memories that no worker has written."""
@@ -84,7 +99,6 @@ def _repairs(stores: Stores) -> list[tuple[Chore, float]]:
             await stores.mirroring.catch_up()
 
     return [
-        (erase, LONG_CHORE_S),
         (repair, CHORE_S),
         (embed, CHORE_S),
         (mirror, LONG_CHORE_S),

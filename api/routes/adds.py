@@ -51,10 +51,11 @@ async def add(
     same `event_id`; the same key with another body is refused with 409.
 
     With `incognito`, or in an incognito run, nothing is stored: the event is SUCCEEDED at once, and
-    has neither messages nor ids.
+    has neither messages nor ids. 409 in a private run that has ended.
     """
     if (event_id := await _incognito(request, api, project)) is not None:
-        return await _outcome(event_id, api, project, verbatim=True)
+        end = await api.stores.ledger.events.end(project.id, event_id)
+        return event_views.stored(event_id, end)
     remarks = await _remarks(request, api)
     event_id = await _accept(request, api, project, idempotency_key, remarks)
     if request.infer:
@@ -73,7 +74,10 @@ async def add_v1(
     incognito = await _incognito(request, api, project)
     remarks = await _remarks(request, api)
     event_id = incognito or await _accept(request, api, project, idempotency_key, remarks)
-    if incognito is None and request.infer and request.async_mode:
+    results: list[dict[str, Any]]
+    if incognito is not None:
+        results = []
+    elif request.infer and request.async_mode:
         queued = "Memory processing has been queued for background execution"
         line = {"message": queued, "status": "PENDING", "event_id": str(event_id)}
         results = [line | remarks.answer()]
@@ -137,7 +141,7 @@ async def _incognito(request: AddRequest, api: Api, project: Project) -> UUID | 
     """The event of an add that is not to be stored; None for any other add."""
     runs = api.stores.ledger.private_runs
     if request.incognito or await runs.is_incognito(request.scope(project)):
-        return await runs.record_incognito(project.id)
+        return await runs.count_incognito(project.id)
     return None
 
 

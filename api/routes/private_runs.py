@@ -30,7 +30,9 @@ async def declare(
     `DELETE /v2/entities/run/{run_id}/`, all of it is erased; `erasure_event_id` is the receipt.
     `incognito`: its adds are answered, and nothing of them is stored.
 
-    A repeated request moves `expires_at`. 409 if the run has events already.
+    A repeated request moves `expires_at`; after the end it begins a new session with the same id.
+    Without it, adds to a run that has ended are refused with 409. 409 also if the run has events
+    already.
     """
     if run_id == ANY:
         raise InvalidInput(f"{ANY!r} stands for any id, so it cannot be a run")

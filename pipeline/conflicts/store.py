@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import (
-    ColumnElement,
     Row,
     Select,
     and_,
@@ -37,7 +36,7 @@ from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import Vector
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.locks import lock_lanes, locked
 from pipeline.ledger.tables import conflict_members, conflicts, events, lanes, memories
 from pipeline.memories.decided import DecidedEvent, lock_active, write_decided
@@ -114,7 +113,7 @@ class Conflicts:
         self, project_id: ProjectId, *, state: ConflictState | None, limit: int, offset: int
     ) -> tuple[list[StoredConflict], int]:
         """A page of the project's conflicts, newest first, and the number of all."""
-        mine: ColumnElement[bool] = conflicts.c.project_id == project_id
+        mine = and_(conflicts.c.project_id == project_id, shown_lane(conflicts.c.lane_id))
         if state is not None:
             mine = and_(mine, _shown_state == state)
         order = (conflicts.c.created_at.desc(), conflicts.c.id)

@@ -30,7 +30,7 @@ from pipeline.domain.modes import Budgets, budgets_of
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.usage import Usage
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import curator_runs, curator_steps, memories
 from pipeline.memories.rows import as_memory, open_conflict
@@ -150,7 +150,7 @@ class CuratorRuns:
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[CuratorRunView], int]:
         """A page of the project's runs, newest first, and the number of all."""
-        mine = curator_runs.c.project_id == project_id
+        mine = and_(curator_runs.c.project_id == project_id, shown_lane(curator_runs.c.lane_id))
         order = (curator_runs.c.created_at.desc(), curator_runs.c.id)
         query = select(curator_runs).where(mine).order_by(*order).limit(limit).offset(offset)
         [(count,)] = await self._rows(select(func.count()).select_from(curator_runs).where(mine))

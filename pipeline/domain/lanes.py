@@ -104,7 +104,7 @@ class Batch:
     project that pays for it; for a replay in a shadow that is not the scope's. `summary`: that of
     the conversation before the events, for EXTRACT. `gather`: limits of the project's gathering.
     `answers_kept`: a dry run in this scope has kept answers of models.
-    `graph`: False for no graph, None for the server's setting.
+    `graph`: False for no graph, None for the server's setting. `fence`: that of its activation.
     """
 
     id: UUID
@@ -123,6 +123,7 @@ class Batch:
     answers_kept: bool = False
     graph_types: GraphTypes = field(default_factory=GraphTypes)
     graph: bool | None = None
+    fence: int = 0
 
     @property
     def options(self) -> AddOptions:

@@ -34,8 +34,8 @@ class SummaryUpdate:
 class SummaryTask:
     """A summary that is due, as it was read; the next version counts only if it is still so.
 
-    `version`: the newest one that was ever made. `more`: there are further messages after
-    `until_seq`.
+    `version`: the newest one that was ever made. `epoch`: that of its lane. `more`: there are
+    further messages after `until_seq`.
     """
 
     lane_id: UUID
@@ -44,6 +44,7 @@ class SummaryTask:
     mode: Mode
     budgets: Budgets
     version: int
+    epoch: int
     tries: int
     after_seq: int
     until_seq: int

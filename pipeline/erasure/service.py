@@ -20,12 +20,12 @@ from pipeline.graph.mirror import Mirroring
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Project
-from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.index import SoughtIds, VectorIndex
 
 log = structlog.get_logger()
 
-# Number of expired runs erased in one pass.
-AT_ONCE = 20
+# Number of runs ended, and of erasures finished, in one step.
+AT_ONCE = 50
 
 
 async def erase(project_id: ProjectId, owner: OwnerKey, *, erasures: Erasures) -> UUID:
@@ -43,10 +43,13 @@ async def end_expired(*, runs: PrivateRuns, erasures: Erasures) -> int:
 
     Safe to run in any number of processes and to repeat at any point.
     """
-    expired = await runs.claim_expired(limit=AT_ONCE)
-    for project_id, run_id in expired:
-        await erase(project_id, OwnerKey("run", run_id), erasures=erasures)
-    return len(expired)
+    ended = 0
+    for project_id, run_id in await runs.expired(limit=AT_ONCE):
+        event_id = await erasures.end_run(project_id, run_id)
+        if event_id is not None:
+            log.info("session_ended", event_id=str(event_id))
+            ended += 1
+    return ended
 
 
 async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:
@@ -54,7 +57,7 @@ async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> N
 
     Errors: Conflict while it is not empty; StoreUnavailable if its vectors cannot be deleted.
     """
-    await index.drop(await index.holding(await removal.forget(project)))
+    await index.drop(await index.holding(SoughtIds(await removal.forget(project))))
     await removal.remove(project)
 
 
@@ -65,28 +68,40 @@ async def remove_organization(
 
     Errors: as `remove`.
     """
-    await index.drop(await index.holding(await removal.forget_organization(organization_id)))
+    turn_ids = await removal.forget_organization(organization_id)
+    await index.drop(await index.holding(SoughtIds(turn_ids)))
     await removal.remove_organization(organization_id)
 
 
 async def finish(
-    *, erasures: Erasures, index: VectorIndex, mirroring: Mirroring | None = None
+    *,
+    erasures: Erasures,
+    index: VectorIndex,
+    mirroring: Mirroring | None = None,
+    of_sessions: bool = False,
 ) -> int:
     """Delete the vectors of erased owners from the index, and their relations from a graph server.
 
-    Returns the number of erasures processed.
+    `of_sessions`: of ended sessions; else of requested erasures. Returns the number of erasures
+    processed.
 
     Safe to run in any number of processes and to repeat at any point. Errors: StoreUnavailable; the
     erasures that were not processed stay due.
     """
     done = 0
-    while (erasure := await erasures.claim()) is not None:
-        vectors = await index.holding(erasure.memory_ids)
-        if erasure.vectors is None:
-            await erasures.record_vectors(erasure.event_id, sum(map(len, vectors.values())))
+    while claimed := await erasures.claim(of_sessions=of_sessions, limit=AT_ONCE):
+        await erasures.fold_books()
+        vectors = await index.holding(
+            *(SoughtIds(erasure.memory_ids, erasure.owner_hashes) for erasure in claimed)
+        )
+        stored = {key for ids in vectors.values() for key in ids}
+        for erasure in claimed:
+            if erasure.vectors is None:
+                number = sum(key in stored for key in erasure.memory_ids)
+                await erasures.record_vectors(erasure.event_id, number)
         await index.drop(vectors)
         if mirroring is not None:
             await mirroring.settle()
-        await erasures.end(erasure.event_id)
-        done += 1
+        await erasures.end([erasure.event_id for erasure in claimed])
+        done += len(claimed)
     return done

@@ -183,7 +183,7 @@ class Recourse:
         chosen = (
             select(events.c.id)
             .join(lanes)
-            .where(events_matching(project_id, wanted))
+            .where(events_matching(project_id, wanted, private=True))
             .order_by(age, events.c.id)
             .limit(limit)
         )

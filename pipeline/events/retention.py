@@ -18,9 +18,9 @@ A_SHARE = 1_000
 
 
 class Retention:
-    """Delete expired idempotency keys, answers of dry runs, and stage outputs.
+    """Delete expired idempotency keys, answers of dry runs, stage outputs, and ended private runs.
 
-    `outputs_for` None: stage outputs are kept without a limit.
+    `outputs_for` None: stage outputs and ended private runs are kept without a limit.
     """
 
     def __init__(
@@ -39,6 +39,15 @@ class Retention:
         async with self._engine.connect() as connection:
             query = statement("forget_answers")
             return (await connection.execute(query, {"limit": A_SHARE})).rowcount
+
+    async def forget_private_runs(self) -> int:
+        """Delete ended private runs older than `outputs_for`. Returns their number.
+
+        From then on their ids are those of ordinary runs.
+        """
+        if self._outputs_for is None:
+            return 0
+        return await self._let_go(statement("forget_private_runs"), self._outputs_for)
 
     async def drop_outputs(self) -> int:
         """Delete stage outputs older than `outputs_for`. Returns their number."""

@@ -38,6 +38,7 @@ from pipeline.domain.events import FINAL, EventType, StageName, Status
 from pipeline.domain.facts import Outcome
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.graph import GraphOutcome
+from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
@@ -225,9 +226,9 @@ class Events:
             offset=0,
             whole=True,
         )
-        if not views:
-            raise NotFound(NO_SUCH_EVENT)
-        return views[0]
+        if views:
+            return views[0]
+        return _incognito_view(project_id, event_id, _incognito_time(project_id, event_id))
 
     async def end(self, project_id: ProjectId, event_id: UUID) -> EventEnd:
         """The outcome of an event in one short statement, without its messages, stages and cost.
@@ -237,7 +238,8 @@ class Events:
         values = {"project_id": project_id, "event_id": event_id}
         row = await self._direct.row(statement("read_end"), values)
         if row is None:
-            raise NotFound(NO_SUCH_EVENT)
+            _incognito_time(project_id, event_id)
+            return EventEnd(Status.SUCCEEDED, None, None, NOT_STORED, (), ())
         return EventEnd(
             Status(row.status),
             row.failure_code,
@@ -267,13 +269,18 @@ class Events:
         async with self._engine.connect() as connection:
             status = await connection.scalar(query)
         if status is None:
-            raise NotFound(NO_SUCH_EVENT)
+            _incognito_time(project_id, event_id)
+            return Status.SUCCEEDED
         return Status(status)
 
     async def progress(self, ids: Sequence[UUID]) -> dict[UUID, Progress]:
-        """Return the progress of these events, read in one query."""
+        """Return the progress of these events, read in one query.
+
+        Incognito events have no row: they ended at once.
+        """
         rows = await self._direct.rows(_progress(), {"ids": list(ids)})
-        return {
+        ended = {key: Progress(Status.SUCCEEDED) for key in ids if key.version == VERSION}
+        return ended | {
             row.id: Progress(
                 Status(row.status), row.stage, row.wait_code, row.wait_until, row.wait_cause
             )
@@ -358,6 +365,50 @@ class Events:
             return views
         graph_of = _grouped(graph, "event_id")
         return [replace(view, graph=_graph_lines(graph_of[view.id])) for view in views]
+
+
+def _incognito_time(project_id: ProjectId, event_id: UUID) -> datetime:
+    """The time of an incognito event, which has no row. Errors: NotFound for any other id."""
+    at = incognito_time(project_id, event_id)
+    if at is None:
+        raise NotFound(NO_SUCH_EVENT)
+    return at
+
+
+def _incognito_view(project_id: ProjectId, event_id: UUID, at: datetime) -> EventView:
+    """The view of an incognito event: it has no content."""
+    return EventView(
+        id=event_id,
+        scope=Scope(project_id),
+        event_type=EventType.INCOGNITO,
+        status=Status.SUCCEEDED,
+        options={"incognito": True},
+        failure_code=None,
+        failure_detail=None,
+        graph_status=None,
+        note=NOT_STORED,
+        mode=None,
+        mode_reason=None,
+        created_at=at,
+        started_at=at,
+        completed_at=at,
+        replays=0,
+        replayed_at=None,
+        undone_at=None,
+        batch_id=None,
+        batch_events=0,
+        paid=Paid(0, 0, 0, None),
+        stage=None,
+        attempts=0,
+        wait_code=None,
+        wait_until=None,
+        wait_cause=None,
+        messages=(),
+        omitted=(),
+        receipt=(),
+        stages=(),
+        graph=(),
+    )
 
 
 def _dry_run(view: EventView, lines: Sequence[Mapping[str, Any]]) -> EventView:

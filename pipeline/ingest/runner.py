@@ -235,7 +235,7 @@ async def _commit(
         )
     else:
         wake = await lanes.finish(activation, next_stage, **run, effects=finished.effects)
-    if finished.effects is not None:
+    if finished.effects is not None and finished.effects.touched:
         services.projector.schedule(batch.scope, finished.effects.touched)
     _observe(activation.stage, ms, finished.usage)
     batch = replace(batch, outputs={**batch.outputs, activation.stage: finished.output})

@@ -12,8 +12,10 @@ from typing import Any
 from uuid import UUID
 
 import orjson
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from pipeline.domain.errors import Conflict
 from pipeline.domain.events import AddOptions, StageName
 from pipeline.domain.lanes import Wake
 from pipeline.domain.messages import Message, Omission
@@ -23,6 +25,15 @@ from pipeline.lanes.idempotency import digest
 from pipeline.lanes.sql import statement
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms as lexical
+
+# Refusals of the trigger on lanes, by the name of its constraint.
+PRIVATE_RUNS = {
+    "private_run_ended": (
+        "This run was private and has ended: begin another run, or declare it again with "
+        "PUT /v1/runs/{run_id}/."
+    ),
+    "private_run_incognito": "This run is incognito, so nothing about it can be stored.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,8 @@ class Adds:
     async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
         """Store the adds durably in one commit, each at the end of its scope's lane.
 
-        A lane that is not idle needs no hint: its worker continues with the queue.
+        A lane that is not idle needs no hint: its worker continues with the queue. Errors: Conflict
+        for an add to a private run that has ended; IntegrityError if it is one of several.
         """
         placed = [
             (place, ordinal, message)
@@ -98,7 +110,13 @@ class Adds:
             "terms": [" ".join(terms) for terms in cut],
             "grace": self._grace,
         }
-        rows = await self._direct.rows(statement("accept"), values)
+        try:
+            rows = await self._direct.rows(statement("accept"), values)
+        except IntegrityError as error:
+            # Of several adds, the caller finds the refused one: it writes each alone.
+            if len(adds) == 1 and (reason := _refusal(error)) is not None:
+                raise Conflict(reason) from error
+            raise
         by_place = {row.place: row for row in rows}
         return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
 
@@ -106,6 +124,11 @@ class Adds:
         """Return the given lanes that another transaction has locked at the moment."""
         rows = await self._direct.rows(statement("locked_lanes"), {"lane_ids": list(lane_ids)})
         return {row.id for row in rows}
+
+
+def _refusal(error: IntegrityError) -> str | None:
+    """The reason why a private run refuses an add; None for any other error."""
+    return PRIVATE_RUNS.get(getattr(error.orig, "constraint_name", None) or "")
 
 
 def _accepted(add: Add, row: Any | None) -> Accepted:

@@ -49,6 +49,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         summary=row.summary,
         gather=gather_of(project.get("gather")),
         answers_kept=row.answers_kept,
+        fence=activation.fence,
         graph_types=graph_types(project.get("graph_types")),
         graph=project.get("enable_graph") if options.graph is None else options.graph,
     )

@@ -103,6 +103,20 @@ class MemoryEffects:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerEffects:
+    """Sources of an answer to an export or a summary. `memory_ids`: the memories that it read."""
+
+    query: ClassVar[TextClause] = statement("finish_answer")
+    touched: ClassVar[Sequence[UUID]] = ()
+
+    memory_ids: Sequence[UUID]
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of finish_answer."""
+        return {"memory_ids": list(self.memory_ids)}
+
+
+@dataclass(frozen=True, slots=True)
 class GraphEffects:
     """Changes of the graph.
 

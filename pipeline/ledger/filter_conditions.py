@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 from uuid import UUID
@@ -22,7 +22,6 @@ from sqlalchemy import (
     FromClause,
     Text,
     Uuid,
-    all_,
     and_,
     any_,
     bindparam,
@@ -55,7 +54,7 @@ from pipeline.domain.filters import (
     Test,
 )
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.tables import events, lanes, memories, private_runs
+from pipeline.ledger.tables import events, lanes, memories
 
 # Parameter of every condition of `matching`: the project.
 IN_PROJECT: BindParameter[UUID] = bindparam("in_project", type_=Uuid)
@@ -116,14 +115,14 @@ def matches(
     """
     mine = memories.c.project_id == project_id
     named = _with(Given, tree) if tree is not None else AllOf(())
-    shown = true() if private else _shown(named, memories, literal(project_id, Uuid))
+    shown = true() if private else shown_of(memories, named)
     return and_(mine, shown, _condition(named, memories))
 
 
 def matching(shaped: Filter, table: FromClause) -> ColumnElement[bool]:
     """Like `matches`, for a shape: the project is the parameter `in_project`."""
     mine = table.c.project_id == IN_PROJECT
-    return and_(mine, _shown(shaped, table, IN_PROJECT), _condition(shaped, table))
+    return and_(mine, shown_of(table, shaped), _condition(shaped, table))
 
 
 def one_of(column: ColumnElement[Any], words: Iterable[str]) -> ColumnElement[bool]:
@@ -143,12 +142,18 @@ def among(column: ColumnElement[Any], ids: Iterable[UUID]) -> ColumnElement[bool
     return column == any_(literal(list(ids), ARRAY(Uuid)))
 
 
-def events_matching(project_id: ProjectId, wanted: EventFilter) -> ColumnElement[bool]:
-    """Condition on `events JOIN lanes` for a filter of events, within one project."""
+def events_matching(
+    project_id: ProjectId, wanted: EventFilter, *, private: bool = False
+) -> ColumnElement[bool]:
+    """Condition on `events JOIN lanes` for a filter of events, within one project.
+
+    `private`: include those of temporary runs that the filter does not name.
+    """
     bounds = {"gte": operator.ge, "lte": operator.le}
     graph = and_(events.c.graph_status == wanted.graph_status, events.c.undone_at.is_(None))
     return and_(
         events.c.project_id == project_id,
+        true() if private else shown(lanes, wanted.scope_ids),
         *(lanes.c[name] == value for name, value in wanted.scope_ids.items()),
         *([one_of(events.c.event_type, wanted.kinds)] if wanted.kinds else []),
         *([one_of(events.c.status, wanted.statuses)] if wanted.statuses else []),
@@ -172,21 +177,25 @@ def lanes_with(pinned: Iterable[str]) -> ColumnElement[bool]:
     if not names:
         return false()
     ids = [lanes.c[name] == bindparam(name, type_=Text) for name in names]
-    shown = true() if "run_id" in names else _shown(AllOf(()), lanes, IN_PROJECT)
-    return and_(lanes.c.project_id == IN_PROJECT, shown, *ids)
+    return and_(lanes.c.project_id == IN_PROJECT, shown(lanes, names), *ids)
 
 
-def _shown(tree: Filter, table: FromClause, project_id: ColumnElement[UUID]) -> ColumnElement[bool]:
-    """Leave out the rows of temporary runs that the tree does not name.
+def shown(table: FromClause, ids: Collection[str] = ()) -> ColumnElement[bool]:
+    """Leave out the rows of temporary runs, unless `run_id` is one of the entity ids in `ids`.
 
-    The runs are read once per statement, not once per row.
+    Every read that returns texts or ids of several scopes has this condition, or `shown_of`.
     """
-    runs = select(private_runs.c.run_id).where(
-        private_runs.c.project_id == project_id, private_runs.c.privacy == "temporary"
-    )
-    of_none = table.c.run_id != all_(func.array(runs.scalar_subquery(), type_=ARRAY(Text)))
-    named = [_test(test, table) for test in _named_runs(tree)]
-    return or_(table.c.run_id.is_(None), of_none, *named)
+    return true() if "run_id" in ids else table.c.temporary.is_(False)
+
+
+def shown_of(table: FromClause, tree: Filter) -> ColumnElement[bool]:
+    """Leave out the rows of temporary runs that the tree does not name."""
+    return or_(shown(table), *(_test(test, table) for test in _named_runs(tree)))
+
+
+def shown_lane(lane_id: ColumnElement[UUID]) -> ColumnElement[bool]:
+    """Leave out the rows whose lane is that of a temporary run."""
+    return ~exists().where(lanes.c.id == lane_id, ~shown(lanes))
 
 
 def _named_runs(tree: Filter) -> Iterator[Test]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.events import EventType
@@ -17,6 +17,7 @@ from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_CHARACTERS
+from pipeline.ledger.filter_conditions import shown
 from pipeline.ledger.tables import (
     api_keys,
     events,
@@ -106,7 +107,11 @@ class MemoryHistory:
         The number is approximate for far pages: see `count_near`.
         """
         table = memory_history.c
-        mine = select(table.memory_id, table.version).where(_mine(project_id))
+        # For each row of the page: as a join, it would read all memories of the project.
+        visible = select(shown(memories)).where(memories.c.id == table.memory_id).scalar_subquery()
+        mine = select(table.memory_id, table.version).where(
+            _mine(project_id), visible.is_not(false())
+        )
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
         # Select the page from the index alone, before the joins.
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")

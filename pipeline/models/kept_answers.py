@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import LargeBinary, func, literal, select
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.scope import Scope
-from pipeline.ledger.tables import kept_answers
+from pipeline.ledger.tables import kept_answers, lanes
 
 
 class KeptAnswers:
@@ -31,16 +31,31 @@ class KeptAnswers:
             answer: Mapping[str, Any] | None = await connection.scalar(query)
         return answer
 
-    async def keep(self, scope: Scope, digest: bytes, answer: Mapping[str, Any]) -> None:
-        """Keep an answer. A repeated call changes nothing but its lifetime."""
-        until = {"expires_at": func.now() + self._kept_for}
-        query = insert(kept_answers).values(
-            lane_id=scope.lane_id,
-            digest=digest,
-            project_id=scope.project_id,
-            answer=answer,
-            **until,
+    async def keep(
+        self, scope: Scope, digest: bytes, answer: Mapping[str, Any], *, fence: int
+    ) -> None:
+        """Keep an answer. A repeated call changes nothing but its lifetime.
+
+        `fence`: that of the activation that asked. If the lane has moved on, for example because
+        the scope was erased during the model's call, nothing is kept.
+        """
+        until = func.now() + self._kept_for
+        lane = (
+            select(
+                lanes.c.id,
+                literal(digest, LargeBinary),
+                lanes.c.project_id,
+                literal(answer, JSONB),
+                until,
+            )
+            .where(lanes.c.id == scope.lane_id, lanes.c.fence == fence)
+            .with_for_update(read=True, key_share=True)
         )
-        again = query.on_conflict_do_update(index_elements=["lane_id", "digest"], set_=until)
+        names = ["lane_id", "digest", "project_id", "answer", "expires_at"]
+        again = (
+            insert(kept_answers)
+            .from_select(names, lane)
+            .on_conflict_do_update(index_elements=["lane_id", "digest"], set_={"expires_at": until})
+        )
         async with self._engine.connect() as connection:
             await connection.execute(again)

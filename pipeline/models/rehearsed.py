@@ -77,7 +77,8 @@ class RehearsedModel(WrappedModel):
             value = kind.dump_python(answer.value, mode="json")
             model, prompt = answer.usage.model, answer.usage.prompt
             saved = {"value": value, "note": answer.note, "model": model, "prompt": prompt}
-            await self._answers.keep(self._batch.scope, digest, saved)
+            scope, fence = self._batch.scope, self._batch.fence
+            await self._answers.keep(scope, digest, saved, fence=fence)
         return answer
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, and_, delete, func, insert, select, update
+from sqlalchemy import Row, and_, delete, exists, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
@@ -21,6 +21,7 @@ from pipeline.domain.events import FINAL, StageName, Status
 from pipeline.domain.lanes import Wake
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.filter_conditions import shown
 from pipeline.ledger.locks import lock_lanes
 from pipeline.ledger.tables import (
     conflicts,
@@ -167,7 +168,10 @@ class Shadows:
         self, project_id: ProjectId, *, limit: int, offset: int
     ) -> tuple[list[Shadow], int]:
         """Return a page of the project's shadows, newest first, and their total number."""
-        mine = shadows.c.project_id == project_id
+        of_temporary = exists().where(
+            lanes.c.project_id == project_id, lanes.c.run_id == shadows.c.run_id, ~shown(lanes)
+        )
+        mine = and_(shadows.c.project_id == project_id, ~of_temporary)
         ids = (
             select(shadows.c.id)
             .where(mine)

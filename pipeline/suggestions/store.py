@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ColumnElement,
     Integer,
     Row,
     Select,
@@ -28,7 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.filter_conditions import among, shown_lane
 from pipeline.ledger.tables import events, memories, memory_history, messages, suggestions
 
 NO_SUCH_SUGGESTION = "Suggestion not found or you don't have permission to access it."
@@ -103,7 +102,7 @@ class Suggestions:
 
         `state`, `kind`: only those that are shown with them.
         """
-        mine: ColumnElement[bool] = suggestions.c.project_id == project_id
+        mine = and_(suggestions.c.project_id == project_id, shown_lane(suggestions.c.lane_id))
         if state is not None:
             mine = and_(mine, _shown_state == state)
         if kind is not None:

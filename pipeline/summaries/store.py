@@ -75,6 +75,7 @@ class Summaries:
             mode=Mode(state.mode or Mode.CONSOLIDATE),
             budgets=budgets_of(state.budget),
             version=state.version,
+            epoch=state.epoch,
             tries=state.tries,
             after_seq=state.after_seq,
             until_seq=until,
@@ -92,11 +93,15 @@ class Summaries:
         )
 
     async def save(self, task: SummaryTask, text: str, usage: Usage) -> bool:
-        """Store the next version. False if another one is the newest by now."""
+        """Store the next version.
+
+        False if another one is the newest by now, or if the scope was erased.
+        """
         sourced = task.request.messages
         values = {
             "lane_id": task.lane_id,
             "version": task.version,
+            "epoch": task.epoch,
             "text": text,
             "after_seq": task.after_seq,
             "until_seq": task.until_seq,
@@ -120,7 +125,7 @@ class Summaries:
     async def _postpone(
         self, task: SummaryTask, reason: str | None, delay: timedelta | None
     ) -> None:
-        values = {"lane_id": task.lane_id, "version": task.version}
+        values = {"lane_id": task.lane_id, "version": task.version, "epoch": task.epoch}
         async with self._engine.connect() as connection:
             await connection.execute(
                 statement("postpone"), {**values, "reason": reason, "delay": delay}

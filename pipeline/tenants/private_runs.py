@@ -3,32 +3,31 @@
 temporary   its memories are found only by reads that name the run; at its end all of it is
 erased, with a receipt
 incognito   its adds are answered and not stored
+ended       either of them after its end: adds are refused, until it is declared again
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Row, and_, select
+from sqlalchemy import ColumnElement, Function, Row, and_, case, func, insert, null, or_, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.errors import Conflict, NotFound
-from pipeline.domain.events import EventType
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.incognito import incognito_id
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.locks import lock_lanes
-from pipeline.ledger.tables import lanes, private_runs
-from pipeline.tenants.sql import statement
+from pipeline.ledger.tables import book_entries, lanes, private_runs
 
 NO_SUCH_RUN = "This run is neither temporary nor incognito."
-NOT_STORED = "Incognito: nothing was stored."
-# Time after which another process may erase a run that one has claimed.
-LEASE = timedelta(minutes=5)
+# Counts of one incognito add in the books: an event that was accepted and has SUCCEEDED.
+COUNTS = (EventType.INCOGNITO.value, Status.SUCCEEDED.value, "NUMBER")
 
 
 class Privacy(StrEnum):
@@ -36,6 +35,10 @@ class Privacy(StrEnum):
 
     TEMPORARY = "temporary"
     INCOGNITO = "incognito"
+
+
+# State of a private run after its end.
+ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,80 +71,99 @@ class PrivateRuns:
     ) -> PrivateRun:
         """Make a run private. A repeated call moves the end of a temporary run.
 
-        Errors: Conflict if the run is of the other kind, or if events of it are stored already.
+        A run that has ended begins again, as a new session with a new receipt. Errors: Conflict if
+        the run is of the other kind, or if events of it are stored already.
         """
+        named = run_id if privacy is Privacy.TEMPORARY else None
         inserted = postgresql.insert(private_runs).values(
             project_id=project_id,
-            run_id=run_id,
+            digest=_digest(project_id, run_id),
+            run_id=named,
             privacy=privacy,
             expires_at=expires_at,
             erasure_id=uuid4(),
         )
+        new = inserted.excluded
+        ended = private_runs.c.privacy == ENDED
         again = inserted.on_conflict_do_update(
-            index_elements=["project_id", "run_id"],
-            set_={"expires_at": expires_at},
-            where=private_runs.c.privacy == privacy,
+            index_elements=["project_id", "digest"],
+            set_={
+                "run_id": new.run_id,
+                "privacy": new.privacy,
+                "expires_at": new.expires_at,
+                "ended_at": null(),
+                "erasure_id": case((ended, new.erasure_id), else_=private_runs.c.erasure_id),
+                "created_at": case((ended, func.now()), else_=private_runs.c.created_at),
+            },
+            where=or_(ended, private_runs.c.privacy == privacy),
         ).returning(private_runs)
         async with self._engine.begin() as connection:
+            # The first add to the run takes the same lock, shared: see enter_private_run() in the
+            # migrations. So it is stored before this, or knows of it.
+            key = func.hashtextextended(func.encode(_digest(project_id, run_id), "hex"), 0)
+            await connection.execute(select(func.pg_advisory_xact_lock(key)))
             known = await connection.scalar(
-                select(private_runs.c.run_id).where(_this(project_id, run_id))
+                select(private_runs.c.privacy).where(_this(project_id, run_id))
             )
-            if known is None and await _has_events(connection, project_id, run_id):
+            if known in (None, ENDED) and await _has_events(connection, project_id, run_id):
                 raise Conflict("Events of this run are stored already: begin another run.")
             row = (await connection.execute(again)).one_or_none()
         if row is None:
             raise Conflict("This run is private already, of the other kind.")
-        return _run(row)
+        return _run(run_id, row)
 
     async def get(self, project_id: ProjectId, run_id: str) -> PrivateRun:
-        """One private run. Errors: NotFound."""
-        query = select(private_runs).where(_this(project_id, run_id))
+        """One private run. Errors: NotFound, also after its end."""
+        query = select(private_runs).where(
+            _this(project_id, run_id), private_runs.c.privacy != ENDED
+        )
         async with self._engine.connect() as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise NotFound(NO_SUCH_RUN)
-        return _run(row)
+        return _run(run_id, row)
 
     async def is_incognito(self, scope: Scope) -> bool:
         """Tell if the adds of a scope are not stored."""
         if scope.run_id is None:
             return False
-        query = select(private_runs.c.run_id).where(
+        query = select(private_runs.c.digest).where(
             _this(scope.project_id, scope.run_id), private_runs.c.privacy == Privacy.INCOGNITO
         )
         async with self._engine.connect() as connection:
             return await connection.scalar(query) is not None
 
-    async def record_incognito(self, project_id: ProjectId) -> UUID:
-        """Record that an incognito add was answered. Returns the id of its event.
-
-        The event is in the project's own lane, without content and without ids.
-        """
-        event_id, own = uuid4(), Scope(project_id)
-        lane = {"id": own.lane_id, "project_id": project_id, "state": "IDLE"}
-        values = {
-            "project_id": project_id,
-            "lane_id": own.lane_id,
-            "event_id": event_id,
-            "event_type": EventType.INCOGNITO,
-            "note": NOT_STORED,
-        }
+    async def count_incognito(self, project_id: ProjectId) -> UUID:
+        """Count an incognito add in the books. Returns the id of its event, which is not stored."""
+        counts = [{"project_id": project_id, "kind": kind, "amount": 1} for kind in COUNTS]
         async with self._engine.begin() as connection:
-            await connection.execute(postgresql.insert(lanes).values(lane).on_conflict_do_nothing())
-            await lock_lanes(connection, lanes.c.id == own.lane_id)
-            await connection.execute(statement("record_incognito"), values)
-        return event_id
+            now = await connection.scalar(select(func.now()))
+            await connection.execute(insert(book_entries).values(counts))
+        assert now is not None
+        return incognito_id(project_id, now)
 
-    async def claim_expired(self, *, limit: int) -> list[tuple[ProjectId, str]]:
-        """Claim temporary runs whose time is over. Safe to run in several processes at once."""
-        values = {"lease": LEASE, "limit": limit}
-        async with self._engine.begin() as connection:
-            rows = (await connection.execute(statement("claim_expired"), values)).all()
+    async def expired(self, *, limit: int) -> list[tuple[ProjectId, str]]:
+        """Temporary runs whose time is over, the oldest end first."""
+        query = (
+            select(private_runs.c.project_id, private_runs.c.run_id)
+            .where(private_runs.c.expires_at <= func.now())
+            .order_by(private_runs.c.expires_at)
+            .limit(limit)
+        )
+        async with self._engine.connect() as connection:
+            rows = (await connection.execute(query)).all()
         return [(ProjectId(row.project_id), row.run_id) for row in rows]
 
 
+def _digest(project_id: ProjectId, run_id: str) -> Function[bytes]:
+    return func.private_run_digest(project_id, run_id)
+
+
 def _this(project_id: ProjectId, run_id: str) -> ColumnElement[bool]:
-    return and_(private_runs.c.project_id == project_id, private_runs.c.run_id == run_id)
+    return and_(
+        private_runs.c.project_id == project_id,
+        private_runs.c.digest == _digest(project_id, run_id),
+    )
 
 
 async def _has_events(connection: AsyncConnection, project_id: ProjectId, run_id: str) -> bool:
@@ -152,7 +174,5 @@ async def _has_events(connection: AsyncConnection, project_id: ProjectId, run_id
     return await connection.scalar(query.limit(1)) is not None
 
 
-def _run(row: Row[Any]) -> PrivateRun:
-    return PrivateRun(
-        row.run_id, Privacy(row.privacy), row.erasure_id, row.expires_at, row.created_at
-    )
+def _run(run_id: str, row: Row[Any]) -> PrivateRun:
+    return PrivateRun(run_id, Privacy(row.privacy), row.erasure_id, row.expires_at, row.created_at)

@@ -65,6 +65,7 @@ def _turns(name: str, *conditions: ColumnElement[bool]) -> FromClause:
             events.c.project_id,
             events.c.lane_id,
             *(lanes.c[name] for name in ("user_id", "agent_id", "app_id", "run_id")),
+            lanes.c.temporary,
             cast(null(), Uuid).label("id"),
             events.c.id.label("event_id"),
             messages.c.seq,

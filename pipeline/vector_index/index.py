@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavai
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
 from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
-from pipeline.vector_index.buckets import collection_name
+from pipeline.vector_index.buckets import collection_name, may_hold
 from pipeline.vector_index.names import KINDS, family, index_name
 from pipeline.vector_index.projections import Projection, VectorSource
 
@@ -44,6 +44,18 @@ LOST = "A collection of the index is gone; it is being written again."
 
 
 Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtIds:
+    """Ids to look up in the store. `owner_hashes`: those of their owners; None for any owner."""
+
+    ids: Sequence[UUID]
+    owner_hashes: Sequence[int] | None = None
+
+    def may_be_in(self, collection: str) -> bool:
+        """Tell if a collection can have one of the ids."""
+        return self.owner_hashes is None or may_hold(collection, self.owner_hashes)
 
 
 class VectorIndex:
@@ -248,15 +260,18 @@ class VectorIndex:
         """The same index for another source."""
         return VectorIndex(self._store, source, self._embedder, buckets=self._buckets)
 
-    async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
+    async def holding(self, *sought: SoughtIds) -> dict[str, list[UUID]]:
         """Return the ids that the store has, memories and turns, by collection.
 
-        Searches the collections of all models and buckets. Errors: StoreUnavailable.
+        Searches the collections of all models, and of all buckets in which the owners can be.
+        Errors: StoreUnavailable.
         """
         by_collection: dict[str, list[UUID]] = defaultdict(list)
+        wanted = [some for some in sought if some.ids]
         ours = tuple(f"{kind}-" for kind in KINDS)
-        names = [name for name in await self._store.list_cols() if name.startswith(ours)]
-        for name in names if ids else ():
+        names = await self._store.list_cols() if wanted else []
+        for name in (name for name in names if name.startswith(ours)):
+            ids = [key for some in wanted if some.may_be_in(name) for key in some.ids]
             for some in _shares(ids, AT_ONCE):
                 by_collection[name] += [record.id for record in await self._store.get(name, some)]
         return {name: stored for name, stored in by_collection.items() if stored}

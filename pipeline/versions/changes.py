@@ -20,12 +20,13 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
 )
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
-from pipeline.ledger.filter_conditions import IN_PROJECT
+from pipeline.ledger.filter_conditions import IN_PROJECT, shown
 from pipeline.ledger.tables import memory_history
 from pipeline.memories.rows import as_memory
 from pipeline.versions.states import COLUMNS, MOMENT, last, pin_values
@@ -124,7 +125,8 @@ def _active(time: BindParameter[datetime], pins: tuple[str, ...], *, of_memory: 
     which = rows.c.memory_id == bindparam("memory") if of_memory else rows.c.memory_id.in_(changed)
     columns = [rows.c[name] for name in (*READ, "stored_at", "replaced_at")]
     query = select(rows.c.memory_id.label("id"), *columns)
-    return query.where(and_(rows.c.state == "ACTIVE", which)).subquery()
+    visible = true() if of_memory else shown(rows, pins)
+    return query.where(and_(rows.c.state == "ACTIVE", which, visible)).subquery()
 
 
 def _change(row: Row[Any]) -> MemoryChange:

@@ -9,7 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 # One row for each wrong count: `counted` from the rows, `kept` in the books.
 DRIFT = """
-WITH counted AS (
+WITH line AS (
+    SELECT project_id, kind, owner, amount FROM books
+    UNION ALL SELECT project_id, kind, owner, amount FROM book_entries
+), counted_rows AS (
     SELECT project_id, status AS kind, '' AS owner, count(*) AS amount
     FROM events GROUP BY project_id, status
     UNION ALL
@@ -26,11 +29,15 @@ WITH counted AS (
         VALUES ('user', user_id), ('agent', agent_id), ('app', app_id), ('run', run_id)
     ) named (kind, owner)
     WHERE state = 'ACTIVE' AND owner IS NOT NULL GROUP BY project_id, named.kind, owner
+    UNION ALL
+    -- An incognito event has no row: it is three counts, which go together.
+    SELECT project_id, unnest(ARRAY['INCOGNITO', 'SUCCEEDED', 'NUMBER']), '', amount
+    FROM line WHERE kind = 'INCOGNITO'
+), counted AS (
+    SELECT project_id, kind, owner, sum(amount) AS amount FROM counted_rows
+    GROUP BY project_id, kind, owner
 ), kept AS (
-    SELECT project_id, kind, owner, sum(amount) AS amount FROM (
-        SELECT project_id, kind, owner, amount FROM books
-        UNION ALL SELECT project_id, kind, owner, amount FROM book_entries
-    ) line
+    SELECT project_id, kind, owner, sum(amount) AS amount FROM line
     WHERE kind <> 'SEARCH' GROUP BY project_id, kind, owner
 )
 SELECT kind, owner, counted.amount AS counted, kept.amount AS kept

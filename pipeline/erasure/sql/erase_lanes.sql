@@ -32,10 +32,10 @@ WITH theirs AS (
     RETURNING stage
 ), emptied AS (
     UPDATE lanes SET
-        user_id = NULL, agent_id = NULL, app_id = NULL, run_id = NULL,
+        user_id = NULL, agent_id = NULL, app_id = NULL, run_id = NULL, temporary = false,
         accepted_seq = 0, settled_seq = 0, forgotten_seq = 0, state = 'IDLE', stage = 'extract', batch_id = NULL,
-        fence = fence + 1, owner = NULL, due_at = NULL, attempts = 0, waits = 0, wait_code = NULL,
-        width = NULL
+        fence = fence + 1, epoch = epoch + 1, owner = NULL, due_at = NULL, attempts = 0,
+        waits = 0, wait_code = NULL, wait_cause = NULL, width = NULL
     WHERE id = ANY (CAST(:lane_ids AS uuid[]))
 ), cleared AS (
     DELETE FROM cleared_lanes WHERE lane_id = ANY (CAST(:lane_ids AS uuid[]))

@@ -17,6 +17,8 @@ WITH old AS MATERIALIZED (
     WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND NOT old.told
 ), failed AS (
     DELETE FROM failed_runs WHERE batch_id IN (SELECT batch_id FROM old WHERE NOT told)
+), sources AS (
+    DELETE FROM answer_sources WHERE batch_id IN (SELECT batch_id FROM old)
 )
 UPDATE stage_runs SET output = NULL
 FROM old WHERE stage_runs.batch_id = old.batch_id AND stage_runs.stage = old.stage AND old.told

@@ -11,6 +11,7 @@ from pipeline.domain.filters import parse, require_scope
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.ingest.stages import Finished
+from pipeline.lanes.effects import AnswerEffects
 from pipeline.memories.store import Memories
 from pipeline.ports import MemoryModel
 from pipeline.versions.store import Versions
@@ -36,7 +37,8 @@ async def answer(
     distilled = await model.distil(question, [memory.text for memory in reversed(newest)])
     open_ids = sorted({str(memory.conflict_id) for memory in newest if memory.conflict_id})
     extracted = Extracted((), _note(len(newest), count, open_ids), dict(distilled.value))
-    return Finished(dump(extracted), next_stage=None, usage=distilled.usage)
+    sources = AnswerEffects([memory.id for memory in newest])
+    return Finished(dump(extracted), next_stage=None, usage=distilled.usage, effects=sources)
 
 
 def _note(read: int, count: int, conflict_ids: Sequence[str]) -> str:

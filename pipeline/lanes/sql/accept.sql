@@ -7,6 +7,7 @@
 -- row readable that another transaction committed a moment ago.
 -- If a project is being deleted, this waits for the deletion; then its adds return no row. Each
 -- message gets a stale vector row, unless it is stored verbatim: then its memory has the vector.
+-- A trigger marks the lanes of temporary runs, and refuses adds to incognito and ended runs.
 WITH project AS MATERIALIZED (
     SELECT id FROM projects
     WHERE id = ANY (CAST(:project_ids AS uuid[]))
@@ -44,6 +45,7 @@ WITH project AS MATERIALIZED (
         -- An erasure removes the ids from the lane; the next add of this user sets them again.
         user_id = excluded.user_id, agent_id = excluded.agent_id,
         app_id = excluded.app_id, run_id = excluded.run_id,
+        temporary = excluded.temporary,
         accepted_seq = lanes.accepted_seq + excluded.accepted_seq,
         state = CASE WHEN lanes.state = 'IDLE' OR lanes.state = 'WAITING' AND lanes.wait_code = 'GATHERING'
                      THEN 'QUEUED' ELSE lanes.state END,

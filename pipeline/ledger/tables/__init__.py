@@ -67,7 +67,7 @@ from pipeline.ledger.tables.seals import (
     seal_queue,
     seals,
 )
-from pipeline.ledger.tables.stage_runs import failed_runs, stage_runs
+from pipeline.ledger.tables.stage_runs import answer_sources, failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.summaries import summaries, summary_states
 from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
@@ -76,6 +76,7 @@ from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
 
 __all__ = [
+    "answer_sources",
     "api_keys",
     "book_entries",
     "books",

@@ -16,4 +16,6 @@ idempotency_keys = Table(
     Column("event_id", Uuid, nullable=False),
     now("created_at"),
     Index("ix_idempotency_keys_created_at", "created_at"),
+    # An erasure finds the keys of the events that it deletes.
+    Index("ix_idempotency_keys_event_id", "event_id"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Index,
@@ -28,6 +29,8 @@ lanes = Table(
     Column("id", Uuid, primary_key=True),
     Column("project_id", Uuid, nullable=False),
     *scope_ids(),
+    # True in a temporary run; a trigger copies it to the lane's memories.
+    Column("temporary", Boolean, nullable=False, server_default="false"),
     Column("accepted_seq", BigInteger, nullable=False, server_default="0"),
     Column("settled_seq", BigInteger, nullable=False, server_default="0"),
     # Messages up to this seq are deleted: they are in no model's context and in no search.
@@ -36,6 +39,8 @@ lanes = Table(
     Column("stage", Text, nullable=False, server_default="extract"),
     Column("batch_id", Uuid),
     Column("fence", BigInteger, nullable=False, server_default="0"),
+    # Number of erasures. A writer without an activation, such as that of a summary, compares it.
+    Column("epoch", BigInteger, nullable=False, server_default="0"),
     Column("owner", Uuid),
     time("due_at"),
     Column("attempts", SmallInteger, nullable=False, server_default="0"),

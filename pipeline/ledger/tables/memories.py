@@ -51,6 +51,8 @@ memories = Table(
     Column("project_id", Uuid, nullable=False),
     Column("lane_id", Uuid, nullable=False),
     *scope_ids(),
+    # True in a temporary run: reads that do not name the run leave it out.
+    Column("temporary", Boolean, nullable=False, server_default="false"),
     Column("text", Text, nullable=False),
     Column("text_hash", LargeBinary, nullable=False),
     terms(),
@@ -143,7 +145,13 @@ past_states = Table(
     Column("id", Uuid, primary_key=True, server_default=func.gen_random_uuid()),
     Column("memory_id", ForeignKey("memories.id", ondelete="CASCADE"), nullable=False),
     *(
-        Column(column.name, column.type, nullable=column.nullable)
+        Column(
+            column.name,
+            column.type,
+            nullable=column.nullable,
+            # A trigger sets it.
+            server_default="false" if column.name == "temporary" else None,
+        )
         for column in memories.columns
         if column.name not in NOT_KEPT
     ),

@@ -29,6 +29,15 @@ stage_runs = Table(
     Index("ix_stage_runs_kept", "finished_at", postgresql_where=text("output IS NOT NULL")),
 )
 
+# The lanes whose memories an export or a summary was made of. The id of a project stands for all of
+# its lanes.
+answer_sources = Table(
+    "answer_sources",
+    metadata,
+    Column("lane_id", Uuid, primary_key=True),
+    Column("batch_id", Uuid, primary_key=True, index=True),
+)
+
 # Costs of failed tries.
 failed_runs = Table(
     "failed_runs",

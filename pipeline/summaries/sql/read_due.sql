@@ -1,5 +1,5 @@
 -- The state of a due summary: its scope, the settings of its project and the version before it.
-SELECT s.project_id, s.version, s.tries, l.user_id, l.forgotten_seq AS after_seq, l.settled_seq,
+SELECT s.project_id, s.version, s.tries, l.user_id, l.epoch, l.forgotten_seq AS after_seq, l.settled_seq,
        p.mode, p.budget, p.custom_instructions, p.includes, p.excludes, p.agent_custom_instructions,
        base.text AS previous, base.until_seq AS previous_seq
 FROM summary_states s

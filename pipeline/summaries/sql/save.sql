@@ -1,12 +1,18 @@
 -- Store the next version, unless the one that it was made from is not the newest any more
 -- (optimistic lock): another worker was faster, or an undo or a deletion has changed the messages.
-WITH held AS (
+-- An erasure raises the lane's epoch: the versions of the scope start again at 0 then.
+WITH lane AS MATERIALIZED (
+    SELECT id FROM lanes
+    WHERE id = CAST(:lane_id AS uuid) AND epoch = CAST(:epoch AS bigint)
+    FOR KEY SHARE
+), held AS (
     UPDATE summary_states SET
         version = version + 1, tries = 0, reason = NULL,
         messages = greatest(messages - CAST(:messages AS integer), 0),
         tokens = greatest(tokens - CAST(:tokens AS bigint), 0),
         due_at = CASE WHEN CAST(:more AS boolean) THEN now() END
-    WHERE lane_id = CAST(:lane_id AS uuid) AND version = CAST(:version AS integer)
+    FROM lane
+    WHERE lane_id = lane.id AND version = CAST(:version AS integer)
     RETURNING lane_id, project_id, version
 )
 INSERT INTO summaries (

@@ -1,5 +1,6 @@
 -- One page of a project's users, agents, apps and runs: those with memories, whose numbers come
 -- from the books, and those that are only registered. `totals` counts each kind over all pages.
+-- Temporary runs are left out, unless `id` names one.
 WITH line AS (
     SELECT project_id, kind, owner, amount, since, last_at FROM books
     UNION ALL
@@ -23,6 +24,9 @@ WITH line AS (
            least(c.created_at, r.created_at) AS created_at,
            greatest(c.updated_at, r.updated_at) AS updated_at
     FROM counted c FULL JOIN registered r USING (kind, id)
+    WHERE kind <> 'run' OR id = CAST(:id AS text) OR NOT EXISTS (
+        SELECT FROM private_runs p
+        WHERE p.project_id = CAST(:project_id AS uuid) AND p.run_id = id)
 )
 SELECT *, (
     SELECT jsonb_object_agg(kind, owners)

@@ -21,8 +21,8 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.erasure import locking
 from pipeline.erasure import service as erasure
-from pipeline.erasure import store as ledger_erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
@@ -31,7 +31,7 @@ from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, pr
 from pipeline.ports import VectorRecord
 from pipeline.replays.store import ReplayOptions
 from pipeline.stores import Ledger
-from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.index import SoughtIds, VectorIndex
 from tests.integration.events.test_cancel import is_blocked
 from tests.support.api_service import Service, error_of, serving
 from tests.support.engine import LIMITS, Engine
@@ -47,7 +47,7 @@ ERASED = {
     "idempotency_keys", "relations", "entities", "graph_receipts", "shadows", "owners", "feedback",
     "suggestions", "webhook_deliveries", "rebuilt", "curator_runs", "curator_steps", "summaries",
     "summary_states", "kept_answers", "conflicts", "conflict_members",
-    "turn_vectors", "cleared_lanes", "usage_daily", "private_runs",
+    "turn_vectors", "cleared_lanes", "usage_daily", "private_runs", "answer_sources",
 }  # fmt: skip
 ONLY_NUMBERS_ARE_LEFT = {"lanes", "events", "stage_runs", "books", "book_entries", "event_costs"}
 WITHOUT_AN_OWNER = {
@@ -347,9 +347,8 @@ async def test_a_process_that_dies_half_way_through_the_vectors_changes_no_count
     await furnish(engine)
     ledger, index = engine.ledger, engine.services.index
     event_id = await erasure.erase(engine.project.id, MAYA, erasures=ledger.erasures)
-    pending = await ledger.erasures.claim()
-    assert pending is not None
-    by_collection = await index.holding(pending.memory_ids)
+    [pending] = await ledger.erasures.claim(of_sessions=False, limit=5)
+    by_collection = await index.holding(SoughtIds(pending.memory_ids))
     await ledger.erasures.record_vectors(event_id, 2)
     assert {name.partition("-")[0]: len(ids) for name, ids in by_collection.items()} == {
         "memories": 2, "turns": 3,
@@ -412,7 +411,7 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
 ) -> None:
     """The erasure starts again and locks the new key's row before the lanes."""
     await furnish(engine)
-    lock_lanes, waiting = ledger_erasure._lock_lanes, ["the only add"]
+    lock_lanes, waiting = locking.lock_lanes, ["the only add"]
     key_was_free: list[bool] = []
 
     async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
@@ -429,7 +428,7 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
             key_was_free.append(rows.first() is not None)
         return await lock_lanes(connection, *given)
 
-    monkeypatch.setattr(ledger_erasure, "_lock_lanes", add_and_lock)
+    monkeypatch.setattr(locking, "lock_lanes", add_and_lock)
     await erase(engine)
     assert key_was_free == [True, False]
     async with engine.ledger.engine.connect() as connection:
