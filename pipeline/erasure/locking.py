@@ -108,7 +108,7 @@ async def _read(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> Own
     }
     questions = (await connection.scalars(statement("questions_to_lock"), values)).all()
     others = {row.id for row in rows} | set(questions)
-    keys = list(await connection.scalars(_keys_of(lane_ids))) if lane_ids else []
+    keys = [row.key for row in await connection.execute(_keys_of(lane_ids))] if lane_ids else []
     return OwnedRows(
         lane_ids, sorted(others - set(lane_ids)), keys, sorted(hashes), sorted(run_ids)
     )

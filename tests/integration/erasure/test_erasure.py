@@ -21,12 +21,12 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
-from pipeline.erasure import locking
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
 from pipeline.lanes.store import Lanes
+from pipeline.ledger import locks
 from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ports import VectorRecord
 from pipeline.replays.store import ReplayOptions
@@ -411,7 +411,7 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
 ) -> None:
     """The erasure starts again and locks the new key's row before the lanes."""
     await furnish(engine)
-    lock_lanes, waiting = locking.lock_lanes, ["the only add"]
+    lock_lanes, waiting = locks.lock_lanes, ["the only add"]
     key_was_free: list[bool] = []
 
     async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
@@ -428,7 +428,7 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
             key_was_free.append(rows.first() is not None)
         return await lock_lanes(connection, *given)
 
-    monkeypatch.setattr(locking, "lock_lanes", add_and_lock)
+    monkeypatch.setattr("pipeline.erasure.locking.lock_lanes", add_and_lock)
     await erase(engine)
     assert key_was_free == [True, False]
     async with engine.ledger.engine.connect() as connection:

@@ -6,17 +6,25 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, text, update
+from sqlalchemy import func, insert, select, text, update
 
+from pipeline.domain.errors import Conflict
+from pipeline.domain.events import AddOptions
+from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
 from pipeline.erasure import service as erasure
-from pipeline.ledger.tables import private_runs
+from pipeline.events.retention import Retention
+from pipeline.lanes.adds import Add
+from pipeline.ledger.tables import lanes, private_runs
 from pipeline.stores import Ledger
+from tests.integration.events.test_cancel import is_blocked
 from tests.integration.ingest.test_dry_run import rows
 from tests.support.api_service import ADD, LIST, MAYA, SEARCH, Service, error_of, serving
 from tests.support.raw_look import raw_look
+from tests.support.stack import wait_until
 
 TRIP = MAYA | {"run_id": "trip-4711"}
 WORDS = ("trip-4711", "Zanzibar", "zanzibar")
@@ -278,3 +286,137 @@ async def test_an_incognito_run_stores_no_dry_run_either(service: Service) -> No
     )
     assert answer.json()["status"] == "SUCCEEDED"
     assert "Zanzibar" not in str(await rows(service.engine.ledger))
+
+
+async def test_an_incognito_run_keeps_no_id(service: Service) -> None:
+    await declare(service, "incognito")
+    assert await raw_look(service.engine.ledger, WORDS) == {}
+    assert (await service.client.get(RUN)).json()["run_id"] == "trip-4711"
+
+
+async def test_an_incognito_event_is_found_by_its_id_in_its_own_project_only(
+    service: Service,
+) -> None:
+    body = {"messages": "I moved to Zanzibar.", "incognito": True} | MAYA
+    event_id = (await service.client.post(ADD, json=body)).json()["event_id"]
+    for path in (f"/v1/event/{event_id}/?wait=5", f"/v1/events/{event_id}/"):
+        event = (await service.client.get(path)).json()
+        assert (event["status"], event["event_type"]) == ("SUCCEEDED", "INCOGNITO")
+        assert event["completed_at"]
+    stream = await service.client.get(f"/v1/event/{event_id}/stream/")
+    assert "event: end" in stream.text
+    assert (await service.client.get("/v1/events/")).json()["count"] == 0
+    _, key = await service.engine.ledger.projects.create("other")
+    theirs = {"Authorization": f"Token {key}"}
+    assert (await service.client.get(f"/v1/event/{event_id}/", headers=theirs)).status_code == 404
+    guessed = str(UUID(event_id).hex[:-1]) + ("0" if event_id[-1] != "0" else "1")
+    assert (await service.client.get(f"/v1/event/{UUID(guessed)}/")).status_code == 404
+
+
+async def test_incognito_adds_wait_for_no_lock_of_the_project(service: Service) -> None:
+    engine = service.engine
+    own = Scope(engine.project.id)
+    await service.add("I like tea.")
+    async with engine.ledger.engine.begin() as other:
+        lane = {"id": own.lane_id, "project_id": own.project_id, "state": "IDLE"}
+        await other.execute(insert(lanes).values(lane))
+        body = {"messages": "I moved to Zanzibar.", "incognito": True} | MAYA
+        assert (await service.client.post(ADD, json=body)).status_code == 200
+    assert (await engine.ledger.books.accounts(engine.project.id)).accepted == 2
+
+
+# ── after the end ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("privacy", ["temporary", "incognito"])
+async def test_a_run_that_has_ended_refuses_adds_until_it_is_declared_again(
+    service: Service, privacy: str
+) -> None:
+    first = await declare(service, privacy)
+    await service.client.delete("/v2/entities/run/trip-4711/")
+    await finish(service)
+    for body in ({}, {"infer": False}, {"dry_run": True}):
+        late = await service.client.post(
+            ADD, json={"messages": "I live in Zanzibar."} | TRIP | body
+        )
+        assert (late.status_code, "has ended" in error_of(late)) == (409, True)
+    assert await raw_look(service.engine.ledger, WORDS) == {}
+    again = await declare(service, "temporary")
+    assert again["erasure_event_id"] != first["erasure_event_id"]
+    await service.add("I own a Zanzibar flag.", **TRIP)
+    assert await texts(service) == set()
+    assert len(await texts(service, **TRIP)) == 1
+
+
+async def test_a_late_add_spoils_none_of_its_group(service: Service) -> None:
+    await declare(service, "temporary")
+    await service.client.delete("/v2/entities/run/trip-4711/")
+    sent = [{"messages": f"I like dish {n}.", "user_id": f"u{n}"} for n in range(5)]
+    late = {"messages": "I live in Zanzibar."} | TRIP
+    answers = await asyncio.gather(*(service.client.post(ADD, json=b) for b in [*sent, late]))
+    assert [answer.status_code for answer in answers] == [200] * 5 + [409]
+
+
+async def test_the_erasure_of_the_user_ends_the_users_runs(service: Service) -> None:
+    await declare(service, "temporary")
+    await service.add("I moved to Zanzibar.", **TRIP)
+    await service.client.delete("/v2/entities/user/maya/")
+    late = await service.client.post(ADD, json={"messages": "I live in Zanzibar."} | TRIP)
+    assert late.status_code == 409
+
+
+async def test_an_ended_run_is_forgotten_after_the_retention_time(service: Service) -> None:
+    await declare(service, "temporary")
+    await service.client.delete("/v2/entities/run/trip-4711/")
+    engine = service.engine.ledger.engine
+    day = timedelta(days=1)
+    retention = Retention(engine, keys_for=day, outputs_for=day)
+    assert await retention.forget_private_runs() == 0
+    async with engine.begin() as connection:
+        await connection.execute(update(private_runs).values(ended_at=func.now() - 2 * day))
+    assert await retention.forget_private_runs() == 1
+    assert (await service.add("I like tea.", **TRIP)) is not None
+
+
+async def test_an_end_that_is_moved_in_time_erases_nothing(service: Service) -> None:
+    await declare(service, "temporary")
+    await service.add("I moved to Zanzibar.", **TRIP)
+    ledger = service.engine.ledger
+    async with ledger.engine.begin() as connection:
+        await connection.execute(update(private_runs).values(expires_at=func.now()))
+    [(project_id, run_id)] = await ledger.private_runs.expired(limit=5)
+    await declare(service, "temporary", expires_at=(await ledger.now() + timedelta(1)).isoformat())
+    assert await ledger.erasures.end_run(project_id, run_id) is None
+    assert await texts(service, **TRIP) == {"User lives in Zanzibar"}
+    assert await texts(service) == set()
+
+
+async def test_a_first_add_and_a_declaration_at_once_are_one_after_the_other(
+    service: Service,
+) -> None:
+    """The add is in its transaction already when the run is declared: one of them is refused."""
+    engine = service.engine
+    scope = Scope(engine.project.id, **TRIP)
+    lane = {"id": scope.lane_id, "project_id": scope.project_id, "state": "IDLE"} | TRIP
+    async with engine.ledger.engine.begin() as adding:
+        await adding.execute(insert(lanes).values(accepted_seq=1, settled_seq=1, **lane))
+        declaring = asyncio.create_task(service.client.put(RUN, json={"privacy": "incognito"}))
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+    assert (await declaring).status_code == 409
+
+
+async def test_an_add_that_meets_a_declaration_is_not_stored(service: Service) -> None:
+    engine = service.engine
+    run = {"project_id": engine.project.id, "privacy": "incognito", "erasure_id": uuid4()}
+    digest = func.private_run_digest(engine.project.id, "trip-4711")
+    key = func.hashtextextended(func.encode(digest, "hex"), 0)
+    scope = Scope(engine.project.id, **TRIP)
+    add = Add(uuid4(), scope, [Message(Role.USER, "Zanzibar")], AddOptions(), 1)
+    async with engine.ledger.engine.begin() as declaring:
+        await declaring.execute(select(func.pg_advisory_xact_lock(key)))
+        adding = asyncio.create_task(engine.ledger.inbox.accept(add))
+        await wait_until(lambda: is_blocked(engine), within_s=10, what="the lock")
+        await declaring.execute(insert(private_runs).values(digest=digest, **run))
+    with pytest.raises(Conflict, match="incognito"):
+        await adding
+    assert await raw_look(engine.ledger, WORDS) == {}

@@ -196,6 +196,6 @@ async def test_reads_that_name_the_run_show_it(opened: Session) -> None:
         ("GET", "/v1/graph/", {"params": filters}),
         ("GET", "/v1/summaries/", {"params": filters}),
     ):
-        answer = await client.request(method, path, headers=headers, **given)  # type: ignore[arg-type]
+        answer = await client.request(method, path, headers=headers, **given)
         assert answer.status_code == 200, answer.text
         assert "Zanzibar" in answer.text, path
