@@ -6,27 +6,20 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     CompoundSelect,
     Row,
     Select,
     Text,
-    Uuid,
     and_,
-    any_,
-    bindparam,
     case,
     cast,
-    exists,
     func,
     null,
-    or_,
     select,
     union_all,
 )
@@ -42,20 +35,19 @@ from pipeline.domain.incognito import NOT_STORED, VERSION, incognito_time
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.events.progress import progress_query, standing_query
 from pipeline.events.sql import statement
 from pipeline.ledger.counting import count_near
 from pipeline.ledger.excerpts import SHOWN_OPTIONS_BYTES, first_rows
-from pipeline.ledger.filter_conditions import IN_PROJECT, among, events_matching, lanes_with
+from pipeline.ledger.filter_conditions import among, events_matching
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import (
     events,
     failed_runs,
     graph_receipts,
     lanes,
-    memories,
     messages,
     receipts,
-    relations,
     stage_runs,
 )
 from pipeline.ledger.tables.costs import event_costs
@@ -278,7 +270,7 @@ class Events:
 
         Incognito events have no row: they ended at once.
         """
-        rows = await self._direct.rows(_progress(), {"ids": list(ids)})
+        rows = await self._direct.rows(progress_query(), {"ids": list(ids)})
         ended = {key: Progress(Status.SUCCEEDED) for key in ids if key.version == VERSION}
         return ended | {
             row.id: Progress(
@@ -292,7 +284,7 @@ class Events:
     ) -> Standing:
         """Return the state of the lanes with these entity ids, and of their vectors."""
         values = {"in_project": project_id, "embedder": embedder, **pinned}
-        [row] = await self._direct.rows(_standing(*pinned), values)
+        [row] = await self._direct.rows(standing_query(*pinned), values)
         return Standing(pending=row.pending, related=row.related, stale=row.stale)
 
     async def _views(
@@ -591,57 +583,4 @@ def _view(
             "truncated" in excerpt._fields and excerpt.truncated
             for excerpt in (*lines, *message_rows)
         ),
-    )
-
-
-@cache
-def _progress() -> Select[Any]:
-    """The query of `Events.progress`; `ids` is an array."""
-    active = and_(events.c.status == Status.RUNNING, events.c.batch_id == lanes.c.batch_id)
-    gathers = and_(events.c.status == Status.PENDING, lanes.c.wait_code == GATHERING)
-    waits = and_(or_(active, gathers), lanes.c.state == "WAITING")
-    return (
-        select(
-            events.c.id,
-            events.c.status,
-            case((active, lanes.c.stage)).label("stage"),
-            case((waits, lanes.c.wait_code)).label("wait_code"),
-            case((waits, lanes.c.due_at)).label("wait_until"),
-            case((waits, lanes.c.wait_cause)).label("wait_cause"),
-        )
-        .join(lanes)
-        .where(events.c.id == any_(bindparam("ids", type_=ARRAY(Uuid))))
-    )
-
-
-@cache
-def _standing(*pinned: str) -> Select[int, bool, bool]:
-    """The query of `Events.standing`."""
-    related = (
-        exists()
-        .select_from(relations.join(lanes, lanes.c.id == relations.c.lane_id))
-        .where(lanes_with(pinned), relations.c.expired_at.is_(None))
-        .correlate(None)
-    )
-    stale = exists().where(
-        memories.c.owed,
-        memories.c.state == "ACTIVE",
-        memories.c.embedder == bindparam("embedder", type_=Text),
-        memories.c.project_id == IN_PROJECT,
-        *(memories.c[name] == bindparam(name, type_=Text) for name in pinned),
-    )
-    return (
-        select(
-            func.count().label("pending"),
-            related.label("related"),
-            stale.correlate(None).label("stale"),
-        )
-        .select_from(lanes.join(events))
-        .where(
-            lanes_with(pinned),
-            lanes.c.state != "IDLE",
-            # Uses the index by lane, instead of all events that have not ended.
-            events.c.seq > lanes.c.settled_seq,
-            *(events.c.status != ended for ended in FINAL),
-        )
     )

@@ -45,9 +45,9 @@ async def answer_of(service: Service, event_id: str) -> str:
 
 
 async def dry_run(engine: Engine, text: str, user_id: str) -> UUID:
-    said = [Message(Role.USER, text)]
+    messages = [Message(Role.USER, text)]
     return await accept(
-        engine.scope(user_id), said, AddOptions(), said_at=None, ledger=engine.ledger,
+        engine.scope(user_id), messages, AddOptions(), said_at=None, ledger=engine.ledger,
         dispatcher=engine.hints, dry_run=True,
     )  # fmt: skip
 
@@ -105,9 +105,9 @@ async def test_an_ordinary_add_loses_no_stage_to_the_question_behind_it(service:
     engine = service.engine
     await service.add("I live in Zanzibar.", user_id="maya", app_id="desk")
     scope = Scope(engine.project.id, app_id="desk")
-    said = [Message(Role.USER, "I like tea.")]
+    messages = [Message(Role.USER, "I like tea.")]
     await accept(
-        scope, said, AddOptions(), said_at=None, ledger=engine.ledger, dispatcher=engine.hints
+        scope, messages, AddOptions(), said_at=None, ledger=engine.ledger, dispatcher=engine.hints
     )
     await service.client.post("/v1/exports/", json={"filters": {"app_id": "desk"}, "schema": SHAPE})
     claimed, _ = await engine.claim(await engine.run_until(StageName.RETRIEVE))

@@ -112,10 +112,10 @@ async def add(late: Late) -> None:
 
 
 async def dry_run(late: Late) -> None:
-    said = [Message(Role.USER, "I own a Zanzibar flag.")]
+    messages = [Message(Role.USER, "I own a Zanzibar flag.")]
     engine = late.engine
     await accept(
-        late.scope, said, AddOptions(), said_at=None, ledger=engine.ledger,
+        late.scope, messages, AddOptions(), said_at=None, ledger=engine.ledger,
         dispatcher=engine.hints, dry_run=True,
     )  # fmt: skip
     engine.with_model(late.model)
@@ -187,9 +187,14 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
         await engine.add(text, user_id=OWNER.id)
     both = Scope(engine.project.id, user_id=OWNER.id, agent_id="bot")
     for scope, text in ((both, "I live in Zanzibar."), (engine.scope("jon"), "I live in Bern.")):
-        said = [Message(Role.USER, text)]
+        messages = [Message(Role.USER, text)]
         await accept(
-            scope, said, AddOptions(), said_at=None, ledger=engine.ledger, dispatcher=engine.hints
+            scope,
+            messages,
+            AddOptions(),
+            said_at=None,
+            ledger=engine.ledger,
+            dispatcher=engine.hints,
         )
     await engine.drain()
 
@@ -202,9 +207,9 @@ async def test_a_writer_paused_in_a_models_call_brings_nothing_back(
     engine.with_model(RulesModel())
     if goes_on:
         # The same id again: the scope has another history now.
-        said = [Message(Role.USER, "Hello, I like rye.")]
+        messages = [Message(Role.USER, "Hello, I like rye.")]
         hello = accept(
-            late.scope, said, AddOptions(infer=False), said_at=None, ledger=engine.ledger,
+            late.scope, messages, AddOptions(infer=False), said_at=None, ledger=engine.ledger,
             dispatcher=engine.hints,
         )  # fmt: skip
         await hello
