@@ -79,7 +79,7 @@ STATED = {
     "memory_type": maybe(TEXT), "subject": maybe(TEXT), "attribute": maybe(TEXT),
     "slot": maybe(TEXT), "speaker": maybe(TEXT), "confidence": maybe(NUMBER), **DATES,
     "lifecycle_state": TEXT, "replaced_by": maybe(TEXT), "synthesized": FLAG,
-    "conflict_id": maybe(ID),
+    "conflict_id": maybe(ID), "suggestion_id": maybe(ID),
 }  # fmt: skip
 TURN = STATED | {"pending": FLAG}
 SCORED = {"score": NUMBER, "score_breakdown": OBJECT}

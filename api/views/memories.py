@@ -50,6 +50,7 @@ def memory(row: Memory) -> dict[str, Any]:
         "replaced_by": str(row.superseded_by) if row.superseded_by else None,
         "synthesized": False,
         "conflict_id": str(row.conflict_id) if row.conflict_id else None,
+        "suggestion_id": str(row.suggestion_id) if row.suggestion_id else None,
     }
 
 

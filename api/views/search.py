@@ -47,6 +47,7 @@ def turn(row: Turn) -> dict[str, Any]:
         "replaced_by": None,
         "synthesized": False,
         "conflict_id": None,
+        "suggestion_id": None,
     }
 
 

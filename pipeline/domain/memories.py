@@ -25,7 +25,8 @@ class Memory:
     it happens; equal to `said_at` if the statement names no time. `superseded_by`: the memory that
     replaced this one. `appended`: added without a comparison, with a slot of one value at a time.
     No model changes a memory that is `pinned`, or whose text a person has edited, at `edited_at`.
-    `conflict_id`: an open conflict that it is part of.
+    `conflict_id`: an open conflict that it is part of. `suggestion_id`: an open suggestion that
+    would change it, or that was withheld from the fact it states.
     """
 
     id: UUID
@@ -54,6 +55,7 @@ class Memory:
     superseded_by: UUID | None = None
     appended: bool = False
     conflict_id: UUID | None = None
+    suggestion_id: UUID | None = None
     pinned: bool = False
     edited_at: datetime | None = None
 

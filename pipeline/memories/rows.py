@@ -37,6 +37,11 @@ open_conflict: ColumnElement[Any] = literal_column(
     str(statement("open_conflict")), type_=Uuid
 ).label("conflict_id")
 
+# The open suggestion about a row of `memories`, as the column `suggestion_id`.
+open_suggestion: ColumnElement[Any] = literal_column(
+    str(statement("open_suggestion")), type_=Uuid
+).label("suggestion_id")
+
 
 async def holder_of(connection: AsyncConnection, memory: Memory, digest: bytes) -> UUID | None:
     """Id of another active memory of the same scope with this text hash, or None."""
@@ -186,7 +191,10 @@ def text_columns(text: str) -> dict[str, Any]:
 
 
 def as_memory(row: Row[Any]) -> Memory:
-    """A row of `memories` as a value; its conflict is known if the query has `open_conflict`."""
+    """A row of `memories` as a value.
+
+    Its conflict and its suggestion are known if the query has `open_conflict`, `open_suggestion`.
+    """
     return Memory(
         id=row.id,
         lane_id=row.lane_id,
@@ -210,5 +218,6 @@ def as_memory(row: Row[Any]) -> Memory:
         pinned=row.pinned,
         edited_at=row.edited_at,
         conflict_id=getattr(row, "conflict_id", None),
+        suggestion_id=getattr(row, "suggestion_id", None),
         **structure_from({name: getattr(row, name) for name in STRUCTURE}),
     )

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from pipeline.ledger.tables import memories
 from pipeline.memories.expiration import unexpired
-from pipeline.memories.rows import open_conflict
+from pipeline.memories.rows import open_conflict, open_suggestion
 
 newer = memories.alias("newer")
 
@@ -53,14 +53,14 @@ def current_of_slot(
 
 
 def readable_columns() -> list[ColumnElement[Any]]:
-    """The columns of `memories`, and `conflict_id`.
+    """The columns of `memories`, `conflict_id` and `suggestion_id`.
 
     `superseded_by` also names the current statement of the slot.
     """
     newest = current_of_slot(memories, newer)
     columns = [column for column in memories.c if column.name != "superseded_by"]
     current = func.coalesce(memories.c.superseded_by, newest).label("superseded_by")
-    return [*columns, current, open_conflict]
+    return [*columns, current, open_conflict, open_suggestion]
 
 
 def _newest(

@@ -47,6 +47,15 @@ suggestions = Table(
         "state IN ('OPEN', 'ACCEPTED', 'REJECTED', 'DISMISSED', 'INVALID')", name="state"
     ),
     UniqueConstraint("lane_id", "content_hash"),
+    # The open suggestions about a memory: those that would change it, and those of its own event.
+    Index(
+        "ix_suggestions_targets",
+        "targets",
+        postgresql_using="gin",
+        postgresql_ops={"targets": "jsonb_path_ops"},
+        postgresql_where=text("state = 'OPEN'"),
+    ),
+    Index("ix_suggestions_event", "event_id", postgresql_where=text("state = 'OPEN'")),
     Index("ix_suggestions_run", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index("ix_suggestions_project", "project_id", text("created_at DESC"), "id"),
 )

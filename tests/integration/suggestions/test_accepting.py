@@ -89,6 +89,31 @@ async def test_a_suggestion_shows_its_diff_its_sources_and_its_losses(service: S
     assert source["said_at"]
 
 
+async def flags(service: Service) -> dict[str, str | None]:
+    """The suggestion that lists and searches name for each memory, by its text."""
+    listed = {row["memory"]: row["suggestion_id"] for row in await service.listed()}
+    hits = await service.search("Where does Maya live?", sources=["facts"])
+    assert {hit["memory"]: hit["suggestion_id"] for hit in hits} == listed
+    return listed
+
+
+async def test_both_statements_of_a_withheld_change_are_flagged(service: Service) -> None:
+    row = await withheld(service)
+    both = {"Maya lives in Bern with Tom", "Maya lives in Porto"}
+    assert await flags(service) == dict.fromkeys(both, row["id"])
+    assert (await decide(service, row["id"], "reject")).status_code == 200
+    assert await flags(service) == dict.fromkeys(both)
+
+
+async def test_an_edit_of_the_memory_ends_the_flag_of_both_statements(service: Service) -> None:
+    row = await withheld(service)
+    [target] = row["targets"]
+    text = {"text": "Maya lived in Bern with Tom"}
+    edited = await service.client.put(f"/v1/memories/{target['memory_id']}/", json=text)
+    assert edited.status_code == 200, edited.text
+    assert set((await flags(service)).values()) == {None}
+
+
 async def test_an_accepted_update_is_an_event_with_a_receipt(service: Service) -> None:
     row = await withheld(service)
     [target] = row["targets"]
