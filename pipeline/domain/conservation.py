@@ -429,6 +429,19 @@ def same_matter(change: Replacement) -> bool:
     return bool(about) and len(about & matter(change.new or "")) >= SAME_WORDS * len(about)
 
 
+def same_attribute(old: str, new: str) -> bool:
+    """Tell if an edited text is about the attribute that its former text is about.
+
+    It has the same subject and at least half of the words about the matter, without values.
+    """
+    subjects = [value.key for value in stated(old).values if value.leads]
+    others = [value.key for value in stated(new).values if value.leads]
+    if subjects and others and subjects != others:
+        return False
+    about = _without_values(old)
+    return len(about & matter(new)) >= KEPT_WORDS * len(about) if about else keeps_all(old, new)
+
+
 def share_of_words(old: str, new: str) -> float:
     """Share of the memory's terms that a text has."""
     words = set(terms(old))

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
+from pipeline.domain.conservation import same_attribute
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
@@ -175,8 +176,10 @@ async def _change(
         changed |= text_columns(changed["text"])
         if await holder_of(connection, before, changed["text_hash"]):
             del changed["text_hash"]  # keep the hash from _release_texts: it must be unique
-        # The values of the old text say nothing about the new one.
-        changed |= dict.fromkeys(("subject", "attribute", "slot", "confidence"))
+        # The values of the old text say nothing about a text on another matter.
+        if not same_attribute(before.text, changed["text"]):
+            changed |= dict.fromkeys(("subject", "attribute", "slot"))
+        changed["confidence"] = None
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder, "edited_at": func.now()}
     after = as_memory(await next_version(connection, before, changed))

@@ -135,7 +135,7 @@ async def test_an_undo_of_an_add_keeps_the_structure_of_the_retired_memory(engin
     assert (after.state, structure(after)) == ("RETIRED", structure(before))
 
 
-async def test_a_new_text_of_a_user_has_no_slot(engine: Engine) -> None:
+async def test_a_new_text_about_another_matter_has_no_slot(engine: Engine) -> None:
     """The slot of the old text could make another statement replace the new one."""
     engine.with_model(Scripted(values=[BERN]))
     await add(engine, "Maya lives in Bern.")
@@ -151,6 +151,8 @@ async def test_a_new_text_of_a_user_has_no_slot(engine: Engine) -> None:
         )
 
     await change(metadata={"n": 1})
+    assert await slots(engine) == ["maya · residence"]
+    await change(text="Maya lives in Porto (confirmed by phone).")
     assert await slots(engine) == ["maya · residence"]
     await change(text="Maya plays chess.")
     assert await slots(engine) == [None]

@@ -14,6 +14,7 @@ from pipeline.domain.conservation import (
     keeps_all,
     lost,
     objection,
+    same_attribute,
     same_statement,
 )
 
@@ -262,3 +263,19 @@ def test_a_longer_name_replaces_no_other_name() -> None:
     fact = "Maya's name is Katarzyna Nowak."
     assert (refused := objection(single(old, fact, fact))) is not None
     assert "Kasia" in refused.values
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("Noor lives in Basel.", "Noor lives in Bern (confirmed by phone).", True),
+        ("Noor lives in Basel.", "Noor lives on a boat.", True),
+        ("User follows a vegan diet.", "User follows a Mediterranean diet.", True),
+        ("Nutzer wohnt in Ulm.", "Nutzer wohnt in Jena.", True),
+        ("用户住在上海。", "用户住在成都。", True),
+        ("Noor lives in Basel.", "Noor plays chess.", False),
+        ("Noor lives in Basel.", "Kim lives in Basel.", False),
+    ],
+)
+def test_an_edited_text_keeps_its_attribute(old: str, new: str, same: bool) -> None:
+    assert same_attribute(old, new) is same

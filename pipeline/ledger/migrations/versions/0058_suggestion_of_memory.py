@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "0049"
-down_revision = "0055"
+revision = "0058"
+down_revision = "0057"
 branch_labels = None
 depends_on = None
 
