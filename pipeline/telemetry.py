@@ -157,7 +157,12 @@ def declare() -> None:
 declare()
 
 # Loggers that at INFO repeat our own log lines, or log request URLs.
-QUIET = ("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "kombu")
+QUIET = (
+    *("httpx", "httpcore", "LiteLLM", "celery.worker.strategy", "celery.apps.worker", "kombu"),
+    *("pipeline.ledger.engine", "sqlalchemy.pool"),
+)
+# Fields that open each line, in this order.
+FIRST_FIELDS = ("timestamp", "level", "process", "event")
 # Logs the message of a task's exception, which may contain user text.
 SILENT = ("celery.app.trace",)
 
@@ -177,6 +182,7 @@ def configure_logs(level: str, *, process: str) -> None:
         processors=[
             *shared,
             frames_only,
+            in_order,
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -190,6 +196,7 @@ def configure_logs(level: str, *, process: str) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 frames_only,
+                in_order,
                 structlog.processors.JSONRenderer(),
             ],
         )
@@ -200,6 +207,12 @@ def configure_logs(level: str, *, process: str) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     for name in SILENT:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def in_order(_: Any, __: str, fields: EventDict) -> EventDict:
+    """Put time, level, process and event first, for people who read the lines."""
+    first = {name: fields[name] for name in FIRST_FIELDS if name in fields}
+    return {**first, **fields}
 
 
 def frames_only(_: Any, __: str, fields: EventDict) -> EventDict:

@@ -117,9 +117,14 @@ def logs(
     names: Annotated[list[str] | None, typer.Argument(help="api, worker-1, postgres …")] = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Last lines of each.")] = 40,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until Ctrl-C.")] = False,
+    event: Annotated[str | None, typer.Option(help="All lines of this event, by time.")] = None,
+    pretty: Annotated[bool, typer.Option("--pretty", help="Short lines, by time.")] = False,
 ) -> None:
     """Print the end of all logs, or of the named ones."""
-    raise typer.Exit(control.logs(local()[1], names or [], lines=lines, follow=follow))
+    code = control.logs(
+        local()[1], names or [], lines=lines, follow=follow, pretty=pretty, event_id=event
+    )
+    raise typer.Exit(code)
 
 
 @app.command(rich_help_panel=STACK)

@@ -44,6 +44,10 @@ def parser() -> argparse.ArgumentParser:
         "names", nargs="*", metavar="NAME", help="api, worker-1, postgres …"
     )
     parsers["logs"].add_argument("-n", type=int, default=40, dest="lines", help="lines of each")
+    parsers["logs"].add_argument("--event", help="all lines of this event, merged by time")
+    parsers["logs"].add_argument(
+        "--pretty", action="store_true", help="short lines, merged by time"
+    )
     parsers["logs"].add_argument("-f", action="store_true", dest="follow", help="until Ctrl-C")
     return top
 
@@ -75,7 +79,14 @@ def dispatch(arguments: argparse.Namespace) -> int:
             code = rebuild.reindex(settings, layout, saved)
         case "logs":
             names: list[str] = arguments.names
-            code = control.logs(layout, names, lines=arguments.lines, follow=arguments.follow)
+            code = control.logs(
+                layout,
+                names,
+                lines=arguments.lines,
+                follow=arguments.follow,
+                pretty=arguments.pretty,
+                event_id=arguments.event,
+            )
         case _:
             code = stay(arguments, settings, layout, saved)
     return code

@@ -16,6 +16,7 @@ from deploy.stack.fingerprint import changes
 from deploy.stack.identity import alive, rss_mb, send, wait_gone
 from deploy.stack.journal import Phase, ProcessNote, Report, State, read
 from deploy.stack.layout import PROJECT_ROOT, Layout, command_line
+from deploy.stack.log_view import merged
 from deploy.stack.postgres import end_backends
 from deploy.stack.programs import (
     check_command,
@@ -401,8 +402,23 @@ def _line(name: str, note: ProcessNote) -> str:
     return f"{name:<12}{who.pid:>8}  {state:<11}{note.restarts:>9}{size:>8}"
 
 
-def logs(layout: Layout, names: list[str], *, lines: int, follow: bool) -> int:
-    """Print the end of all logs, or of the named ones; with `follow` until Ctrl-C."""
+def logs(
+    layout: Layout,
+    names: list[str],
+    *,
+    lines: int,
+    follow: bool,
+    pretty: bool = False,
+    event_id: str | None = None,
+) -> int:
+    """Print the end of all logs, or of the named ones; with `follow` until Ctrl-C.
+
+    `pretty`: one short line each, merged by time. `event_id`: so, and all lines of this event.
+    """
+    if pretty or event_id:
+        rows = merged(layout, names, lines=lines, event_id=event_id)
+        print("\n".join(rows) or "No line.")
+        return int(not rows)
     files = sorted(layout.logs.glob("*.log")) if not names else [*map(layout.log_file, names)]
     missing = [file.stem for file in files if not file.exists()]
     if missing or not files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -15,9 +16,15 @@ FAILED, USAGE = 1, 2
 
 
 def exit_code(action: Callable[[], int]) -> int:
-    """The exit code of `action`: its own, 1 for a StackError, 2 for a wrong setting."""
+    """The exit code of `action`: its own, 1 for a StackError, 2 for a wrong setting.
+
+    A reader that has enough, such as `head`, ends the command without an error.
+    """
     try:
-        return action()
+        return _flushed(action())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the exit
+        return 0
     except InvalidInput as error:
         print(error, file=sys.stderr)
         return USAGE
@@ -27,6 +34,12 @@ def exit_code(action: Callable[[], int]) -> int:
     except StackError as error:
         print(error, file=sys.stderr)
         return FAILED
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once the output is written: here a closed pipe can be handled."""
+    sys.stdout.flush()
+    return code
 
 
 def bad_values(error: ValidationError) -> str:
