@@ -349,8 +349,8 @@ class Settings(BaseSettings):
     """
     seal_key: SecretStr | None = None
     """Key that signs the seals of projects with tamper evidence: 32 random bytes or more, which the
-    database must not contain. Without it no project can have tamper evidence. The API, the workers
-    and the sweeper need it.
+    database must not contain. Without it no project can have tamper evidence. The API and the
+    sweeper need it.
     """
     seal_keys_old: SecretStr | None = None
     """Former values of `MEMLANE_SEAL_KEY`, separated by commas: what they signed is accepted, and

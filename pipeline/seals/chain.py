@@ -74,6 +74,18 @@ def next_link(link: bytes, number: int, seal: Linked) -> bytes:
     return hashlib.sha256(link + place + seal.digest).digest()
 
 
+# First byte of a head's signature, which the signatures of release 0.1.0 do not have. A CHECK
+# constraint asks for it, so that a sweeper of that release cannot overwrite a head.
+FORMAT = b"\x02"
+
+
+def sign_head(
+    keys: SealKeys, project_id: ProjectId, lane_id: UUID, number: int, link: bytes
+) -> bytes:
+    """The signature of a lane's head, with the current key."""
+    return FORMAT + keys.sign(*signed_parts(project_id, lane_id, number, link))
+
+
 def signed_parts(project_id: ProjectId, lane_id: UUID, number: int, link: bytes) -> list[Part]:
     """The message whose signature a lane's head has."""
     return ["lane", project_id, lane_id, number, link]
@@ -85,7 +97,8 @@ def is_signed(keys: SealKeys, project_id: ProjectId, head: Head) -> bool:
         written = f"{head.lane_id}:{head.number}:".encode() + head.link
         return keys.verifies_format_1(head.signature, written)
     parts = signed_parts(project_id, head.lane_id, head.number, head.link)
-    return keys.verifies(head.key_id, head.signature, *parts)
+    mac = head.signature.removeprefix(FORMAT)
+    return keys.verifies(head.key_id, mac, *parts) and head.signature != mac
 
 
 def broken_at(link: bytes, number: int, seals: Sequence[Any]) -> Any | None:

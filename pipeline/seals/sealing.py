@@ -33,7 +33,7 @@ from pipeline.seals.chain import (
     is_signed,
     next_link,
     ranges,
-    signed_parts,
+    sign_head,
 )
 from pipeline.seals.checkpoints import last_checkpoint, record, sign_again
 from pipeline.seals.entries import entry_parts
@@ -437,8 +437,8 @@ class SealingBatch:
                 number += 1
                 link = next_link(link, number, seal)
                 columns.append((seal, number, link))
-            parts = signed_parts(self._project_id, lane_id, number, link)
-            new = _Head(lane_id, number, link, self._keys.sign(*parts), self._keys.current)
+            signed = sign_head(self._keys, self._project_id, lane_id, number, link)
+            new = _Head(lane_id, number, link, signed, self._keys.current)
             before, after = (member(self._keys, self._project_id, row) for row in (head, new))
             self._change(bucket_of(lane_id), [before, after], 0 if head.key_id else 1)
             written.append(new)

@@ -152,8 +152,8 @@ class Seals:
         until = time.monotonic() + TURN_S
         if self._refused.get(project_id, 0.0) > time.monotonic():
             return Sealed()
-        number, more = 0, True
-        while more and time.monotonic() < until:
+        number = 0
+        while True:
             try:
                 sealed = await self._batch(project_id)
             except Refused as reason:
@@ -165,8 +165,9 @@ class Seals:
                 return Sealed(number)
             if sealed.recorded:  # after the commit: only what is stored
                 log.info("seal_head", **sealed.recorded)
-            number, more = number + sealed.number, sealed.more
-        return Sealed(number, more)
+            number += sealed.number
+            if not sealed.more or time.monotonic() > until:
+                return Sealed(number, sealed.more)
 
     async def _batch(self, project_id: ProjectId) -> Sealed:
         """Seal one batch, unless another process has locked the project's head. Errors: Refused."""

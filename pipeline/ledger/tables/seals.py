@@ -72,6 +72,8 @@ seal_heads = Table(
     # Only earlier releases use it.
     Column("reopened", Boolean, nullable=False, server_default="true"),
     time("sealed_at"),
+    # 33 bytes: a format byte, which a sweeper of the release before does not write.
+    CheckConstraint("key_id = '' OR octet_length(signature) = 33", name="format"),
     Index("ix_seal_heads_project", "project_id", "lane_id"),
 )
 
