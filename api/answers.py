@@ -168,7 +168,7 @@ COMPONENTS: Mapping[str, Schema] = {
     "Conflict": fields(
         id=ID, state=one_of("OPEN", "RESOLVED"), slot=TEXT, question=maybe(TEXT),
         memories=many(fields(
-            memory_id=ID, memory=TEXT, speaker=maybe(TEXT), said_at=TIME, standing=FLAG
+            memory_id=ID, memory=maybe(TEXT), speaker=maybe(TEXT), said_at=TIME, standing=FLAG
         )),
         event_id=ID, resolution=maybe(one_of("ONE", "BOTH", "TEXT")),
         resolution_event_id=maybe(ID), created_at=TIME, resolved_at=maybe(TIME),
@@ -398,7 +398,7 @@ ANSWERS: Mapping[str, Schema] = {
     "POST /v1/feedback/": ref("Feedback"),
     "PUT /v1/batch/": ref("Done"),
     "DELETE /v1/batch/": ref("Done"),
-    "GET /v1/graph/": page("Relation"),
+    "GET /v1/graph/": page("Relation", incomplete=FLAG),
     "GET /v1/graph/export/": page("GraphRow"),
     "GET " + NODE: ref("GraphEntity"),
     "PUT " + NODE: ref("GraphEntity"),

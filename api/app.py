@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -31,7 +30,6 @@ from api.routes import ROUTERS, adds
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView
-from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
 from workers.dispatch import background_dispatcher
@@ -93,8 +91,7 @@ def create_app(settings: Settings) -> FastAPI:
         warming.cancel()
         await app.state.mcp.close()
         await gate.close()
-        with contextlib.suppress(LedgerUnavailable):
-            await figures.write_down()
+        await figures.close()
         await accesses.close()
         listening.cancel()
         await notifications.close()

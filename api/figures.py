@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections import Counter
+from contextlib import suppress
 from uuid import UUID
 
 import structlog
@@ -21,12 +22,22 @@ log = structlog.get_logger()
 
 # Prometheus scrapes every 15 s or less often.
 KEPT_S = 5.0
+# Seconds after which a counted search is written, so that every process reads the same number.
+WRITTEN_AFTER_S = 3.0
 
 
 class Figures:
     """Cache of the metrics. One caller builds them while the others wait for it."""
 
-    def __init__(self, books: Books, outbox: GraphOutbox, *, kept_s: float = KEPT_S) -> None:
+    def __init__(
+        self,
+        books: Books,
+        outbox: GraphOutbox,
+        *,
+        kept_s: float = KEPT_S,
+        written_after_s: float = WRITTEN_AFTER_S,
+    ) -> None:
+        """Set the seconds that the metrics are kept, and after which searches are written."""
         self._books = books
         self._outbox = outbox
         self._kept_s = kept_s
@@ -34,16 +45,46 @@ class Figures:
         self._built_at = -math.inf
         self._exposition = b"", ""
         self._searches: Counter[UUID] = Counter()
+        self._written_after_s = written_after_s
+        self._writing: asyncio.Task[None] | None = None
 
     def searched(self, project_id: ProjectId) -> None:
-        """Count a search. Counts are written before figures are read, and when the process ends."""
+        """Count a search.
+
+        Counts are written after `written_after_s` seconds, before this process reads figures, and
+        when it ends.
+        """
         self._searches[project_id] += 1
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_soon())
 
     async def write_down(self) -> None:
-        """Write the counts of searches. Errors: LedgerUnavailable; the counts are lost then."""
+        """Write the counts of searches. Errors: LedgerUnavailable.
+
+        Counts that were not sent are kept; others may be written, so they are not written again.
+        """
         if self._searches:
             searches, self._searches = self._searches, Counter()
-            await self._books.add_searches(searches)
+            try:
+                await self._books.add_searches(searches)
+            except LedgerUnavailable as error:
+                if not error.may_have_committed:
+                    self._searches.update(searches)
+                raise
+
+    async def close(self) -> None:
+        """Write the last counts, if the ledger answers."""
+        if self._writing is not None:
+            self._writing.cancel()
+        with suppress(LedgerUnavailable):
+            await self.write_down()
+
+    async def _write_soon(self) -> None:
+        await asyncio.sleep(self._written_after_s)
+        try:
+            await self.write_down()
+        except LedgerUnavailable as error:
+            log.warning("searches_not_written", error=error.reason)
 
     async def exposition(self) -> tuple[bytes, str]:
         """The metrics in Prometheus' text format, and their content type.

@@ -22,23 +22,25 @@ from pathlib import Path
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline import __version__, settings
 from pipeline.domain.errors import InvalidInput
 from pipeline.ledger.engine import UNLIMITED, SettingsMissing, connect
+from pipeline.ledger.locks import advisory_lock
 from pipeline.reindex.store import Indexes
 from pipeline.tenants.projects import Projects
 from pipeline.vector_index.names import index_name
 
 # Key of the advisory lock: any constant that nothing else in the database uses.
 MIGRATION_LOCK = 0x6D656D6C
+POLL_S = 0.2
 LOCK_TIMEOUT, LOCK_NOT_AVAILABLE = "10s", "55P03"
 IN_USE = (
     "A table that the migration changes was in use for 10 s, by a long transaction or a backup. "
-    "Nothing was changed: end it, or wait for its end, and start again."
+    "The migrations before it are applied: end it, or wait for its end, and start again."
 )
 UNKNOWN_REVISION = re.compile(r"locate revision identified by '(\w+)'")
 NEWER = (
@@ -70,17 +72,21 @@ def alembic_config(connection: Connection) -> Config:
 
 
 async def migrate(engine: AsyncEngine) -> None:
-    """Apply all pending migrations in one transaction.
+    """Apply all pending migrations, each in a transaction of its own.
+
+    A table is closed only while the one migration that changes it runs; indexes are built, and rows
+    filled, beside writers (pipeline.ledger.migrations.online). One that fails leaves those before
+    it applied, and the next call continues there. It opens two connections of its own.
 
     Errors: InvalidInput if a table that a migration changes is locked for longer than LOCK_TIMEOUT.
     Waiting longer would block all other statements on that table, because they queue behind the
     migration's lock.
     """
+    url = engine.url.render_as_string(hide_password=False)
+    own = connect(url, pool_size=2, name="memlane migrate", limits=UNLIMITED)
     try:
-        async with engine.begin() as connection:
-            await connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK})"))
-            await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
-            await connection.run_sync(lambda sync: command.upgrade(alembic_config(sync), "head"))
+        while not await _upgrade_alone(own):  # noqa: ASYNC110  it waits for another process
+            await asyncio.sleep(POLL_S)
     except CommandError as error:
         if (unknown := UNKNOWN_REVISION.search(str(error))) is None:
             raise
@@ -89,6 +95,30 @@ async def migrate(engine: AsyncEngine) -> None:
         if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
             raise
         raise InUse(IN_USE) from error
+    finally:
+        await own.dispose()
+
+
+async def _upgrade_alone(engine: AsyncEngine) -> bool:
+    """Apply the migrations. False if another process does."""
+    async with advisory_lock(engine, MIGRATION_LOCK, wait=False) as locked:
+        if locked:
+            async with engine.connect() as connection:
+                await connection.run_sync(_upgrade)
+        return locked
+
+
+def _upgrade(connection: Connection) -> None:
+    def limit(begun: Connection) -> None:
+        # Not for steps that commit by themselves: those wait for others without blocking them.
+        if begun.get_isolation_level() != "AUTOCOMMIT":
+            begun.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+
+    event.listen(connection, "begin", limit)
+    try:
+        command.upgrade(alembic_config(connection), "head")
+    finally:
+        event.remove(connection, "begin", limit)
 
 
 async def add_pgvector(engine: AsyncEngine) -> None:

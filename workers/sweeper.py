@@ -39,8 +39,9 @@ log = structlog.get_logger()
 
 # Maximum number of lanes queued in one tick, about a second of publishing.
 LANES_A_TICK = 1_000
-# Maximum number of the curator's runs created or published in one tick.
-RUNS_A_TICK = 20
+# Maximum number of a project's runs of the curator that are open, by its schedule, and that have
+# a hint or a worker.
+RUNS_OF_A_PROJECT = 20
 # Maximum number of summaries published in one tick, and the seconds after which an unfinished
 # one is published again: longer than the calls of a model and its fallbacks take.
 SUMMARIES_A_TICK, SUMMARY_S = 100, 300.0
@@ -201,9 +202,9 @@ class Sweeper:
 
     async def curate(self) -> None:
         """Create the curator's scheduled runs, and publish hints of the runs that are due."""
-        if scheduled := await self._curator.schedule(self._run_limits, limit=RUNS_A_TICK):
+        if scheduled := await self._curator.schedule(self._run_limits, limit=RUNS_OF_A_PROJECT):
             log.info("curator_runs_scheduled", count=scheduled)
-        for hint in await self._curator.sweep(limit=RUNS_A_TICK):
+        for hint in await self._curator.sweep(limit=RUNS_OF_A_PROJECT):
             if not await asyncio.to_thread(self._dispatcher.publish_run, hint):
                 return
 

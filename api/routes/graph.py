@@ -40,6 +40,7 @@ async def neighbourhood(
     entity all relations of these ids, newest first.
 
     `valid_at`: those that held in the world at that time; `as_of`: those that Memlane knew then.
+    `incomplete`: relations may be missing, because more than 1,000 scopes have these ids.
     """
     times = GraphTimes(
         None if as_of is None else moment("as_of", as_of),
@@ -50,12 +51,14 @@ async def neighbourhood(
         rows, count = await graph.page(
             project.id, ids, times=times, limit=page.limit, offset=page.offset
         )
+        incomplete = False
     else:
-        near = await graph.around(
+        near, incomplete = await graph.around(
             project.id, ids, name=entity, node_id=entity_id, hops=hops, times=times
         )
         rows, count = near[page.offset : page.offset + page.limit], len(near)
-    return page.envelope([search_views.path(row) for row in rows], count, http)
+    envelope = page.envelope([search_views.path(row) for row in rows], count, http)
+    return envelope | {"incomplete": incomplete}
 
 
 @router.get("/export/")

@@ -10,7 +10,7 @@ from pipeline.domain.conflicts import question
 
 def conflict(row: StoredConflict) -> dict[str, Any]:
     """A conflict: the question to ask, the statements, and the resolution."""
-    rows = [(s.text, s.speaker, s.said_at) for s in row.statements if s.standing]
+    rows = [(s.text, s.speaker, s.said_at) for s in row.statements if s.standing and s.text]
     return {
         "id": str(row.id),
         "state": row.state,
@@ -26,7 +26,7 @@ def conflict(row: StoredConflict) -> dict[str, Any]:
 
 
 def statement(row: MemberStatement) -> dict[str, Any]:
-    """A statement of a conflict. `standing`: its memory still states it."""
+    """A statement of a conflict. `standing`: its memory still states it; no text if deleted."""
     return {
         "memory_id": str(row.memory_id),
         "memory": row.text,

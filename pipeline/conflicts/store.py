@@ -54,10 +54,13 @@ class Resolution(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberStatement:
-    """A statement of a conflict. `standing`: the memory still has this text."""
+    """A statement of a conflict. `standing`: the memory still has this text.
+
+    `text`: None once a person has deleted the memory.
+    """
 
     memory_id: UUID
-    text: str
+    text: str | None
     speaker: str | None
     said_at: datetime
     standing: bool
@@ -216,12 +219,14 @@ _shown_state = case(
 _QUERY: Select[Any] = select(
     *conflicts.c, _shown_state.label("state"), _DECIDED.label("decided")
 ).select_from(_WITH_EVENT)
+# A memory that a person deleted. An undo of the deletion ends this.
+_FORGOTTEN = and_(memories.c.state == "RETIRED", memories.c.forgotten_at.is_not(None))
 # A member's memory in its present state; a memory that was erased has none.
 _MEMBERS: Select[Any] = (
     select(
         conflict_members.c.conflict_id,
         memories.c.id,
-        memories.c.text,
+        case((~_FORGOTTEN, memories.c.text)).label("text"),
         memories.c.speaker,
         memories.c.said_at,
         exists().where(_STANDING).correlate(conflict_members).label("standing"),

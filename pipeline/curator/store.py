@@ -182,14 +182,20 @@ class CuratorRuns:
     # For the sweeper
 
     async def schedule(self, limits: RunLimits, *, limit: int) -> int:
-        """Create the scheduled runs that are due. Returns their number."""
+        """Create the scheduled runs that are due, up to `limit` open ones of each project.
+
+        Returns their number.
+        """
         values = {"max_suggestions": limits.suggestions, "max_tokens": limits.tokens}
         async with self._single.connect() as connection:
             rows = await connection.execute(statement("schedule_runs"), values | {"limit": limit})
             return rows.rowcount
 
     async def sweep(self, *, limit: int) -> list[RunHint]:
-        """Queue the runs that are due. Safe to run in several processes at once."""
+        """Queue the runs that are due, up to `limit` under way of each project.
+
+        Safe to run in several processes at once.
+        """
         values = {"grace": GRACE, "limit": limit}
         rows = await self._direct.rows(statement("sweep_runs"), values)
         return [RunHint(row.id, row.fence) for row in rows]

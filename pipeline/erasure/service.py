@@ -10,13 +10,18 @@ from an empty scope. Messages in the broker carry only ids of lanes, so there is
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from uuid import UUID
 
 import structlog
 
+from pipeline.domain.errors import Conflict, StageError
 from pipeline.domain.tenants import OrganizationId, ProjectId
 from pipeline.erasure.store import Erasures, OwnerKey
 from pipeline.graph.mirror import Mirroring
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.private_runs import PrivateRuns
 from pipeline.tenants.projects import Project
@@ -55,10 +60,13 @@ async def end_expired(*, runs: PrivateRuns, erasures: Erasures) -> int:
 async def remove(project: Project, *, removal: Removal, index: VectorIndex) -> None:
     """Delete an empty project with its vectors. Safe to repeat after a failure at any point.
 
+    A deletion that fails changes nothing, except that vectors are written again.
     Errors: Conflict while it is not empty; StoreUnavailable if its vectors cannot be deleted.
     """
-    await index.drop(await index.holding(SoughtIds(await removal.forget(project))))
-    await removal.remove(project)
+    ids = await removal.begin(project)
+    async with _kept_if_it_fails(partial(removal.keep, project)):
+        await index.drop(await index.holding(SoughtIds(ids)))
+        await removal.remove(project)
 
 
 async def remove_organization(
@@ -68,9 +76,21 @@ async def remove_organization(
 
     Errors: as `remove`.
     """
-    turn_ids = await removal.forget_organization(organization_id)
-    await index.drop(await index.holding(SoughtIds(turn_ids)))
-    await removal.remove_organization(organization_id)
+    ids = await removal.begin_organization(organization_id)
+    async with _kept_if_it_fails(partial(removal.keep_organization, organization_id)):
+        await index.drop(await index.holding(SoughtIds(ids)))
+        await removal.remove_organization(organization_id)
+
+
+@asynccontextmanager
+async def _kept_if_it_fails(keep: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    """Call `keep` if the block fails; if that fails too, the mark ends by itself."""
+    try:
+        yield
+    except (Conflict, StageError, LedgerUnavailable):
+        with suppress(LedgerUnavailable):
+            await keep()
+        raise
 
 
 async def finish(

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.sql import statement
-from pipeline.graph.store import lanes_of
+from pipeline.ledger.filter_conditions import lanes_with
 from pipeline.ledger.statements import Direct
+from pipeline.ledger.tables import lanes
 
 
 class GraphExport:
@@ -34,7 +36,11 @@ class GraphExport:
         Relations name the entities that their facts name, also if these are merged into others.
         `as_of`: as it was stored at that time.
         """
-        scopes = await lanes_of(self._direct, project_id, pinned)
-        values = {"lanes": scopes, "as_of": as_of, "limit": limit, "offset": offset}
+        if not pinned:
+            return [], 0
+        query = select(lanes.c.id).where(lanes_with(pinned))
+        scopes = await self._direct.rows(query, {**pinned, "in_project": project_id})
+        values: dict[str, Any] = {"lanes": [row.id for row in scopes], "as_of": as_of}
+        values |= {"limit": limit, "offset": offset}
         rows = await self._direct.rows(statement("export"), values)
         return [dict(row["row"]) for row in rows], rows[0]["count"] if rows else 0

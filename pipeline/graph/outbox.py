@@ -7,6 +7,7 @@ the state at the time of the write, so rows may be processed twice.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,17 +15,21 @@ from uuid import UUID
 
 from sqlalchemy import delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.tenants import ProjectId
 from pipeline.graph.ports import GoneEdge, GoneNode, MirrorChanges, MirrorEdge, MirrorNode
 from pipeline.graph.sql import statement
+from pipeline.ledger.engine import is_locked
 from pipeline.ledger.locks import advisory_lock
 from pipeline.ledger.statements import Direct
 from pipeline.ledger.tables import entities, graph_mirrors, graph_outbox, relations
 
 # Key of an advisory lock; no other lock uses it.
 MIRROR_LOCK = 0x6D697272
+# Longest wait of a fill for one writer, and the pause before it tries again.
+LOCK_TIMEOUT, WRITERS_PAUSE_S = "250ms", 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,29 @@ class GraphOutbox:
 
     async def fill(self) -> None:
         """Queue all entities and relations of the ledger."""
-        async with self._long.begin() as connection:
-            # Wait for writers whose triggers ran before the server was registered.
-            await connection.execute(text("LOCK TABLE entities, relations IN SHARE MODE"))
+        while not await self._after_writers():  # noqa: ASYNC110  other processes write
+            await asyncio.sleep(WRITERS_PAUSE_S)
         async with self._long.begin() as connection:
             for table, column in ((entities, "entity_id"), (relations, "relation_id")):
                 rows = select(table.c.project_id, table.c.lane_id, table.c.id)
                 columns = ["project_id", "lane_id", column]
                 await connection.execute(insert(graph_outbox).from_select(columns, rows))
             await connection.execute(update(graph_mirrors).values(filled_at=func.now()))
+
+    async def _after_writers(self) -> bool:
+        """Wait for writers whose triggers ran before the server was registered.
+
+        False if one takes longer than LOCK_TIMEOUT: all later writers wait behind this lock.
+        """
+        try:
+            async with self._long.begin() as connection:
+                await connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'"))
+                await connection.execute(text("LOCK TABLE entities, relations IN SHARE MODE"))
+        except DBAPIError as error:
+            if not is_locked(error):
+                raise
+            return False
+        return True
 
     async def close(self) -> None:
         """Empty the queue and stop queueing: no graph server is configured."""

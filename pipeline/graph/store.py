@@ -13,7 +13,20 @@ from functools import cache
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import (
+    ARRAY,
+    Integer,
+    Select,
+    Text,
+    Uuid,
+    any_,
+    bindparam,
+    func,
+    literal,
+    select,
+    true,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.graph import CurrentEdge, Node, StoredRelation
@@ -25,17 +38,22 @@ from pipeline.graph.ranking import ranked
 from pipeline.graph.sql import statement
 from pipeline.graph.views import NOW, GraphPath, GraphTimes, RelationView, Walk
 from pipeline.graph.walks import LedgerWalks
-from pipeline.ledger.filter_conditions import lanes_with
+from pipeline.ledger.counting import COUNTED
+from pipeline.ledger.filter_conditions import IN_PROJECT, lanes_with
 from pipeline.ledger.statements import Direct
-from pipeline.ledger.tables import lanes
+from pipeline.ledger.tables import entities, lanes, relations
+from pipeline.ledger.tables.graph import PLAIN
 from pipeline.text.names import is_self, names_in, names_self, plain_name
 
 # Maximum number of current relations in one model call, and of those that a batch is compared with.
 OFFERED, COMPARED = 50, 2_000
 # Maximum number of nodes with similar names.
 MOST_SIMILAR = 200
-# Maximum number of relations on a path, of those followed from one node, of paths, and of lanes.
-HOPS, FAN, MOST_PATHS, MOST_AROUND, MOST_LANES = 3, 30, 300, 2_000, 200
+# Maximum number of relations on a path, of those followed from one node, and of paths.
+HOPS, FAN, MOST_PATHS, MOST_AROUND = 3, 30, 300, 2_000
+# Lanes that a walk looks at whole, the newest ones. Of further lanes, those with an entity that the
+# query names: among the MOST_NAMED ones of the project with that name that were mentioned last.
+MOST_LANES, MOST_NAMED = 1_000, 2_000
 # Maximum number of names of relations that are read, and that a model is shown.
 MOST_NAMES, SHOWN_NAMES = 500, 40
 
@@ -115,15 +133,15 @@ class Graph:
 
         In the lanes with these entity ids.
         """
-        scopes = await self._lanes(project_id, pinned)
-        if not scopes:
-            return Walk(query)
         names = names_in(query)
         if names_self(query):
             names.append(plain_name(USER))
+        scopes, incomplete = await self._lanes(project_id, pinned, names)
+        if not scopes:
+            return Walk(query)
         request = WalkRequest(project_id, scopes, hops, FAN, MOST_PATHS, names, times=times)
         paths = await self._paths(project_id, await self._index.walk(request))
-        return Walk(query, scopes, paths, times)
+        return Walk(query, scopes, paths, times, incomplete)
 
     async def near(
         self,
@@ -137,7 +155,7 @@ class Graph:
 
         They are on its paths, or are stated by these memories, the results of a search.
         """
-        stated = await self._stated(walk.scopes, walk.times, memory_ids)
+        stated = await self._stated(project_id, walk.times, memory_ids)
         alone = await self._paths(project_id, [[relation_id] for relation_id in stated])
         paths = [*walk.paths, *(replace(path, walked=False) for path in alone)]
         return ranked(paths, walk.query, memory_ids, limit=limit)
@@ -151,16 +169,20 @@ class Graph:
         node_id: UUID | None,
         hops: int,
         times: GraphTimes = NOW,
-    ) -> list[GraphPath]:
-        """The neighbourhood of an entity: up to MOST_PATHS relations, nearest first."""
-        scopes = await self._lanes(project_id, pinned)
+    ) -> tuple[list[GraphPath], bool]:
+        """The neighbourhood of an entity: up to MOST_AROUND relations, nearest first.
+
+        Also True if relations may be missing, because very many scopes have these ids.
+        """
         names = [plain_name(USER if is_self(name) else name)] if name else []
         ids = [node_id] if node_id else []
+        scopes, incomplete = await self._lanes(project_id, pinned, names, ids)
         ways = await self._index.walk(
             WalkRequest(project_id, scopes, hops, FAN, MOST_AROUND, names, ids, times)
         )
         paths = await self._paths(project_id, ways)
-        return list({path.relation.id: path for path in reversed(paths)}.values())[::-1]
+        nearest = {path.relation.id: path for path in reversed(paths)}
+        return list(nearest.values())[::-1], incomplete
 
     async def page(
         self,
@@ -171,24 +193,51 @@ class Graph:
         limit: int,
         offset: int,
     ) -> tuple[list[GraphPath], int]:
-        """A page of the relations of the lanes with these ids, newest first, and their number."""
-        scopes = await self._lanes(project_id, pinned)
-        values = {"lanes": scopes, "limit": limit, "offset": offset, **_times(times)}
-        rows = await self._direct.rows(statement("page"), values)
-        count = rows[0]["count"] if rows else 0
+        """A page of the relations of the lanes with these ids, newest first, and their number.
+
+        The number is a lower bound for far pages: see pipeline.ledger.counting.
+        """
+        if not pinned:
+            return [], 0
+        values: dict[str, Any] = {**pinned, **_times(times), "in_project": project_id}
+        values |= {"limit": limit, "offset": offset}
+        some = await self._direct.rows(_lanes_of(MOST_LANES + 1, *pinned), values)
+        many = len(some) > MOST_LANES
+        rows = await self._direct.rows(_page(*pinned, many=many), values)
+        counted = {**values, "limit": offset + limit + COUNTED}
+        [(count,)] = await self._direct.rows(_count(*pinned), counted)
         return await self._paths(project_id, [[row.id] for row in rows]), count
 
-    async def _lanes(self, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
-        return await lanes_of(self._direct, project_id, pinned)
+    async def _lanes(
+        self,
+        project_id: ProjectId,
+        pinned: Mapping[str, str],
+        names: Sequence[str],
+        ids: Sequence[UUID] = (),
+    ) -> tuple[list[UUID], bool]:
+        """The lanes in which a walk starts, and whether others are left out; none without ids."""
+        if not pinned:
+            return [], False
+        values = {**pinned, "in_project": project_id}
+        rows = await self._direct.rows(_lanes_of(MOST_LANES + 1, *pinned), values)
+        lane_ids = [row.id for row in rows]
+        if len(lane_ids) <= MOST_LANES:
+            return lane_ids, False
+        # The user's own entity is in every lane, so it leads to none of them.
+        others = [name for name in names if name != plain_name(USER)]
+        values |= {"names": others, "ids": list(ids), "most": MOST_NAMED}
+        named = [row.lane_id for row in await self._direct.rows(_lanes_naming(*pinned), values)]
+        first = dict.fromkeys([*named, *lane_ids[:MOST_LANES]])
+        return list(first), len(others) < len(names) or len(named) >= MOST_NAMED
 
     async def _stated(
-        self, scopes: Sequence[UUID], times: GraphTimes, memory_ids: Sequence[UUID]
+        self, project_id: ProjectId, times: GraphTimes, memory_ids: Sequence[UUID]
     ) -> list[UUID]:
         """Relations that these memories state."""
         if not memory_ids:
             return []
         values = {
-            "lanes": list(scopes),
+            "project_id": project_id,
             "memory_ids": list(memory_ids),
             "most": MOST_PATHS,
             **_times(times),
@@ -214,21 +263,67 @@ class Graph:
         ]
 
 
-async def lanes_of(direct: Direct, project_id: ProjectId, pinned: Mapping[str, str]) -> list[UUID]:
-    """The scopes of a project with these ids; none without ids."""
-    if not pinned:
-        return []
-    values = {**pinned, "in_project": project_id}
-    return [row.id for row in await direct.rows(_lanes_of(*pinned), values)]
-
-
 def _times(times: GraphTimes) -> dict[str, datetime | None]:
     return {"as_of": times.as_of, "valid_at": times.valid_at}
 
 
 @cache
-def _lanes_of(*pinned: str) -> Select[Any]:
-    return select(lanes.c.id).where(lanes_with(pinned)).limit(MOST_LANES)
+def _lanes_of(most: int, *pinned: str) -> Select[Any]:
+    """The newest lanes with these ids."""
+    query = select(lanes.c.id).where(lanes_with(pinned))
+    return query.order_by(lanes.c.created_at.desc(), lanes.c.id).limit(most)
+
+
+@cache
+def _lanes_naming(*pinned: str) -> Select[Any]:
+    """The lanes with these ids that have one of the entities `names` or `ids`."""
+    given_names = func.unnest(bindparam("names", type_=ARRAY(Text))).table_valued("name")
+    of_name = (
+        select(entities.c.lane_id)
+        .where(entities.c.project_id == IN_PROJECT, given_names.c.name == PLAIN)
+        .order_by(entities.c.mentioned_at.desc().nulls_last())
+        .limit(bindparam("most", type_=Integer))
+        .correlate(given_names)
+        .lateral("of_name")
+    )
+    named = select(of_name.c.lane_id).select_from(given_names).join(of_name, true())
+    given = select(entities.c.lane_id).where(
+        entities.c.project_id == IN_PROJECT,
+        entities.c.id == any_(bindparam("ids", type_=ARRAY(Uuid))),
+    )
+    near = union_all(named, given).subquery("near")
+    mine = select(lanes.c.id).where(lanes.c.id == near.c.lane_id, lanes_with(pinned))
+    # With the LIMIT, the planner looks each lane up instead of joining all of the project.
+    return select(near.c.lane_id).join(mine.correlate(near).limit(1).lateral("mine"), true())
+
+
+_EDGE = relations.alias("r")
+_AT_TIMES = statement("at_times")
+
+
+@cache
+def _page(*pinned: str, many: bool) -> Select[Any]:
+    """A page of the relations of lanes: sorted, or if there are many, in the order of the index."""
+    of_lane = lanes.c.id == _EDGE.c.lane_id
+    order = (_EDGE.c.valid_from.desc(), _EDGE.c.id)
+    query = select(_EDGE.c.id).where(_AT_TIMES)
+    if many:
+        own = select(literal(1)).where(of_lane, lanes_with(pinned)).correlate(_EDGE)
+        query = query.where(_EDGE.c.project_id == IN_PROJECT, own.exists())
+    else:
+        query = query.join(lanes, of_lane).where(lanes_with(pinned))
+    return query.order_by(*order).limit(_LIMIT).offset(bindparam("offset", type_=Integer))
+
+
+@cache
+def _count(*pinned: str) -> Select[Any]:
+    """The number of the relations of lanes, up to `limit`."""
+    edges = select(_EDGE.c.id).join(lanes, lanes.c.id == _EDGE.c.lane_id)
+    some = edges.where(lanes_with(pinned), _AT_TIMES).limit(_LIMIT).subquery("some")
+    return select(func.count()).select_from(some)
+
+
+_LIMIT = bindparam("limit", type_=Integer)
 
 
 def _node(row: Any) -> Node:

@@ -60,9 +60,13 @@ NOW = GraphTimes()
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The paths from the entities that a query names, in these scopes, at these times."""
+    """The paths from the entities that a query names, in these scopes, at these times.
+
+    `incomplete`: there are more scopes than one walk looks at, so paths may be missing.
+    """
 
     query: str
     scopes: Sequence[UUID] = ()
     paths: Sequence[GraphPath] = ()
     times: GraphTimes = NOW
+    incomplete: bool = False

@@ -38,7 +38,8 @@ async def accept(
     is sent again with its idempotency `key` returns the first one's id and adds nothing. With
     `dry_run` the event computes its receipt, and writes nothing that a read can see.
 
-    Errors: Conflict if the key was used for another add; ProjectGone; Overloaded.
+    Errors: Conflict if the key was used for another add, or the project is being deleted;
+    ProjectGone; Overloaded.
     """
     add = Add(uuid4(), scope, messages, options, estimated_tokens(messages), said_at, key)
     if dry_run:
@@ -47,6 +48,8 @@ async def accept(
     accepted = await ledger.inbox.accept(add)
     if not accepted.known:
         raise ProjectGone("This API key is not valid: its project is deleted.")
+    if accepted.deleting:
+        raise Conflict("This project is being deleted.")
     if not accepted.same:
         raise Conflict(f"This idempotency key was used for another add: event {accepted.event_id}.")
     telemetry.events_accepted.inc(int(accepted.fresh))

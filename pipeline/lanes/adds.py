@@ -26,6 +26,9 @@ from pipeline.lanes.sql import statement
 from pipeline.ledger.statements import Direct
 from pipeline.text import terms as lexical
 
+# Characters of a group that are cut into terms before its commit: 2 ms at most. The terms of the
+# other texts follow in a second statement, so that a long text delays the order of no add.
+CUT_FIRST_CHARS = 2_000
 # Refusals of the trigger on lanes, by the name of its constraint.
 PRIVATE_RUNS = {
     "private_run_ended": (
@@ -58,7 +61,9 @@ class Accepted:
     """Result of an add: its event, and the hint to publish if its lane was idle.
 
     `fresh` is False if its key was already used, for `event_id`; `same` is False if that add had
-    another body; `known` is False if the project is deleted. In all three cases nothing was added.
+    another body; `known` is False if the project is deleted, `deleting` True if its deletion has
+    begun. In all these cases nothing was added.
+    `cut` is False if its messages have no terms yet: see `Adds.cut`.
     """
 
     event_id: UUID
@@ -66,6 +71,8 @@ class Accepted:
     fresh: bool = True
     same: bool = True
     known: bool = True
+    cut: bool = True
+    deleting: bool = False
 
 
 class Adds:
@@ -81,12 +88,12 @@ class Adds:
         A lane that is not idle needs no hint: its worker continues with the queue. Errors: Conflict
         for an add to a private run that has ended; IntegrityError if it is one of several.
         """
+        first = _cut_first(adds)
         placed = [
             (place, ordinal, message)
             for place, add in enumerate(adds, start=1)
             for ordinal, message in enumerate(add.messages)
         ]
-        cut = await lexical.cut([message.content for _, _, message in placed])
         values = {
             "event_ids": [add.event_id for add in adds],
             "lane_ids": [add.scope.lane_id for add in adds],
@@ -107,7 +114,10 @@ class Adds:
             "contents": [message.content for _, _, message in placed],
             "omitted": [_as_json(message.omitted) for _, _, message in placed],
             # One string each: the arrays in an array must have the same length.
-            "terms": [" ".join(terms) for terms in cut],
+            "terms": [
+                " ".join(lexical.terms(message.content)) if place in first else None
+                for place, _, message in placed
+            ],
             "grace": self._grace,
         }
         try:
@@ -118,7 +128,28 @@ class Adds:
                 raise Conflict(reason) from error
             raise
         by_place = {row.place: row for row in rows}
-        return [_accepted(add, by_place.get(place)) for place, add in enumerate(adds, start=1)]
+        return [
+            _accepted(add, by_place.get(place), cut=place in first)
+            for place, add in enumerate(adds, start=1)
+        ]
+
+    async def cut(self, adds: Sequence[Add]) -> None:
+        """Store the terms of accepted adds that have none. Searches by words find them from then.
+
+        Every row is written once, by this or by the sweeper: see pipeline.search.recut.
+        """
+        placed = [
+            (add.event_id, ordinal, message.content)
+            for add in adds
+            for ordinal, message in enumerate(add.messages)
+        ]
+        texts = await lexical.cut([content for _, _, content in placed])
+        values = {
+            "event_ids": [event_id for event_id, _, _ in placed],
+            "ordinals": [ordinal for _, ordinal, _ in placed],
+            "terms": [" ".join(terms) for terms in texts],
+        }
+        await self._direct.rows(statement("cut_messages"), values)
 
     async def locked(self, lane_ids: Collection[UUID]) -> set[UUID]:
         """Return the given lanes that another transaction has locked at the moment."""
@@ -131,11 +162,23 @@ def _refusal(error: IntegrityError) -> str | None:
     return PRIVATE_RUNS.get(getattr(error.orig, "constraint_name", None) or "")
 
 
-def _accepted(add: Add, row: Any | None) -> Accepted:
+def _cut_first(adds: Sequence[Add]) -> set[int]:
+    """Places of the first adds whose texts have CUT_FIRST_CHARS together."""
+    first, characters = set[int](), 0
+    for place, add in enumerate(adds, start=1):
+        characters += sum(len(message.content) for message in add.messages)
+        if characters > CUT_FIRST_CHARS:
+            break
+        first.add(place)
+    return first
+
+
+def _accepted(add: Add, row: Any | None, *, cut: bool) -> Accepted:
     if row is None:
         return Accepted(add.event_id, fresh=False, known=False)
     wake = Wake(add.scope.lane_id, row.fence, StageName.EXTRACT) if row.woken else None
-    return Accepted(row.event_id, wake, row.fresh, row.same)
+    cut = cut or not row.fresh
+    return Accepted(row.event_id, wake, row.fresh, row.same, cut=cut, deleting=row.deleting)
 
 
 def _as_json(omitted: Sequence[Omission]) -> str | None:

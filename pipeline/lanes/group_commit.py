@@ -4,6 +4,10 @@ An add that arrives alone is written at once. Under load one commit writes many 
 shared, and the callers of one lane do not wait for its row lock one by one.
 
 A lane is in at most one unfinished group: its later adds wait behind it, so they keep their order.
+An add with a long text is answered once its terms are stored, in a second statement after the
+commit. Neither its writer nor the other adds of its lane wait for that: the order of the commits is
+the order of arrival, also between processes.
+
 If another transaction has locked a lane's row, the group fails after the lock timeout of its
 connections; the adds of the locked lane are then retried apart from the writers, and all others are
 written.
@@ -17,12 +21,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import structlog
 from sqlalchemy.exc import DBAPIError
 
 from pipeline.domain.errors import Overloaded
 from pipeline.lanes.adds import Accepted, Add, Adds
 from pipeline.ledger.engine import is_locked
 from pipeline.ledger.failures import LedgerUnavailable
+
+log = structlog.get_logger()
 
 # A second writer prepares its group while the first one's commit is written to disk.
 WRITERS = 2
@@ -64,6 +71,7 @@ class GroupCommit:
     _behind: dict[UUID, deque[Waiting]] = field(default_factory=dict)
     _writers: set[asyncio.Task[None]] = field(default_factory=set)
     _retries: set[asyncio.Task[None]] = field(default_factory=set)
+    _cuts: set[asyncio.Task[None]] = field(default_factory=set)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOCKED_AT_ONCE))
 
     @property
@@ -155,10 +163,24 @@ class GroupCommit:
         [accepted] = await asyncio.gather(self.adds.accept(adds), return_exceptions=True)
         if isinstance(accepted, BaseException):
             return accepted
-        for waiting, result in zip(group, accepted, strict=True):
-            if not waiting.accepted.done():  # False if its caller is gone; the add is stored anyway
-                waiting.accepted.set_result(result)
+        pairs = list(zip(group, accepted, strict=True))
+        _answer(pair for pair in pairs if pair[1].cut)
+        if uncut := [pair for pair in pairs if not pair[1].cut]:
+            cut = asyncio.create_task(self._cut(uncut))
+            self._cuts.add(cut)
+            cut.add_done_callback(self._cuts.discard)
         return None
+
+    async def _cut(self, pairs: Sequence[tuple[Waiting, Accepted]]) -> None:
+        """Store the terms of accepted adds and answer their callers.
+
+        The adds are stored in any case, so an error is only logged: the sweeper stores the terms.
+        """
+        adds = [waiting.add for waiting, _ in pairs]
+        [error] = await asyncio.gather(self.adds.cut(adds), return_exceptions=True)
+        if error is not None:
+            log.warning("terms_not_stored", adds=len(adds), error=type(error).__name__)
+        _answer(pairs)
 
     async def _set_locked_aside(self, group: Sequence[Waiting]) -> list[Waiting]:
         """Start retries for the adds of locked lanes. Returns the other adds."""
@@ -201,6 +223,12 @@ def _still_locked() -> Overloaded:
         retry_after_s=5,
         server_wide=True,
     )
+
+
+def _answer(pairs: Iterable[tuple[Waiting, Accepted]]) -> None:
+    for waiting, result in pairs:
+        if not waiting.accepted.done():  # False if its caller is gone; the add is stored anyway
+            waiting.accepted.set_result(result)
 
 
 def _fail(group: Iterable[Waiting], error: BaseException | None) -> None:

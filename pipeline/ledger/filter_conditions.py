@@ -150,7 +150,8 @@ def events_matching(
     `private`: include those of temporary runs that the filter does not name.
     """
     bounds = {"gte": operator.ge, "lte": operator.le}
-    graph = and_(events.c.graph_status == wanted.graph_status, events.c.undone_at.is_(None))
+    graph_status = one_of(events.c.graph_status, [wanted.graph_status or ""])
+    graph = and_(graph_status, events.c.undone_at.is_(None))
     return and_(
         events.c.project_id == project_id,
         true() if private else shown(lanes, wanted.scope_ids),

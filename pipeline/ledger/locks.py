@@ -46,8 +46,13 @@ async def advisory_lock(engine: AsyncEngine, key: int, *, wait: bool) -> AsyncIt
 
     `wait`: wait for the other process. A transaction-level lock, because behind a connection pooler
     sessions change. It holds no row and no snapshot, so it may be idle.
+
+    Not with `wait` around CREATE INDEX CONCURRENTLY, which waits for the snapshot of each process
+    that waits for the lock.
     """
     lock = "pg_advisory_xact_lock(:key) IS NOT NULL" if wait else "pg_try_advisory_xact_lock(:key)"
     async with engine.begin() as connection:
+        granted = bool(await connection.scalar(text(f"SELECT {lock}"), {"key": key}))
+        # After the SELECT, because it also ends the snapshot of that.
         await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-        yield bool(await connection.scalar(text(f"SELECT {lock}"), {"key": key}))
+        yield granted

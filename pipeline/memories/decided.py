@@ -163,6 +163,7 @@ async def append_event(
         .values(
             accepted_seq=tail,
             settled_seq=case((lanes.c.state == "IDLE", tail), else_=lanes.c.settled_seq),
+            next_curation_at=func.coalesce(lanes.c.next_curation_at, func.now()),
         )
         .returning(lanes.c.accepted_seq)
     )

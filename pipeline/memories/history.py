@@ -9,8 +9,19 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, and_, false, func, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    false,
+    func,
+    select,
+    true,
+)
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.sql.selectable import LateralFromClause
 
 from pipeline.domain.events import EventType
 from pipeline.domain.scope import Scope
@@ -96,8 +107,11 @@ class MemoryHistory:
         newer = func.sum(size).over(order_by=memory_history.c.version.desc())
         sizes = select(memory_history.c.version, newer.label("newer")).where(this).subquery()
         light = select(sizes.c.version).where(sizes.c.newer <= LARGEST_BYTES)
-        query = _with_message(this).where(memory_history.c.version.in_(light))
-        return await self._entries(query.order_by(memory_history.c.version))
+        page = select(memory_history.c.memory_id, memory_history.c.version).where(
+            this, memory_history.c.version.in_(light)
+        )
+        entries = await self._entries(_states_of(page.subquery("page")))
+        return sorted(entries, key=lambda entry: entry.version)
 
     async def feed(
         self, project_id: ProjectId, *, limit: int, offset: int
@@ -115,9 +129,8 @@ class MemoryHistory:
         order = (table.created_at.desc(), table.memory_id, table.version.desc())
         # Select the page from the index alone, before the joins.
         page = mine.order_by(*order).limit(limit).offset(offset).subquery("page")
-        this = tuple_(table.memory_id, table.version).in_(select(page))
         count = await count_near(self._engine, mine, limit=limit, offset=offset)
-        entries = await self._entries(_with_message(this).order_by(*order))
+        entries = await self._entries(_states_of(page))
         return [_excerpt(entry) for entry in entries], count
 
     async def inputs(
@@ -148,42 +161,71 @@ def _mine(project_id: ProjectId) -> ColumnElement[bool]:
     return memory_history.c.project_id == project_id
 
 
-def _with_message(where: ColumnElement[bool]) -> Select[Any]:
-    """States with their memory's entity ids and the message each was extracted from."""
-    message = and_(
-        messages.c.lane_id == events.c.lane_id,
-        messages.c.seq == events.c.seq,
-        messages.c.ordinal == memory_history.c.message_ordinal,
+def _states_of(page: FromClause) -> Select[Any]:
+    """The states on a page (memory_id, version), newest first.
+
+    With their memory's entity ids and the message each was extracted from. Each table is looked up
+    once for each row of the page: a plain join reads whole tables, because a generic plan does not
+    know how short the page is.
+    """
+    key = memory_history.c
+    state = _first(
+        select(memory_history).where(
+            key.memory_id == page.c.memory_id, key.version == page.c.version
+        ),
+        "state",
     )
-    ids = (memories.c.user_id, memories.c.agent_id, memories.c.app_id, memories.c.run_id)
+    names = ("user_id", "agent_id", "app_id", "run_id", "categories", "replaced_by")
+    memory = _first(
+        select(*(memories.c[name] for name in names)).where(memories.c.id == state.c.memory_id),
+        "memory",
+    )
+    event = _first(
+        select(events.c.lane_id, events.c.seq, events.c.event_type).where(
+            events.c.id == state.c.event_id
+        ),
+        "event",
+    )
+    message = _first(
+        select(messages.c.role, messages.c.content).where(
+            messages.c.lane_id == event.c.lane_id,
+            messages.c.seq == event.c.seq,
+            messages.c.ordinal == state.c.message_ordinal,
+        ),
+        "message",
+    )
+    key_name = select(api_keys.c.name).where(api_keys.c.id == state.c.key_id).limit(1)
     accepted = (
         select(receipts.c.suggestion_id)
         .where(
-            receipts.c.event_id == memory_history.c.event_id,
-            receipts.c.memory_id == memory_history.c.memory_id,
-            receipts.c.outcome == memory_history.c.event,
-            events.c.event_type != EventType.ADD,
+            receipts.c.event_id == state.c.event_id,
+            receipts.c.memory_id == state.c.memory_id,
+            receipts.c.outcome == state.c.event,
+            event.c.event_type != EventType.ADD,
         )
         .limit(1)
-        .scalar_subquery()
     )
     return (
         select(
-            memory_history,
-            *ids,
-            memories.c.categories,
-            memories.c.replaced_by,
-            messages.c.role,
-            messages.c.content,
-            api_keys.c.name.label("key_name"),
-            accepted.label("suggestion_id"),
+            *state.c,
+            *memory.c,
+            *message.c,
+            key_name.scalar_subquery().label("key_name"),
+            accepted.scalar_subquery().label("suggestion_id"),
         )
-        .join(memories, memories.c.id == memory_history.c.memory_id)
-        .outerjoin(events, events.c.id == memory_history.c.event_id)
-        .outerjoin(messages, message)
-        .outerjoin(api_keys, api_keys.c.id == memory_history.c.key_id)
-        .where(where)
+        .select_from(
+            page.join(state, true())
+            .join(memory, true())
+            .outerjoin(event, true())
+            .outerjoin(message, true())
+        )
+        .order_by(state.c.created_at.desc(), state.c.memory_id, state.c.version.desc())
     )
+
+
+def _first(query: Select[Any], name: str) -> LateralFromClause:
+    """The one row of a look-up; with the LIMIT, the planner cannot read the table instead."""
+    return query.limit(1).lateral(name)
 
 
 def _excerpt(entry: HistoryEntry) -> HistoryEntry:
@@ -200,7 +242,7 @@ def _excerpt(entry: HistoryEntry) -> HistoryEntry:
 
 
 def _entry(row: Row[Any]) -> HistoryEntry:
-    """Build an entry from a row of `_with_message`."""
+    """Build an entry from a row of `_states_of`."""
     return HistoryEntry(
         memory_id=row.memory_id,
         version=row.version,

@@ -31,6 +31,7 @@ from pipeline.domain.memories import Memory
 from pipeline.domain.reconcile import Write
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.counting import COUNTED
 from pipeline.ledger.filter_conditions import among, matching, shape
 from pipeline.ledger.statements import SHAPES, Direct
 from pipeline.ledger.tables import memories, memory_history
@@ -40,6 +41,9 @@ from pipeline.memories.sql import statement
 from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import single_valued
+
+# Number of memories, the newest ones, whose categories are listed.
+CATEGORIZED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +217,12 @@ class Memories:
     ) -> tuple[list[Memory], int]:
         """A page of active memories that match, newest first, and the number of all matches.
 
+        The number is a lower bound for far pages: see pipeline.ledger.counting.
         `expired`: include memories past their expiration date. `older`: include superseded ones.
         """
         shaped, values = shape(tree)
         values |= {"in_project": project_id, "limit": limit, "offset": offset}
+        values["counted"] = offset + limit + COUNTED
         wanted, conditions = _Wanted(shaped, expired, older), size(tree)
         count, page = [
             await SHAPES.of(build, wanted, conditions=conditions) for build in (_count, _page)
@@ -225,14 +231,16 @@ class Memories:
         return [as_memory(row) for row in await self._direct.rows(page, values)], total
 
     async def categories(self, project_id: ProjectId) -> list[str]:
-        """Names of all categories of the project's active memories, sorted."""
-        category = func.unnest(memories.c.categories).label("category")
-        query = (
-            select(category)
+        """Names of all categories of the project's newest memories, sorted; see CATEGORIZED."""
+        newest = (
+            select(memories.c.categories)
             .where(memories.c.project_id == project_id, memories.c.state == "ACTIVE")
-            .distinct()
-            .order_by(category)
+            .order_by(memories.c.created_at.desc())
+            .limit(CATEGORIZED)
+            .subquery("newest")
         )
+        category = func.unnest(newest.c.categories).label("category")
+        query = select(category).distinct().order_by(category)
         return [row.category for row in await self._rows(query)]
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
@@ -259,7 +267,10 @@ class _Wanted:
 
 
 def _count(wanted: _Wanted) -> ClauseElement:
-    return select(func.count()).select_from(memories).where(wanted.condition)
+    """The number of matches, exact up to `counted`."""
+    some = select(memories.c.id).where(wanted.condition)
+    counted = some.limit(bindparam("counted", type_=Integer)).subquery("some")
+    return select(func.count()).select_from(counted)
 
 
 def _page(wanted: _Wanted) -> ClauseElement:

@@ -1,4 +1,8 @@
-"""Recut: stored texts are cut into terms again after a change of the tokenizer, in small steps.
+"""Recut: stored texts are cut into terms, in small steps, by the sweeper.
+
+Messages without terms: a long text is accepted before it is cut, and its process cuts it right
+afterwards; if that process ends in between, the sweeper does it. All texts, after a change of the
+tokenizer:
 
 Each table is walked once, by its primary key. A step commits its rows with its position, so the
 walk goes on where it was stopped. A row that was written at the same time keeps its new terms.
@@ -8,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Table,
     and_,
     bindparam,
@@ -24,11 +30,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from pipeline.ledger.tables import memories, messages, term_cuts
+from pipeline.ledger.tables import events, memories, messages, term_cuts
 from pipeline.text.terms import CUT, cut
 
 # Key of an advisory lock; no other lock uses it.
 LOCK = 0x6375742A
+# Age of a message without terms that no other process is about to cut.
+UNCUT_FOR_S = 10.0
 # Rows of one step, and steps between two pauses. Only the start of a long text has terms.
 ROWS, STEPS, LONGEST_CHARS = 500, 5, 200_000
 
@@ -60,9 +68,37 @@ class Recut:
 
     async def walk(self) -> None:
         """Take the next steps, at most STEPS: nothing, once all texts are cut again."""
+        await self.cut_missing(uncut_for_s=UNCUT_FOR_S)
         for _ in range(STEPS):
             if not await self._step():
                 return
+
+    async def cut_missing(self, *, uncut_for_s: float) -> int:
+        """Cut messages that were accepted so long ago and have no terms. Returns their number."""
+        key = [messages.c.lane_id, messages.c.seq, messages.c.ordinal]
+        of_event = and_(events.c.lane_id == messages.c.lane_id, events.c.seq == messages.c.seq)
+        query = (
+            select(*key, func.left(messages.c.content, LONGEST_CHARS).label("text"))
+            .join(events, of_event)
+            .where(
+                messages.c.terms.is_(None),
+                events.c.created_at < func.now() - timedelta(seconds=uncut_for_s),
+            )
+            .limit(ROWS)
+        )
+        async with self._engine.begin() as connection:
+            rows = (await connection.execute(query)).all()
+            if not rows:
+                return 0
+            texts = await cut([row.text for row in rows])
+            changed = [
+                {f"key_{column.name}": getattr(row, column.name) for column in key} | {"after": of}
+                for row, of in zip(rows, texts, strict=True)
+            ]
+            where = and_(*_is_keyed(key), messages.c.terms.is_(None))
+            after = bindparam("after", type_=messages.c.terms.type)
+            await connection.execute(update(messages).where(where).values(terms=after), changed)
+        return len(rows)
 
     async def _step(self) -> bool:
         """Cut the next rows of one table again.
@@ -106,15 +142,19 @@ async def _write(connection: AsyncConnection, texts: Texts, rows: Sequence[Any])
             "after": terms,
         }
         for row, terms in zip(rows, await cut([row.text for row in rows]), strict=True)
-        if list(row.terms) != terms
+        if row.terms is not None and list(row.terms) != terms
     ]
     if not changed:
         return
-    same = [column == bindparam(f"key_{column.name}", type_=column.type) for column in key]
     before = bindparam("before", type_=table.c.terms.type)
     after = bindparam("after", type_=table.c.terms.type)
-    where = and_(*same, table.c.terms == before)
+    where = and_(*_is_keyed(key), table.c.terms == before)
     await connection.execute(update(table).where(where).values(terms=after), changed)
+
+
+def _is_keyed(key: Sequence[Column[Any]]) -> list[ColumnElement[bool]]:
+    """Match the row whose key is in the parameters `key_…`."""
+    return [column == bindparam(f"key_{column.name}", type_=column.type) for column in key]
 
 
 def _values(key: list[Column[Any]], position: list[Any]) -> list[Any]:

@@ -298,7 +298,10 @@ async def _search(
     return SearchResult(
         hits,
         relations or (),
-        degraded_parts=_degraded_parts(meaning=dense.degraded, relations=relations is None),
+        degraded_parts=_degraded_parts(
+            meaning=dense.degraded,
+            relations=relations is None or (walk is not None and walk.incomplete),
+        ),
         pending=standing.pending if standing else None,
         explained=await explain(query.explain, reranking.ranked, cutoff, where, ledger),
         reranked=reranking.reranked,

@@ -16,7 +16,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR
 from pipeline.ports import Embedder
 from pipeline.suggestions.decisions import Acceptance, AcceptedSuggestion, Decisions
-from pipeline.suggestions.store import StoredSuggestion, Suggestions
+from pipeline.suggestions.store import DELETED, StoredSuggestion, Suggestions
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
@@ -78,6 +78,8 @@ async def decide(
         await ledger.decisions.decline(project_id, suggestion_id, DECLINED[action], by=by)
         return None
     suggestion = await ledger.suggestions.get(project_id, suggestion_id)
+    if suggestion.deleted:
+        raise Conflict(f"{DELETED} Nothing was written.")
     stored = stored_text(suggestion, text)
     vectors = await embedder.embed([stored]) if stored is not None else [None]
     edited = stored != suggestion.proposed_text
@@ -103,6 +105,8 @@ async def rehearse(
 ) -> AcceptedSuggestion:
     """Compute what an acceptance would change, and change nothing. Errors: as `decide`."""
     suggestion = await ledger.suggestions.get(project_id, suggestion_id)
+    if suggestion.deleted:
+        raise Conflict(f"{DELETED} Nothing was written.")
     stored = stored_text(suggestion, text)
     acceptance = Acceptance(suggestion_id, stored, NO_VECTOR, embedder.name, by)
     return await ledger.decisions.accept(project_id, acceptance, dry_run=True)

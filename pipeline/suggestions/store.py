@@ -19,6 +19,7 @@ from sqlalchemy import (
     column,
     exists,
     func,
+    or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -28,8 +29,18 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.suggestions import SuggestionKind, SuggestionState
 from pipeline.domain.tenants import ProjectId
 from pipeline.ledger.filter_conditions import among, shown_lane
-from pipeline.ledger.tables import events, memories, memory_history, messages, suggestions
+from pipeline.ledger.tables import (
+    curator_runs,
+    events,
+    lanes,
+    memories,
+    memory_history,
+    messages,
+    receipts,
+    suggestions,
+)
 
+DELETED = "Its memories or messages are deleted."
 NO_SUCH_SUGGESTION = "Suggestion not found or you don't have permission to access it."
 
 
@@ -54,7 +65,8 @@ class StoredSuggestion:
     """A suggestion as stored.
 
     An open one whose memories have changed since is shown as INVALID. `decision_event_id`: the
-    event of its acceptance.
+    event of its acceptance. `deleted`: a person has deleted one of its memories, or the messages of
+    its scope; then it is shown without texts.
     """
 
     id: UUID
@@ -72,6 +84,7 @@ class StoredSuggestion:
     decided_by: str | None
     decision_event_id: UUID | None
     run_id: UUID | None
+    deleted: bool = False
 
 
 class Suggestions:
@@ -138,6 +151,10 @@ class Suggestions:
                     UUID(row.memory_id), row.version, row.text, row.said_at, row.quote, row.speaker
                 )
             )
+        deleted = {row.id for row in rows if row.deleted}
+        for suggestion_id in deleted:
+            texts = targets[suggestion_id]
+            targets[suggestion_id] = [Target(t.memory_id, t.version) for t in texts]
         return [_stored(row, targets[row.id]) for row in rows]
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
@@ -159,11 +176,55 @@ _UNCHANGED = exists().where(
     memories.c.state == "ACTIVE",
 )
 _OUTDATED = exists(select(1).select_from(_TARGET).where(~_UNCHANGED).correlate(suggestions))
-_shown_state = case(
-    (and_(suggestions.c.state == "OPEN", _OUTDATED), "INVALID"), else_=suggestions.c.state
+# A person deleted one of its memories, also the one that an add stored in place of the change, or
+# all messages of the scope up to the one that it is about. An undo of the deletion ends this.
+_forgotten = and_(memories.c.state == "RETIRED", memories.c.forgotten_at.is_not(None))
+_of_target = (
+    select(1)
+    .select_from(_TARGET)
+    .join(memories, memories.c.id == cast(_MEMORY_ID, Uuid))
+    .where(_forgotten)
+    .correlate(suggestions)
 )
+_of_added = (
+    select(1)
+    .select_from(receipts)
+    .join(memories, memories.c.id == receipts.c.memory_id)
+    .where(
+        receipts.c.event_id == suggestions.c.event_id,
+        receipts.c.suggestion_id == suggestions.c.id,
+        _forgotten,
+    )
+    .correlate(suggestions)
+)
+_last_seq = func.coalesce(
+    select(events.c.seq)
+    .where(events.c.id == suggestions.c.event_id)
+    .correlate(suggestions)
+    .scalar_subquery(),
+    select(curator_runs.c.accepted_seq)
+    .where(curator_runs.c.id == suggestions.c.run_id)
+    .correlate(suggestions)
+    .scalar_subquery(),
+)
+_cleared = (
+    select(1)
+    .select_from(lanes)
+    .where(lanes.c.id == suggestions.c.lane_id, lanes.c.forgotten_seq >= _last_seq)
+    .correlate(suggestions)
+)
+_DELETED = or_(exists(_of_target), exists(_of_added), exists(_cleared))
+_shown_state = case(
+    (and_(suggestions.c.state == "OPEN", or_(_OUTDATED, _DELETED)), "INVALID"),
+    else_=suggestions.c.state,
+)
+_TEXTS = ("fact_text", "proposed_text")
+_UNSHOWN = ("project_id", "targets", "state", "content_hash", "reason", *_TEXTS)
 _QUERY: Select[Any] = select(
-    *(c for c in suggestions.c if c.name not in ("project_id", "targets", "state", "content_hash")),
+    *(c for c in suggestions.c if c.name not in _UNSHOWN),
+    *(case((~_DELETED, suggestions.c[name])).label(name) for name in _TEXTS),
+    case((_DELETED, DELETED), else_=suggestions.c.reason).label("reason"),
+    _DELETED.label("deleted"),
     _shown_state.label("state"),
 )
 # The version of each target that the suggestion is about, and the message it was extracted from.
@@ -218,4 +279,5 @@ def _stored(row: Row[Any], targets: Sequence[Target]) -> StoredSuggestion:
         decided_by=row.decided_by,
         decision_event_id=row.decision_event_id,
         run_id=row.run_id,
+        deleted=row.deleted,
     )

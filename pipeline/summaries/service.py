@@ -29,6 +29,8 @@ log = structlog.get_logger()
 # Seconds until a version is tried again whose budget is used up, or whose answer was unusable;
 # multiplied by the number of tries, up to the longest.
 PAUSE_S, LONGEST_PAUSE_S = 300.0, 3_600.0
+# Longest time of one version, with the calls of the model and its fallbacks.
+LEASE_S = 300.0
 TASK = "summarize"
 
 
@@ -57,6 +59,8 @@ class Summarizer:
         Raises no error of the model: the reason is stored.
         """
         summaries = self.ledger.summaries
+        if not await summaries.claim(lane_id, lease_s=LEASE_S):
+            return
         task = await summaries.task(lane_id)
         if task is None:
             return

@@ -50,6 +50,12 @@ class Summaries:
             rows = (await connection.execute(statement("claim_due"), values)).all()
         return [DueSummary(row.lane_id, ProjectId(row.project_id)) for row in rows]
 
+    async def claim(self, lane_id: UUID, *, lease_s: float) -> bool:
+        """Claim a due summary for `lease_s`. False if another worker makes it, or it is not due."""
+        values = {"lane_id": lane_id, "lease": timedelta(seconds=lease_s)}
+        async with self._engine.connect() as connection:
+            return await connection.scalar(statement("claim"), values) is not None
+
     async def task(self, lane_id: UUID) -> SummaryTask | None:
         """The due summary of a scope with its messages; None if it is not due any more.
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from sqlalchemy import Delete, delete, exists, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.accounting.balance import SEARCH, fold_all
@@ -24,6 +36,7 @@ from pipeline.ledger.tables import (
     metadata,
     organizations,
     projects,
+    rebuilt,
     shadows,
     turn_vectors,
 )
@@ -37,28 +50,23 @@ NOT_EMPTY = (
 
 
 class Removal:
-    """Delete a project or an organization in two steps: `forget`, then `remove`.
+    """Delete a project or an organization in two steps: `begin`, then `remove`.
 
-    Between the steps the caller deletes from the vector index the ids that `forget` returned.
+    Between the steps the caller deletes from the vector index the ids that `begin` returned; adds
+    are refused. If the second step is refused, `keep` ends the deletion: nothing was hidden.
     """
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
 
-    async def forget(self, project: Project) -> Sequence[UUID]:
-        """Hide all turns of a project before its removal. Returns ids of its turn vectors.
+    async def begin(self, project: Project) -> Sequence[UUID]:
+        """Refuse adds to a project from now on. Returns the ids that the vector index may have.
 
-        Searches find none of its turns from then on. The caller deletes these ids from the vector
-        index. Errors: Conflict, as `remove`.
+        The caller deletes them from the index. In case that its process ends, the refusal ends by
+        itself after ten minutes (accept.sql). Errors: Conflict, as `remove`.
         """
-        mine = lanes.c.project_id == project.id
-        event_ids = select(events.c.id).where(events.c.project_id == project.id)
-        turn_ids = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(event_ids))
         async with self._engine.begin() as connection:
-            await self._refuse(connection, project)
-            forgotten = update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
-            await connection.execute(forgotten)
-            return (await connection.scalars(turn_ids)).all()
+            return await _begin(connection, await self._refuse(connection, project))
 
     async def remove(self, project: Project) -> None:
         """Delete a project with its keys, members, replays and every other row of it.
@@ -74,17 +82,24 @@ class Removal:
             searches = books.c.project_id.in_(ids) & (books.c.kind == SEARCH)
             await connection.execute(delete(books).where(searches))
 
-    async def forget_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
-        """Like `forget`, for all projects of an organization."""
+    async def keep(self, project: Project) -> None:
+        """Accept adds to a project again, and have its vectors written again.
+
+        After a deletion that was refused or did not finish.
+        """
+        async with self._engine.begin() as connection:
+            await _keep(connection, projects.c.id == project.id)
+
+    async def begin_organization(self, organization_id: OrganizationId) -> Sequence[UUID]:
+        """Like `begin`, for all projects of an organization."""
         async with self._engine.begin() as connection:
             ids = await self._refuse_organization(connection, organization_id)
-            mine = lanes.c.project_id.in_(ids)
-            await connection.execute(
-                update(lanes).where(mine).values(forgotten_seq=lanes.c.accepted_seq)
-            )
-            event_ids = select(events.c.id).where(events.c.project_id.in_(ids))
-            turn_ids = select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(event_ids))
-            return (await connection.scalars(turn_ids)).all()
+            return await _begin(connection, ids)
+
+    async def keep_organization(self, organization_id: OrganizationId) -> None:
+        """Like `keep`, for all projects of an organization."""
+        async with self._engine.begin() as connection:
+            await _keep(connection, projects.c.organization_id == organization_id)
 
     async def remove_organization(self, organization_id: OrganizationId) -> None:
         """Delete an organization with its projects and keys. Errors: Conflict, as `remove`."""
@@ -131,6 +146,36 @@ class Removal:
         return ids
 
 
+async def _begin(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Mark the locked projects. Returns the ids of their turns and of memories in a new index."""
+    await connection.execute(
+        update(projects).where(projects.c.id.in_(ids)).values(deleting_at=func.now())
+    )
+    built = select(rebuilt.c.memory_id).where(rebuilt.c.memory_id.in_(_memories_of(ids)))
+    return (await connection.scalars(union_all(_turns_of(ids), built))).all()
+
+
+async def _keep(connection: AsyncConnection, which: ColumnElement[bool]) -> None:
+    """Take back the mark of these projects; their turns are stale in the index."""
+    marked = and_(which, projects.c.deleting_at.is_not(None))
+    ids = (await connection.scalars(locked(projects, marked))).all()
+    unmarked = update(projects).where(projects.c.id.in_(ids)).values(deleting_at=None)
+    await connection.execute(unmarked)
+    stale = locked(turn_vectors, turn_vectors.c.id.in_(_turns_of(ids)))
+    again = {"version": turn_vectors.c.version + 1}
+    await connection.execute(update(turn_vectors).where(turn_vectors.c.id.in_(stale)).values(again))
+
+
+def _memories_of(ids: Sequence[UUID]) -> Select[UUID]:
+    return select(memories.c.id).where(memories.c.project_id.in_(ids))
+
+
+def _turns_of(ids: Sequence[UUID]) -> Select[UUID]:
+    """Ids of the turn vectors of these projects."""
+    of_events = select(events.c.id).where(events.c.project_id.in_(ids))
+    return select(turn_vectors.c.id).where(turn_vectors.c.event_id.in_(of_events))
+
+
 async def _refuse_unless_empty(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
     """Lock the projects' lanes. Errors: Conflict if memories or open events are left."""
     # While the lanes are locked they accept no event, and no worker can finish a batch.
@@ -156,7 +201,11 @@ def _deletes(ids: Sequence[UUID]) -> Iterator[Delete]:
     }
     # The books are not deleted: fold_all() brings them to zero. The outbox has the deletions that
     # the graph server does not have yet.
-    others = (books, book_entries, graph_outbox)
+    others = (books, book_entries, graph_outbox, rebuilt)
+    in_new_index = or_(
+        rebuilt.c.memory_id.in_(_memories_of(ids)), rebuilt.c.memory_id.in_(_turns_of(ids))
+    )
+    yield delete(rebuilt).where(in_new_index)
     tables = [table for table in reversed(metadata.sorted_tables) if table not in others]
     for table in tables:
         if "project_id" not in table.c:

@@ -66,15 +66,16 @@ class Owners:
 
         `kind` and `owner_id` filter both the page and the totals.
         """
-        values = {
-            "project_id": project_id,
-            "kind": kind,
-            "id": owner_id,
-            "limit": limit,
-            "offset": offset,
-        }
+        # A statement for each case: a generic plan of `kind IS NULL OR …` reads all owners.
+        if owner_id is not None:
+            query = statement("owners_with_id") if kind is None else statement("owner")
+        else:
+            query = statement("owners") if kind is None else statement("owners_of_kind")
+        given = {"kind": kind, "id": owner_id, "project_id": project_id}
+        values: dict[str, Any] = {"limit": limit, "offset": offset}
+        values |= {column: value for column, value in given.items() if value is not None}
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(statement("owners"), values)).all()
+            rows = (await connection.execute(query, values)).all()
         page = [
             Owner(r.kind, r.id, r.name, r.metadata, r.memories, r.created_at, r.updated_at)
             for r in rows

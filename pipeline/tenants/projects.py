@@ -8,13 +8,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import and_, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from pipeline.domain.decay import Decay
 from pipeline.domain.errors import NotFound, ProjectGone
+from pipeline.domain.lanes import GATHERING
 from pipeline.domain.tenants import Access, OrganizationId, ProjectId
-from pipeline.ledger.tables import api_keys, organizations, projects
+from pipeline.ledger.filter_conditions import among
+from pipeline.ledger.locks import lock_lanes
+from pipeline.ledger.tables import api_keys, lanes, organizations, projects
 from pipeline.tenants.secret import Secret
 
 NO_SUCH_PROJECT = "Project not found."
@@ -135,13 +138,26 @@ class Projects:
     async def change(
         self, project_id: ProjectId, values: Mapping[str, Any], settings: Mapping[str, Any]
     ) -> None:
-        """Update columns of a project and merge `settings` into its stored settings."""
+        """Update columns of a project and merge `settings` into its stored settings.
+
+        With `gather`, turns that wait for others are considered again at once.
+        """
         query = update(projects).where(projects.c.id == project_id)
         merged = projects.c.settings.op("||")(dict(settings))
         async with self._engine.begin() as connection:
             await connection.execute(
                 query.values({**values, "settings": merged, "updated_at": func.now()})
             )
+            if "gather" in values:
+                gathering = and_(
+                    lanes.c.project_id == project_id,
+                    lanes.c.due_at.is_not(None),
+                    lanes.c.state == "WAITING",
+                    lanes.c.wait_code == GATHERING,
+                )
+                ids = [row.id for row in await lock_lanes(connection, gathering)]
+                due = update(lanes).where(among(lanes.c.id, ids)).values(due_at=func.now())
+                await connection.execute(due)
 
 
 async def keep(connection: AsyncConnection, project_id: ProjectId) -> None:

@@ -56,7 +56,8 @@ async def _summaries(stack: Stack, client: Client, model: LLMServer) -> None:
     stack.kill("worker-1")
     window = LedgerWindow(database_url(stack))
     # As if the time had passed after which a lost task is published again.
-    await window.rows("UPDATE summary_states SET due_at = now() RETURNING lane_id")
+    passed = "UPDATE summary_states SET claimed_until = NULL, due_at = now()"
+    await window.rows(f"{passed} RETURNING lane_id")
     await window.close()
 
     async def made() -> bool:

@@ -115,6 +115,7 @@ async def serving(
         event_hooks={"response": [as_described]},
     ) as client:
         yield Service(engine, key, client, app)
+    await figures.close()
     await watch.close()
     await stores.vectors.close()
 

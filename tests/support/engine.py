@@ -204,10 +204,12 @@ class Engine:
             )
 
     async def age(self, seconds: float) -> None:
-        """Make every event this many seconds older."""
+        """Make every event this many seconds older, and the curator's next look earlier."""
+        by = text(f"interval '{seconds} seconds'")
         async with self.ledger.engine.begin() as connection:
-            earlier = events.c.created_at - text(f"interval '{seconds} seconds'")
-            await connection.execute(update(events).values(created_at=earlier))
+            await connection.execute(update(events).values(created_at=events.c.created_at - by))
+            looked = lanes.c.next_curation_at - by
+            await connection.execute(update(lanes).values(next_curation_at=looked))
 
     async def event(self, event_id: UUID) -> EventView:
         return await self.ledger.events.get(self.project.id, event_id)

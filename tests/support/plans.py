@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import event, text
@@ -41,16 +42,55 @@ async def rows_read_so_far(engine: AsyncEngine) -> int:
 
 
 async def rows_read(engine: AsyncEngine, statements: list[Statement]) -> int:
-    """Highest number of rows that one plan node of these statements reads."""
+    """Highest number of rows that one plan node of these statements reads.
+
+    With their generic plans, as the product runs them: an EXPLAIN of a statement with its values
+    would show a plan that is made for these values.
+    """
     most = 0
     async with engine.connect() as connection:
+        driver = (await connection.get_raw_connection()).driver_connection
+        assert driver is not None
         for words, values in statements:
-            explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {words}"
-            [[plan]] = (await connection.exec_driver_sql(explain, values)).all()
+            given = ", ".join(map(_literal, values))
+            await driver.execute("SET plan_cache_mode = force_generic_plan")
+            await driver.execute(f"PREPARE explained AS {words}")
+            execute = "EXECUTE explained" + (f" ({given})" if given else "")
+            await driver.execute("BEGIN")
+            try:
+                plan = await driver.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {execute}")
+            finally:
+                await driver.execute("ROLLBACK")
+                await driver.execute("DEALLOCATE explained")
             [root] = json.loads(plan) if isinstance(plan, str) else plan
             most = max(most, *_rows(root["Plan"]))
-        await connection.rollback()
     return most
+
+
+def _literal(value: Any) -> str:
+    """A value as SQL, without a type: PREPARE knows the types of its parameters."""
+    match value:
+        case None:
+            return "NULL"
+        case list() | tuple():
+            return _quoted("{" + ",".join(map(_element, value)) + "}")
+        case bytes():
+            return _quoted(f"\\x{value.hex()}")
+        case timedelta():
+            return _quoted(f"{value.total_seconds()} seconds")
+        case _:
+            return _quoted(str(value))
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _quoted(words: str) -> str:
+    return "'" + words.replace("'", "''") + "'"
 
 
 def _rows(node: dict[str, Any]) -> Iterator[int]:

@@ -17,6 +17,7 @@ WITH again AS (
         tokens = coalesce(CAST(:tokens AS integer), tokens)
     FROM again WHERE events.id = again.id
 )
-SELECT a.id, a.lane_id, a.new_seq AS seq, a.new_replays AS replays, l.fence, a.new_seq = l.settled_seq + 1 AS woken
+SELECT a.id, a.lane_id, a.new_seq AS seq, a.new_replays AS replays, l.fence,
+       a.new_seq = l.settled_seq + 1 OR (l.gathers AND a.new_seq = l.accepted_seq) AS woken
 FROM again a JOIN lane l ON l.id = a.lane_id
 ORDER BY a.lane_id, a.new_seq

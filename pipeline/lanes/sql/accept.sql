@@ -5,16 +5,18 @@
 -- Of several adds with one idempotency key, in this group or in any process, only the first is
 -- accepted; the rows of the others return its event. ON CONFLICT DO UPDATE without a change makes a
 -- row readable that another transaction committed a moment ago.
--- If a project is being deleted, this waits for the deletion; then its adds return no row. Each
--- message gets a stale vector row, unless it is stored verbatim: then its memory has the vector.
+-- Adds of a deleted project return no row; those of a project whose deletion has begun return a row
+-- and are not accepted. Either waits for a transaction of the deletion. Each message gets a stale
+-- vector row, unless it is stored verbatim: then its memory has the vector.
 -- A trigger marks the lanes of temporary runs, and refuses adds to incognito and ended runs.
 WITH project AS MATERIALIZED (
-    SELECT id FROM projects
+    SELECT id, coalesce(deleting_at > now() - interval '10 minutes', false) AS deleting
+    FROM projects
     WHERE id = ANY (CAST(:project_ids AS uuid[]))
     ORDER BY id
     FOR KEY SHARE
-), adds AS (
-    SELECT a.* FROM unnest(
+), given AS (
+    SELECT a.*, project.deleting FROM unnest(
         CAST(:event_ids AS uuid[]), CAST(:lane_ids AS uuid[]), CAST(:project_ids AS uuid[]),
         CAST(:user_ids AS text[]), CAST(:agent_ids AS text[]), CAST(:app_ids AS text[]),
         CAST(:run_ids AS text[]), CAST(:options AS jsonb[]), CAST(:tokens AS integer[]),
@@ -24,6 +26,8 @@ WITH project AS MATERIALIZED (
         key, digest, place
     )
     JOIN project ON project.id = a.project_id
+), adds AS (
+    SELECT * FROM given WHERE NOT deleting
 ), kept AS (
     INSERT INTO idempotency_keys (project_id, key, digest, event_id)
     SELECT DISTINCT ON (project_id, key) project_id, key, digest, event_id
@@ -83,10 +87,10 @@ WITH project AS MATERIALIZED (
       AND n.options ->> 'infer' IS DISTINCT FROM 'false' AND n.options #>> '{question,kind}' IS NULL
 )
 SELECT a.place, coalesce(k.event_id, a.event_id) AS event_id,
-       n.event_id IS NOT NULL AS fresh,
+       n.event_id IS NOT NULL AS fresh, a.deleting,
        k.digest IS NULL OR k.digest = a.digest AS same,
        n.fence, n.seq = n.settled_seq + 1 OR (n.gathers AND n.seq = n.accepted_seq) AS woken
-FROM adds a
+FROM given a
 LEFT JOIN numbered n ON n.place = a.place
 LEFT JOIN kept k ON k.project_id = a.project_id AND k.key = a.key
 ORDER BY a.place

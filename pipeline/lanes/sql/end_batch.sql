@@ -10,6 +10,7 @@ WITH held AS (
         state = CASE WHEN accepted_seq > CAST(:last_seq AS bigint) THEN 'QUEUED' ELSE 'IDLE' END,
         due_at = CASE WHEN accepted_seq > CAST(:last_seq AS bigint)
                       THEN now() + CAST(:grace AS interval) END,
+        next_curation_at = coalesce(next_curation_at, now()),
         stage = 'extract', batch_id = NULL,
         owner = NULL, attempts = 0, waits = 0, wait_code = NULL,
         width = nullif(least(width * 2, CAST(:full_width AS integer)), CAST(:full_width AS integer))

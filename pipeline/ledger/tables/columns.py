@@ -44,9 +44,12 @@ def scope_ids() -> tuple[Column[str], ...]:
     return tuple(Column(name, Text) for name in ("user_id", "agent_id", "app_id", "run_id"))
 
 
-def terms() -> Column[object]:
-    """The words of a text, as `pipeline.text.terms` splits it, for searches by words."""
-    return Column("terms", ARRAY(Text), nullable=False, server_default="{}")
+def terms(*, nullable: bool = False) -> Column[object]:
+    """The words of a text, as `pipeline.text.terms` splits it, for searches by words.
+
+    `nullable`: NULL until the text is cut.
+    """
+    return Column("terms", ARRAY(Text), nullable=nullable, server_default="{}")
 
 
 def projected() -> tuple[Column[object], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Float,
@@ -33,6 +34,8 @@ curator_runs = Table(
     Column("fence", BigInteger, nullable=False, server_default="0"),
     # Time at which the sweeper publishes a hint: the end of a worker's lease, or of a wait.
     time("due_at"),
+    # True from its hint to the next wait: then its hint is in the broker, or a worker has it.
+    Column("hinted", Boolean, nullable=False, server_default="false"),
     # Claims of the current step that did not end, and its waits for a model.
     Column("attempts", SmallInteger, nullable=False, server_default="0"),
     Column("waits", SmallInteger, nullable=False, server_default="0"),
@@ -73,6 +76,12 @@ curator_runs = Table(
     Index("ix_curator_runs_project", "project_id", text("created_at DESC"), "id"),
     Index("ix_curator_runs_lane", "lane_id", text("created_at DESC")),
     Index("ix_curator_runs_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    Index(
+        "ix_curator_runs_open",
+        "project_id",
+        "due_at",
+        postgresql_where=text("due_at IS NOT NULL"),
+    ),
 )
 
 curator_steps = Table(

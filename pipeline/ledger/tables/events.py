@@ -84,6 +84,21 @@ events = Table(
         "created_at",
         postgresql_where=text("status = 'FAILED'::text"),
     ),
+    # Few among many: those of a failure code, and those whose graph can be built again.
+    Index(
+        "ix_events_code",
+        "project_id",
+        "failure_code",
+        "created_at",
+        postgresql_where=text("failure_code IS NOT NULL"),
+    ),
+    Index(
+        "ix_events_graph",
+        "project_id",
+        "graph_status",
+        "created_at",
+        postgresql_where=text("graph_status IN ('FAILED', 'PARTIAL')"),
+    ),
     CheckConstraint(
         "(status IN ('PENDING', 'RUNNING')) = (completed_at IS NULL)", name="completed"
     ),

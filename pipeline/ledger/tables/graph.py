@@ -51,6 +51,13 @@ entities = Table(
 )
 PLAIN = func.coalesce(entities.c.plain_name, entities.c.name_key)
 Index("ix_entities_plain", entities.c.lane_id, PLAIN)
+# For walks over very many scopes, which start at the entities that a query names.
+Index(
+    "ix_entities_name",
+    entities.c.project_id,
+    PLAIN,
+    entities.c.mentioned_at.desc().nulls_last(),
+)
 Index("ix_entities_root", entities.c.root_id, postgresql_where=entities.c.root_id.is_not(None))
 
 relations = Table(
@@ -88,6 +95,8 @@ relations = Table(
     Index("ix_relations_destination", "destination_id"),
     Index("ix_relations_memory", "memory_id", postgresql_where=text("memory_id IS NOT NULL")),
     Index("ix_relations_names", "project_id", "relation", "lane_id"),
+    Index("ix_relations_lane", "lane_id"),
+    Index("ix_relations_feed", "project_id", text("valid_from DESC"), "id"),
 )
 
 # The effect of each fact on the graph, beside the receipt of the memories.

@@ -51,10 +51,19 @@ lanes = Table(
     # Maximum number of events of the next batch; NULL: the setting. Halved to find a poison event.
     Column("width", SmallInteger),
     now("created_at"),
+    # Earliest time at which the curator's schedule looks at the scope; NULL: no batch has ended
+    # since the last look. Set in every project, so that a schedule can begin at any time.
+    time("next_curation_at"),
     CheckConstraint("state IN ('IDLE', 'QUEUED', 'RUNNING', 'WAITING')", name="state"),
     CheckConstraint("(state = 'IDLE') = (due_at IS NULL)", name="due"),
     # Not "state <> 'IDLE'": the planner could use that for any statement with a condition on it.
     Index("ix_lanes_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
     Index("ix_lanes_owner", "project_id", "user_id"),
+    Index(
+        "ix_lanes_curation",
+        "project_id",
+        "next_curation_at",
+        postgresql_where=text("next_curation_at IS NOT NULL"),
+    ),
     *by_owner("lanes"),
 )

@@ -46,5 +46,7 @@ summary_states = Table(
     Column("reason", Text),
     # NULL: nothing to do. A worker that makes the version has until then.
     time("due_at"),
+    # Until then a worker makes the next version, or its last try is over.
+    time("claimed_until"),
     Index("ix_summary_states_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
 )

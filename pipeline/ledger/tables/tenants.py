@@ -7,11 +7,13 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     ForeignKey,
+    Index,
     LargeBinary,
     Table,
     Text,
     Uuid,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -58,8 +60,11 @@ projects = Table(
     Column("graph_types", JSONB(none_as_null=True)),
     # Graph of the adds that do not say; NULL: that of the server.
     Column("enable_graph", Boolean),
+    # Start of its deletion: adds are refused until it ends, for ten minutes at most.
+    time("deleting_at"),
     now("created_at"),
     now("updated_at"),
+    Index("ix_projects_curator", "id", postgresql_where=text("curator IS NOT NULL")),
 )
 
 members = Table(

@@ -9,13 +9,13 @@ WITH copy AS MATERIALIZED (
 ), told AS (
     INSERT INTO receipts (
         event_id, ordinal, outcome, memory_id, text, previous_text, reason, message_ordinal,
-        suggestion_id, adopted_at
+        suggestion_id, conflict_id, adopted_at
     )
     SELECT c.copy_of,
            coalesce((SELECT max(ordinal) + 1 FROM receipts k WHERE k.event_id = c.copy_of), 0)
                + row_number() OVER (PARTITION BY c.copy_of ORDER BY c.seq, r.ordinal) - 1,
            r.outcome, r.memory_id, r.text, r.previous_text, r.reason, r.message_ordinal,
-           r.suggestion_id, now()
+           r.suggestion_id, r.conflict_id, now()
     FROM events c JOIN receipts r ON r.event_id = c.id
     WHERE c.project_id = CAST(:shadow_id AS uuid)
       AND NOT EXISTS (

@@ -6,7 +6,7 @@ WITH lane AS MATERIALIZED (
     FOR KEY SHARE
 )
 UPDATE summary_states SET
-    due_at = now() + CAST(:delay AS interval),
+    due_at = now() + CAST(:delay AS interval), claimed_until = now() + CAST(:delay AS interval),
     tries = CASE WHEN CAST(:reason AS text) IS NULL THEN 0 ELSE least(tries + 1, 1000) END,
     reason = CAST(:reason AS text),
     messages = CASE WHEN CAST(:delay AS interval) IS NULL THEN 0 ELSE messages END,

@@ -7,7 +7,7 @@ WITH lane AS MATERIALIZED (
     FOR KEY SHARE
 ), held AS (
     UPDATE summary_states SET
-        version = version + 1, tries = 0, reason = NULL,
+        version = version + 1, tries = 0, reason = NULL, claimed_until = NULL,
         messages = greatest(messages - CAST(:messages AS integer), 0),
         tokens = greatest(tokens - CAST(:tokens AS bigint), 0),
         due_at = CASE WHEN CAST(:more AS boolean) THEN now() END

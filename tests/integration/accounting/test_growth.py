@@ -10,9 +10,12 @@ from sqlalchemy import Table, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.accounting.balance import Books
+from pipeline.curator.store import RunLimits
+from pipeline.domain import filters
 from pipeline.domain.errors import NotFound
-from pipeline.domain.events import StageName
-from pipeline.domain.filters import EventFilter
+from pipeline.domain.events import FailureCode, StageName
+from pipeline.domain.filters import ANY, EventFilter
+from pipeline.domain.graph import GraphStatus
 from pipeline.domain.scope import Scope
 from pipeline.domain.usage import Usage
 from pipeline.lanes.load import LoadView
@@ -27,6 +30,8 @@ from tests.support.plans import recorded, rows_read, rows_read_so_far
 # Rows of each kind, in a project other than the queried one.
 MANY = 3_000
 FEW = 500
+# Rows with which the generic plan of a page differs from one for few rows.
+VERY_MANY = 20_000
 
 FILL = (
     """INSERT INTO lanes (
@@ -94,6 +99,115 @@ async def test_a_page_of_a_long_feed_reads_the_page(engine: Engine) -> None:
     # All statements except the count.
     pages = [statement for statement in statements if "count(" not in statement[0]]
     assert await rows_read(ledger.engine, pages) < 50
+
+
+async def test_a_change_beside_very_many_of_others_costs_itself(engine: Engine) -> None:
+    """The generic plan does not know the size of a page: it must not read whole tables for it."""
+    ledger = engine.ledger
+    await fill(ledger.engine, uuid4(), VERY_MANY)
+    await engine.add("I like tea.")
+    await engine.drain()
+    await fill(ledger.engine, uuid4(), 1)
+    with recorded(ledger.engine) as statements:
+        page, count = await ledger.histories.feed(engine.project.id, limit=50, offset=0)
+        await ledger.histories.of(engine.project.id, page[0].memory_id)
+    assert (len(page), count) == (1, 1)
+    assert await rows_read(ledger.engine, statements) < 20
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        EventFilter(code=FailureCode.POISON_CRASH),
+        EventFilter(graph_status=GraphStatus.FAILED),
+        EventFilter(graph_status=GraphStatus.PARTIAL),
+    ],
+)
+async def test_events_of_a_code_or_a_graph_status_are_found_by_themselves(
+    engine: Engine, wanted: EventFilter
+) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id, VERY_MANY)
+    with recorded(ledger.engine) as statements:
+        assert await ledger.events.page(engine.project.id, wanted, limit=50, offset=0) == ([], 0)
+    assert await rows_read(ledger.engine, statements) < 20
+
+
+async def test_a_count_of_events_reads_no_lanes(engine: Engine) -> None:
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id, FEW)
+    with recorded(ledger.engine) as statements:
+        _, count = await ledger.events.page(engine.project.id, EventFilter(), limit=5, offset=0)
+    assert count == FEW
+    [counted] = [words for words, _ in statements if "count(*) AS count_1" in words]
+    assert "lanes" not in counted
+
+
+async def test_a_schedule_without_a_due_scope_reads_none(engine: Engine) -> None:
+    ledger, project_id = engine.ledger, engine.project.id
+    await fill(ledger.engine, project_id, VERY_MANY)
+    limits = RunLimits(suggestions=10, tokens=1_000)
+    with recorded(ledger.engine) as statements:
+        assert await ledger.curator.schedule(limits, limit=20) == 0
+    await ledger.projects.change(project_id, {"curator": {"every_hours": 1, "idle_minutes": 1}}, {})
+    async with ledger.engine.begin() as connection:
+        later = func.now() + text("interval '1 hour'")
+        await connection.execute(update(lanes).values(next_curation_at=later))
+    with recorded(ledger.engine) as again:
+        assert await ledger.curator.schedule(limits, limit=20) == 0
+    assert await rows_read(ledger.engine, [*statements, *again]) < 20
+
+
+async def test_a_list_of_an_agent_counts_a_bounded_number(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting.count_near, "__kwdefaults__", {"beyond": 10})
+    ledger = engine.ledger
+    await fill(ledger.engine, engine.project.id, VERY_MANY)
+    for tree in (filters.Test("agent_id", "eq", "rare"), filters.Test("user_id", "eq", ANY)):
+        with recorded(ledger.engine) as statements:
+            page, count = await ledger.memories.page(
+                engine.project.id, tree, expired=True, limit=5, offset=0
+            )
+        assert (len(page), count) == (5, 15)
+        assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_one_owner_is_found_by_its_id(engine: Engine) -> None:
+    ledger, project_id = engine.ledger, engine.project.id
+    await fill(ledger.engine, project_id, VERY_MANY)
+    await ledger.books.fold()
+    async with ledger.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as vacuum:
+        await vacuum.execute(text("VACUUM ANALYZE books, book_entries"))
+    with recorded(ledger.engine) as statements:
+        for kind in ("user", None):
+            census = await ledger.owners.census(project_id, kind=kind, owner_id="u7", limit=10)
+            assert [row.id for row in census.owners] == ["u7"]
+        assert (await ledger.owners.census(project_id, kind="app", limit=10)).owners == []
+    assert await rows_read(ledger.engine, statements) < 50
+
+
+async def test_a_scope_with_many_superseded_memories_reads_the_current_ones(
+    engine: Engine,
+) -> None:
+    ledger, scope = engine.ledger, engine.scope()
+    await engine.add("I like tea.")
+    await engine.drain()
+    retired = """INSERT INTO memories (id, project_id, lane_id, user_id, text, text_hash, state,
+        attributed_to, embedding, embedder, valid_from)
+    SELECT gen_random_uuid(), :project_id, :lane_id, 'maya', 'x', '', 'RETIRED', 'user', '',
+           'fake/hash', now()
+    FROM generate_series(1, :many)"""
+    async with ledger.engine.begin() as connection:
+        values = {"project_id": scope.project_id, "lane_id": scope.lane_id, "many": MANY}
+        await connection.execute(text(retired), values)
+        await connection.execute(text("ANALYZE memories"))
+    values = {"lane_id": scope.lane_id, "embedder": "fake/hash", "limit": 300}
+    with recorded(ledger.engine) as statements:
+        async with ledger.engine.connect() as connection:
+            rows = (await connection.execute(statement("comparable"), values)).all()
+        assert await ledger.memories.size(scope) == len(rows) == 1
+    assert await rows_read(ledger.engine, statements) < 20
 
 
 async def test_a_count_stops_far_behind_the_page(

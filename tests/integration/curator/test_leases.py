@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from sqlalchemy import select, text
 
 from pipeline.curator.service import CENTRES
-from pipeline.curator.store import CuratorRuns
+from pipeline.curator.store import CuratorRuns, RunLimits
 from pipeline.domain.curation import CurationRequest, Proposal
 from pipeline.domain.usage import Answer
 from pipeline.erasure.store import OwnerKey
@@ -166,3 +167,45 @@ async def test_an_erased_owner_leaves_no_run(engine: Engine) -> None:
     async with engine.ledger.engine.connect() as connection:
         for table in (curator_runs, curator_steps):
             assert (await connection.execute(select(table))).all() == []
+
+
+async def test_a_hint_that_waits_in_a_backlog_stays_valid(engine: Engine) -> None:
+    await engine.add("I like tea.")
+    await engine.drain()
+    await start(engine)
+    runs = engine.ledger.curator
+    [first] = await runs.sweep(limit=20)
+    for _ in range(9):
+        await pass_time(engine, 1.1)
+        [again] = await runs.sweep(limit=20)
+        assert again == first
+    claimed = await runs.claim(first)
+    assert claimed is not None
+    assert await runs.claim(again) is None  # the run has its worker
+    await pass_time(engine, MOST_LEASE_MINUTES)
+    [taken] = await runs.sweep(limit=20)  # the worker is dead
+    assert not await runs.renew(claimed)
+    assert await runs.claim(taken) is not None
+
+
+async def test_a_waiting_run_takes_no_place_and_no_project_those_of_another(
+    engine: Engine,
+) -> None:
+    runs = engine.ledger.curator
+    other, _ = await engine.ledger.projects.create("other")
+    neighbour = replace(engine, project=other)
+    for user in ("maya", "noor", "ada"):
+        await engine.add("I like tea.", user_id=user)
+    await neighbour.add("I like tea.")
+    await engine.drain()
+    for scope in (*map(engine.scope, ("maya", "noor", "ada")), neighbour.scope()):
+        await runs.start(scope, RunLimits(10, 1_000))
+    hints = await runs.sweep(limit=1)
+    assert len(hints) == 2  # one of each project
+    assert await runs.sweep(limit=1) == []
+    for hint in hints:
+        claimed = await runs.claim(hint)
+        assert claimed is not None
+        await runs.park(claimed, delay_s=60, waits=True)  # its model is down
+    [following] = await runs.sweep(limit=1)
+    assert following.run_id not in {hint.run_id for hint in hints}

@@ -14,6 +14,7 @@ from pipeline.domain.events import AddOptions, Status
 from pipeline.domain.facts import Fact
 from pipeline.domain.lanes import GATHERING
 from pipeline.domain.usage import Answer
+from pipeline.events.service import replay
 from pipeline.ledger.tables import metadata
 from pipeline.ports import ExtractionRequest
 from pipeline.stores import Ledger
@@ -167,6 +168,35 @@ async def test_a_replayed_turn_gathers_no_more(service: Service, model: Reading)
     await service.client.post(f"/v1/event/{only}/replay/")
     await end_of_time(engine)
     assert await statuses(engine, [only]) == [Status.SUCCEEDED]
+
+
+async def test_a_replayed_event_does_not_wait_behind_turns_that_gather(
+    service: Service, model: Reading
+) -> None:
+    engine = service.engine
+    again = await engine.add(CAR)
+    await engine.ledger.recourse.cancel(engine.project.id, again)
+    engine.hints.waiting.clear()
+    await engine.pass_time(LIMITS["seconds"])
+    await engine.sweep()
+    await engine.drain()
+    waiting = await say(engine, SCHOOL)
+    assert await statuses(engine, [waiting]) == [Status.PENDING]
+    await replay(
+        engine.project.id, again, instructions={}, ledger=engine.ledger, dispatcher=engine.hints
+    )
+    await engine.drain()
+    assert await statuses(engine, [waiting, again]) == [Status.SUCCEEDED] * 2
+
+
+async def test_gathering_that_is_switched_off_lets_the_turns_run(
+    service: Service, model: Reading
+) -> None:
+    waiting = await say(service.engine, SCHOOL)
+    await change(service.engine, gather=None)
+    assert await service.engine.sweep() == 1
+    await service.engine.drain()
+    assert await statuses(service.engine, [waiting]) == [Status.SUCCEEDED]
 
 
 async def test_a_deletion_of_the_scope_cancels_them(service: Service, model: Reading) -> None:

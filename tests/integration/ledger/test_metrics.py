@@ -228,3 +228,16 @@ async def test_metrics_are_served_while_the_ledger_is_away(service: Service) -> 
     figures = Figures(Away(), outbox)  # type: ignore[arg-type]
     service.app.state.api = replace(service.app.state.api, figures=figures)
     assert figure((await service.client.get("/metrics")).text, "memlane_ledger_up") == 0
+
+
+async def test_searches_are_written_without_a_reader_of_the_figures(service: Service) -> None:
+    """Each API process counts its own searches; any process may be asked for the sum."""
+    ledger, project_id = service.engine.ledger, service.engine.project.id
+    figures = Figures(ledger.books, ledger.graph_outbox, written_after_s=0)
+    figures.searched(project_id)
+    async with asyncio.timeout(30):
+        while (await ledger.books.accounts(project_id)).searches != 1:
+            pass
+    figures.searched(project_id)
+    await figures.close()
+    assert (await ledger.books.accounts(project_id)).searches == 2

@@ -153,7 +153,7 @@ async def test_an_unusable_answer_leaves_the_previous_version_and_shows_the_reas
     assert page["pending"]["due_at"] is not None
     assert await summarize(service, model) == 0  # only after a pause
     model.fails = None
-    await execute(service, "UPDATE summary_states SET due_at = now()")
+    await execute(service, "UPDATE summary_states SET claimed_until = NULL, due_at = now()")
     await summarize(service, model)
     page = await shown(service)
     assert (page["count"], page["pending"]["reason"]) == (2, None)
@@ -174,8 +174,8 @@ async def test_a_lost_task_is_due_again_after_its_lease(service: Service, model:
     assert len(await summaries.claim_due(limit=10, lease_s=LEASE_S)) == 1
     await say(service, "I like tea.")  # does not make it due twice
     assert await summarize(service, model) == 0
-    passed = f"UPDATE summary_states SET due_at = due_at - interval '{LEASE_S} seconds'"
-    await execute(service, passed)
+    passed = f"due_at = due_at - interval '{LEASE_S} seconds'"
+    await execute(service, f"UPDATE summary_states SET claimed_until = NULL, {passed}")
     assert await summarize(service, model) == 1
     assert len(await texts(service)) == 1
 
@@ -326,3 +326,16 @@ async def test_a_scope_without_ids_is_refused(service: Service, model: Summing) 
     assert (await service.client.get(SUMMARIES)).status_code == 400
     unknown = await service.client.get(SUMMARIES, params={"user_id": "unknown"})
     assert unknown.json()["results"] == []
+
+
+async def test_a_task_that_is_published_twice_calls_the_model_once(
+    service: Service, model: Summing
+) -> None:
+    await say(service, "I live in Bern.", "I work at Bosch.")
+    summaries = service.engine.ledger.summaries
+    [due] = await summaries.claim_due(limit=10, lease_s=LEASE_S)
+    assert await summaries.claim(due.lane_id, lease_s=LEASE_S)
+    assert not await summaries.claim(due.lane_id, lease_s=LEASE_S)  # the first one is at work
+    passed = f"UPDATE summary_states SET claimed_until = claimed_until - interval '{LEASE_S} s'"
+    await execute(service, passed)
+    assert await summaries.claim(due.lane_id, lease_s=LEASE_S)  # the first one has died

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import cast
 from uuid import UUID, uuid4
 
@@ -148,3 +149,38 @@ async def test_the_queue_is_bounded(slow: Slow) -> None:
     slow.ends["hello"].set()
     await asyncio.gather(*waiting)
     await inbox.accept(add("noor"))
+
+
+class LongTexts(Slow):
+    """Store that accepts adds without their terms; `threads` ends the cut."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads = asyncio.Event()
+        self.fails = False
+
+    async def accept(self, adds: Sequence[Add]) -> list[Accepted]:
+        return [replace(row, cut=False) for row in await super().accept(adds)]
+
+    async def cut(self, adds: Sequence[Add]) -> None:
+        await self.threads.wait()
+        if self.fails:
+            raise refusal()
+
+
+async def test_no_commit_waits_for_the_terms_of_an_earlier_text() -> None:
+    store = LongTexts()
+    inbox = inbox_of(store)
+    adds = [asyncio.create_task(inbox.accept(add("maya", word))) for word in ("a", "b", "c")]
+    await store.until("a", "b", "c")
+    assert not any(task.done() for task in adds)
+    store.threads.set()
+    await asyncio.gather(*adds)
+
+
+async def test_an_add_without_terms_is_accepted_all_the_same() -> None:
+    store = LongTexts()
+    store.fails = True
+    store.threads.set()
+    accepted = await inbox_of(store).accept(add("maya"))
+    assert not accepted.cut

@@ -1,0 +1,83 @@
+"""Migration steps that keep tables open: indexes built beside writers, back-fills in batches.
+
+They commit before and after themselves, so a revision that was stopped in the middle is run again
+from its start: its other steps must allow that (`IF NOT EXISTS`), or stand in a revision of their
+own. In a transaction of the caller (a test, a downgrade) the steps run inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import sqlalchemy as sa
+from alembic import op
+
+# Rows of one batch of a back-fill: its locks last a fraction of a second.
+ROWS = 5_000
+
+
+def add_index(
+    name: str,
+    table: str,
+    columns: Sequence[str | sa.TextClause],
+    *,
+    where: str | None = None,
+    **options: Any,
+) -> None:
+    """Create an index CONCURRENTLY; an invalid one, left by an interrupted build, is replaced."""
+    with _outside_a_transaction() as outside:
+        if outside and not op.get_bind().scalar(_VALID, {"name": name}):
+            op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        op.create_index(
+            name,
+            table,
+            list(columns),
+            postgresql_where=None if where is None else sa.text(where),
+            postgresql_concurrently=outside,
+            if_not_exists=True,
+            **options,
+        )
+
+
+def drop_index(name: str, table: str) -> None:
+    """Drop an index CONCURRENTLY."""
+    with _outside_a_transaction() as outside:
+        op.drop_index(name, table, postgresql_concurrently=outside, if_exists=True)
+
+
+def back_fill(table: str, values: str, *, where: str, key: str = "id") -> None:
+    """Run `UPDATE table SET values WHERE where` in batches of ROWS rows by a uuid key.
+
+    `where` must be false for rows that are done.
+    """
+    rows = sa.table(table, sa.column(key, sa.Uuid))
+    column = rows.c[key]
+    fill = f"UPDATE {table} SET {values} WHERE ({where}) AND {key} >= :after"  # noqa: S608
+    with _outside_a_transaction():
+        bind, after = op.get_bind(), UUID(int=0)
+        batch = sa.select(column).order_by(column).offset(ROWS - 1).limit(1)
+        while (until := bind.scalar(batch.where(column > after))) is not None:
+            within = sa.text(f"{fill} AND {key} <= :until")
+            bind.execute(within, {"after": after, "until": until})
+            after = until
+        bind.execute(sa.text(fill), {"after": after})
+
+
+_VALID = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")
+
+
+@contextmanager
+def _outside_a_transaction() -> Iterator[bool]:
+    """Commit, and let each statement of the block commit by itself.
+
+    Yields False, and changes nothing, in a transaction that the caller of Alembic has begun.
+    """
+    context = op.get_context()
+    if context._in_external_transaction:  # noqa: SLF001  Alembic has no public name for it
+        yield False
+        return
+    with context.autocommit_block():
+        yield True
