@@ -9,6 +9,7 @@ import pytest
 from tests.support.chaos_check import Wrong, check_lanes
 from tests.support.chaos_ledger import LedgerWindow
 from tests.support.chaos_load import ClientLog, in_graph, said, user_of
+from tests.support.chaos_sessions import ERASED, VANISHED, traces
 from tests.support.engine import Engine
 
 TURNS = 5
@@ -127,3 +128,15 @@ async def test_each_harm_is_found(window: LedgerWindow, log: ClientLog, harm: st
     for statement in statements.split(";"):
         await window.rows(statement)
     assert wrong in {finding.wrong for finding in await check_lanes(window, log)}
+
+
+async def test_a_text_that_must_be_gone_is_named_with_its_places(
+    window: LedgerWindow, engine: Engine
+) -> None:
+    await engine.add("I live in Bern.", user_id="maya")
+    await engine.drain()
+    assert await traces(window, (VANISHED, ERASED)) == {}
+    await engine.add("I moved to Vanished1x2k.", user_id="deletia-3")
+    await engine.drain()
+    places = await traces(window, (VANISHED, ERASED))
+    assert {"messages.content", "memories.text", "lanes.user_id"} <= places.keys()

@@ -22,6 +22,7 @@ from tests.support.chaos_check import (
 from tests.support.chaos_ledger import LedgerAway, LedgerWindow, database_url, holds
 from tests.support.chaos_load import ChatLoad, said, user_of
 from tests.support.chaos_monkey import KILLS, Act, Due, Monkey, schedule
+from tests.support.chaos_sessions import SessionLoad
 from tests.support.stack import Stack
 
 SAMPLE_S = 0.1
@@ -33,7 +34,9 @@ class ChaosPlan:
     """Load, faults and time limits of a run.
 
     `most_open`: events in flight at which the clients pause. After `talk_s` seconds the clients
-    stop, and accepted events have `settle_s` seconds to end.
+    stop, and accepted events have `settle_s` seconds to end. `sessions`: number of sessions beside
+    the chats, with temporary runs, erasures, dry runs and the curator. `sealed`: tamper evidence is
+    on, and verified at the end. `summarized`: the stack makes rolling summaries.
     """
 
     scopes: int
@@ -45,6 +48,9 @@ class ChaosPlan:
     keyed: float = 0.5
     talk_s: float = 3600.0
     settle_s: float = 120.0
+    sessions: int = 0
+    sealed: bool = False
+    summarized: bool = False
 
     @property
     def due(self) -> list[Due]:
@@ -88,6 +94,13 @@ async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
         keyed=plan.keyed,
         may_send=may_send,
     )
+    sessions = SessionLoad(
+        stack,
+        load.log,
+        sessions=plan.sessions,
+        seed=plan.seed,
+        may_send=may_send,
+    )
     books = BookSamples(window, load.log)
     monkey = Monkey(
         stack, watching, plan.due, plan.seed, lambda: books.ended, lambda: load.log.open
@@ -96,7 +109,7 @@ async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
     ended, monkey_stops = asyncio.Event(), asyncio.Event()
     sampling = asyncio.create_task(_keep_books(books, ended))
     mischief = asyncio.create_task(monkey.run(monkey_stops))
-    talking = asyncio.create_task(load.run())
+    talking = asyncio.create_task(_talk(load, sessions, sealed=plan.sealed))
     try:
         done, _ = await asyncio.wait([talking], timeout=plan.talk_s)
         load.stopped.set()
@@ -118,6 +131,7 @@ async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
             wrong.append(f"vectors: {differs}")
         findings = await check_lanes(window, load.log)
         figures = await _figures(stack, window, load, books, monkey, findings)
+        figures |= await _check_sessions(sessions, window, plan)
         figures["worked_s"] = round(worked_s, 1)
         figures["duration_s"] = round(loop.time() - began, 1)
     finally:
@@ -127,9 +141,28 @@ async def run(stack: Stack, plan: ChaosPlan) -> ChaosReport:
         await asyncio.gather(talking, mischief, sampling, return_exceptions=True)
         await window.close()
         await watching.close()
+        await sessions.close()
+    wrong += sessions.log.wrong
     wrong += [f"refused: {answer}" for answer in load.log.refused[:MOST_SHOWN]]
     wrong += [f"lane never recovered: {lane}" for lane in monkey.never_recovered[:MOST_SHOWN]]
     return ChaosReport(figures, findings, books.violations, wrong)
+
+
+async def _check_sessions(
+    sessions: SessionLoad, window: LedgerWindow, plan: ChaosPlan
+) -> dict[str, Any]:
+    figures = await sessions.check(window)
+    if plan.summarized and not figures["summaries"]:
+        sessions.log.wrong.append("no summary was made")
+    return {"beside": figures} | ({"verify": await sessions.check_seals()} if plan.sealed else {})
+
+
+async def _talk(load: ChatLoad, sessions: SessionLoad, *, sealed: bool) -> None:
+    if sealed:
+        await sessions.seal()
+    async with asyncio.TaskGroup() as clients:
+        clients.create_task(load.run())
+        clients.create_task(sessions.run(load.stopped))
 
 
 async def _keep_books(books: BookSamples, ended: asyncio.Event) -> None:

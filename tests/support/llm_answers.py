@@ -19,7 +19,7 @@ from pipeline.domain.messages import Message, Role, Source, SourcedMessage
 from pipeline.models.categories import BUILT_IN
 from pipeline.ports import ExtractionRequest, MemoryModel
 
-Kind = Literal["extract", "decide", "relate", "distil", "summary", "other"]
+Kind = Literal["extract", "decide", "relate", "distil", "summary", "curate", "other"]
 Sections = Mapping[str, Sequence[str]]
 
 # Longest summary, within the limit of the question.
@@ -47,6 +47,7 @@ class PromptAnswers:
             "relate": self._relations,
             "distil": self._object,
             "summary": self._summary,
+            "curate": self._proposals,
         }
         return json.dumps(await answers[kind](part), ensure_ascii=False) if part else "{}"
 
@@ -96,6 +97,16 @@ class PromptAnswers:
         question = Question(EventType.EXPORT, {}, shape)
         return (await self._memory.distil(question, _texts(part["Memories"]))).value
 
+    async def _proposals(self, part: Sections) -> dict[str, Any]:
+        """The first two memories of the first group say the same, in the words of both."""
+        numbers = [int(n) for n in re.findall(r"\d+", next(iter(part["Groups"]), ""))[:2]]
+        texts = _texts(part["Memories"])
+        if len(numbers) < 2 or max(numbers) > len(texts):
+            return {"proposals": []}
+        text = ". ".join(texts[number - 1] for number in numbers)
+        row = {"kind": "COMBINE", "memories": numbers, "text": text, "reason": "One matter."}
+        return {"proposals": [row]}
+
     async def _summary(self, part: Sections) -> dict[str, Any]:
         """The summary so far and the messages, without their oldest words if it gets long."""
         spoken = [message.message.content for message in _transcript(part["New messages"])]
@@ -111,6 +122,8 @@ def kind_of(prompt: str) -> Kind:
         return "summary"
     if "\n## Form\n" in prompt:
         return "distil"
+    if "\n## Groups\n" in prompt:
+        return "curate"
     if "\n## Memories\n" in prompt:
         return "decide"
     return "relate" if "## Current relations\n" in prompt else "other"
