@@ -53,6 +53,7 @@ SELECT
     count(*) FILTER (WHERE status = 'FAILED') AS failed,
     count(*) FILTER (WHERE status = 'CANCELLED') AS cancelled,
     count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING')) AS in_flight,
+    count(*) FILTER (WHERE status = 'RUNNING' AND event_type = 'DELETE_USER') AS erasing,
     (SELECT jsonb_object_agg(kind, amount) FROM (
         SELECT kind, sum(amount) AS amount FROM (
             SELECT kind, amount FROM books UNION ALL SELECT kind, amount FROM book_entries
@@ -97,7 +98,8 @@ class BookSamples:
                 totals["PENDING"] + totals["RUNNING"],
             )
             == (row["accepted"], *(row[part] for part in PARTS)),
-            "settled = ended": row["settled"] == ended,
+            # An erasure runs while its vectors are deleted; its lane has nothing to do.
+            "settled = ended": row["settled"] == ended + row["erasing"],
             "every 200 is in the ledger": known <= row["accepted"],
             "the ledger holds no more than was sent": row["accepted"] <= most,
             "nothing accepted or ended is undone": (

@@ -73,6 +73,7 @@ class SessionLoad:
         self._sessions = sessions
         self._chance = random.Random(f"{seed}/sessions")
         self._may_send = may_send
+        self._repeats = 0
         self._http = httpx.AsyncClient(
             base_url=stack.url, headers={"Authorization": f"Token {stack.key}"}, timeout=30
         )
@@ -116,7 +117,13 @@ class SessionLoad:
         await self._erase("user", user)
 
     async def _erase(self, kind: str, owner_id: str) -> None:
+        """An erasure is an event; a request that was cut off may have made one, too."""
+        repeats = self._repeats
+        self._clients.open += 1
         answer = await self._answer("DELETE", f"/v2/entities/{kind}/{owner_id}/")
+        self._clients.accepted += 1
+        self._clients.in_doubt += self._repeats - repeats
+        self._clients.open -= 1
         self.log.erasures.append(str(answer.json()["event_id"]))
 
     async def _curate(self) -> None:
@@ -162,6 +169,7 @@ class SessionLoad:
                 return answer
             if answer is not None and answer.status_code not in (409, 429, 500, 502, 503):
                 break
+            self._repeats += 1
             await self._api_back()
         text = answer.text[:200] if answer is not None else "no answer"
         raise AssertionError(f"{method} {path}: {text}")
