@@ -47,10 +47,10 @@ ORGANIZATIONS = "/api/v1/orgs/organizations/"
 
 @dataclass(slots=True)
 class SessionLog:
-    """Log of the sessions. `kept`: guests whose ordinary turn was accepted."""
+    """Log of the sessions. `ordinary`: guests whose ordinary turn was accepted."""
 
     done: int = 0
-    kept: list[str] = field(default_factory=list)
+    ordinary: list[str] = field(default_factory=list)
     erasures: list[str] = field(default_factory=list)
     curator_runs: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -103,7 +103,7 @@ class SessionLoad:
         guest, run = f"guest-{number}", f"visit-{number}"
         await self._answer("PUT", f"/v1/runs/{run}/", privacy="temporary")
         if await self._add(guest, f"I moved to Keep{number}k."):
-            self.log.kept.append(guest)
+            self.log.ordinary.append(guest)
         for turn in range(TURNS):
             event_id = await self._add(guest, _lost(VANISHED, number, turn), run_id=run)
             await self._maybe_wait(event_id)
@@ -192,11 +192,11 @@ class SessionLoad:
             self.log.wrong.append(f"erasures: {dict(states)}")
         for place, texts in (await traces(window, (VANISHED, ERASED))).items():
             self.log.wrong.append(f"left in {place}: {texts}")
-        kept = {row["user_id"]: row["memories"] for row in await window.rows(KEPT)}
+        memories_of = {row["user_id"]: row["memories"] for row in await window.rows(KEPT)}
         self.log.wrong += [
-            f"{guest}: {kept.get(guest, 0)} ordinary memories, not 1"
-            for guest in self.log.kept
-            if kept.get(guest, 0) != 1
+            f"{guest}: {memories_of.get(guest, 0)} ordinary memories, not 1"
+            for guest in self.log.ordinary
+            if memories_of.get(guest, 0) != 1
         ]
         [dry] = await window.rows(DRY)
         if dry["memories"]:
@@ -208,7 +208,7 @@ class SessionLoad:
         return {
             "sessions": self.log.done,
             "erasures": dict(states),
-            "guests_kept": len(self.log.kept),
+            "guests_kept": len(self.log.ordinary),
             "curator_runs": dict(curated),
             "summaries": summaries["count"],
         }
