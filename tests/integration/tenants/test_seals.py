@@ -115,7 +115,7 @@ async def test_an_inserted_row_with_an_earlier_date_is_named(service: Service) -
         "DELETE FROM seals WHERE number = 2",
         "DELETE FROM seals WHERE number = (SELECT max(number) FROM seals)",
         "DELETE FROM seal_heads",
-        "UPDATE seal_heads SET signature = sha256('x')",
+        "UPDATE seal_heads SET signature = decode('02', 'hex') || sha256('x')",
     ],
 )
 async def test_a_changed_chain_is_named(service: Service, statement: str) -> None:
