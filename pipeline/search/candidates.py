@@ -49,9 +49,10 @@ class Score(NamedTuple):
     `fused` is the weighted sum that ranks, `full` its value for a full answer; `beside` and
     `session` are the parts from the neighbouring turns and from the session. `reranked`, 0..1, is
     the reranker's score, if there is one, and `evidence`, 0..1, the share of the question that the
-    candidate accounts for by itself, if it was measured; they are no part of the total; nor is
-    `closeness`, 0..1: how far the candidate is nearer to the query than the others. `decay`: the
-    factor of the candidate's age and accesses, if the project has decay.
+    candidate accounts for by itself, if it was measured, and `by_topic` that of each topic of the
+    question; they are no part of the total; nor is `closeness`, 0..1: how far the candidate is
+    nearer to the query than the others. `excluded`: it has a name that the question excludes.
+    `decay`: the factor of the candidate's age and accesses, if the project has decay.
     """
 
     signals: Signals
@@ -64,6 +65,8 @@ class Score(NamedTuple):
     evidence: float | None = None
     decay: float | None = None
     closeness: float | None = None
+    by_topic: tuple[float, ...] = ()
+    excluded: bool = False
 
     @property
     def decayed(self) -> float:

@@ -3,7 +3,8 @@
     near     =   unembedded, or semantic ≥ threshold, or with `by_words` any word of the query
     strict   =   of these, those with enough evidence (see pipeline/search/evidence)
     first    =   the first top_k of the rest
-    best     =   of these, with `lenient`, those with a sign of an answer (see `supported`)
+    best     =   of these, with `lenient`, those that answer, or if that is not sure, those with a
+                 sign of an answer (see `supported`)
 
 If a reranker read the candidates, its scores count instead of the evidence: the better of two
 classes is returned, and the boundary is computed from the scores themselves.
@@ -11,12 +12,12 @@ classes is returned, and the boundary is computed from the scores themselves.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from pipeline.search.candidates import Candidate
+from pipeline.search.candidates import Candidate, Score
 
 # Candidates that a reranker or a strict cut compares: per result, at least, and at most. A paid
 # reranker counts the maximum as one search; its time grows with each candidate.
@@ -31,6 +32,9 @@ def compared_for(top_k: int) -> int:
 
 # Least evidence, and the least as a share of the best. Source: tests/eval/precision.
 ENOUGH, OF_THE_BEST = 0.4, 0.8
+# With this evidence, the default cut is sure of an answer; below NOTHING it knows nothing about the
+# question and cuts nothing. Source: tests/eval/beliefs and tests/eval/precision.
+SURE, NOTHING = 0.6, 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +97,63 @@ class Cutoff:
 def supported(
     results: Sequence[Candidate], ranked: Sequence[Candidate], signs: Signs = SIGNS
 ) -> list[Candidate]:
-    """Return the results with a sign that they answer the query, in the given order.
+    """Return the results that answer the query, or have a sign that they do, in the given order.
 
-    A sign is half of the query's words that the best result has, half of what the best path of the
-    graph accounts for, the time that the query names, or for one of the first three, a meaning
-    nearer to the query than the other candidates'. A part of a conversation stays, because the
-    turns around it may answer; a fact with a subject needs a sign: it is complete without them.
+    If a result accounts for a topic of the query for sure, only those that do about as well answer
+    it. For a topic without such a result, a sign is enough: half of the query's words that the best
+    result has, or for one of the first three, a meaning nearer to the query than the other
+    candidates'. If no result accounts for anything, all are returned: the query has other words
+    than its answer.
+
+    A result stays in any case if it dates from the time that the query names, has half of what the
+    best path of the graph accounts for, or is a part of a conversation, because the turns around it
+    may answer: a turn, or a message as it was said in a session with several speakers.
     """
-    sessions = Counter(candidate.place.session for candidate in ranked if candidate.place)
+    best = _best_of_topics(results)
+    if best and max(best) < NOTHING:
+        return [result for result in results if not result.score.excluded]
+    speakers = _speakers(ranked)
+    sure = bool(best) and min(best) >= SURE
     least = signs.words * max((result.score.lexical for result in results), default=0.0)
     least_of_path = signs.words * max(
         (result.score.signals.graph for result in results), default=0.0
     )
 
     def is_supported(rank: int, result: Candidate) -> bool:
-        score, place = result.score, result.place
-        in_conversation = place is not None and sessions[place.session] > 1
+        score = result.score
         return (
             result.unembedded
             or score.signals.date > 0
-            or score.lexical >= least > 0
             or score.signals.graph >= least_of_path > 0
-            or (in_conversation and not result.has_subject)
-            or (rank < signs.by_meaning and (score.closeness is None or score.closeness > 0))
+            or _in_conversation(result, speakers)
+            or _answers(score, best)
+            or (not sure and score.lexical >= least > 0)
+            or (not sure and rank < signs.by_meaning and score.closeness != 0)
         )
 
-    return [result for rank, result in enumerate(results) if is_supported(rank, result)]
+    return [
+        result
+        for rank, result in enumerate(results)
+        if is_supported(rank, result) and not result.score.excluded
+    ]
+
+
+def _speakers(candidates: Sequence[Candidate]) -> Mapping[Hashable, set[str | None]]:
+    """The speakers of each session."""
+    speakers: dict[Hashable, set[str | None]] = defaultdict(set)
+    for candidate in candidates:
+        if candidate.place:
+            speakers[candidate.place.session].add(candidate.speaker)
+    return speakers
+
+
+def _in_conversation(
+    candidate: Candidate, speakers: Mapping[Hashable, Collection[str | None]]
+) -> bool:
+    """Tell if a passage is a turn, or a message as it was said between several speakers."""
+    place = candidate.place
+    said = place is not None and not candidate.has_subject and len(speakers[place.session]) > 1
+    return candidate.key.is_turn or said
 
 
 def answering(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -126,11 +161,31 @@ def answering(candidates: Sequence[Candidate]) -> list[Candidate]:
 
     Without evidence, the query asks about nothing in particular: all are returned.
     """
-    measured = [candidate.score.evidence for candidate in candidates]
-    best = max((value for value in measured if value is not None), default=0.0)
-    least = max(ENOUGH, OF_THE_BEST * best)
-    pairs = zip(candidates, measured, strict=True)
-    return [candidate for candidate, value in pairs if value is None or value >= least]
+    best = _best_of_topics(candidates)
+    return [
+        candidate
+        for candidate in candidates
+        if (candidate.score.evidence is None or _answers(candidate.score, best))
+        and not candidate.score.excluded
+    ]
+
+
+def _best_of_topics(candidates: Sequence[Candidate]) -> list[float]:
+    """The best evidence for each topic of the query; empty if none was measured."""
+    measured = [_by_topic(candidate.score) for candidate in candidates]
+    return [max(values) for values in zip(*filter(None, measured), strict=True)]
+
+
+def _answers(score: Score, best: Sequence[float]) -> bool:
+    """Tell if the evidence for one of the topics is enough, beside the best."""
+    pairs = zip(_by_topic(score), best, strict=False)
+    return any(value >= max(ENOUGH, OF_THE_BEST * most) for value, most in pairs)
+
+
+def _by_topic(score: Score) -> Sequence[float]:
+    if score.by_topic or score.evidence is None:
+        return score.by_topic
+    return (score.evidence,)
 
 
 def standing_out(candidates: Sequence[Candidate], compared: int) -> list[Candidate]:

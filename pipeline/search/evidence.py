@@ -1,11 +1,14 @@
 """Evidence: the share of a question that one candidate accounts for by itself, 0..1.
 
-    in the text        =   1 for the word, less for a part of a compound or another form of it
+    in the text        =   1 for the word, less for a part of a compound, another form, a typing
+                           error
     in meaning         =   0.9 · closeness to the word · closeness to the question
-    evidence           =   mean of the larger one over the question's words, weighted by rarity
+    evidence           =   mean of the larger one over the words of a topic, weighted by rarity;
+                           the best of the question's topics (see pipeline/text/question_topics)
 
-A word that no candidate has weighs most, so a question about a person, thing or event that is not
-in the store finds little evidence. The candidate's neighbours and session do not count.
+A name that no candidate has weighs most, so a question about an unknown person, thing or event
+finds little evidence. Another word that no candidate has weighs less: people rarely ask in the
+words of the text. The candidate's neighbours and session do not count.
 
 Closeness is measured against the other candidates, in standard deviations of their cosines, so no
 constant depends on the scale of the embedder. Rarity is counted among the candidates.
@@ -18,22 +21,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.domain.vectors import Vector
+from pipeline.domain.vectors import NO_VECTOR, Vector
 from pipeline.search.bm25 import COMPOUND, HELD_BY, HELD_IN, PART
 from pipeline.search.candidates import Candidate
 from pipeline.text import terms
+from pipeline.text.edit_distance import distance
+from pipeline.text.question_topics import Topics
 from pipeline.text.questions import ContentWord
 
 Array = npt.NDArray[np.float64]
+Terms = tuple[str, ...]
+NO_MEANINGS: Mapping[Terms, Vector] = MappingProxyType({})
 
 # Weight of another form of a word, and of a single Chinese character inside a pair.
 OTHER_FORM, CHARACTER = 0.5, 0.7
 # Another form has the same first letters: at least five, and this share of the longer word.
 SAME_START, SAME_SHARE = 5, 0.7
+# Weight of a word that the question's word is a typing error of; least letters of such a word, and
+# letters from which it may have two errors.
+MISTYPED, SHORTEST_MISTYPED, LONG_MISTYPED = 0.8, 5, 8
+# Weight of a word that no candidate has and that is no name, as a share of its rarity.
+UNKNOWN = 0.6
+# Least share of an excluded word in a text: the word itself, not another form of it.
+EXCLUDING = 0.7
 # Number of the candidates nearest to the question that form the background.
 BACKGROUND = 50
 # Standard deviations above the background at which closeness begins, and at which it is full.
@@ -47,37 +62,67 @@ USUAL, USUAL_WEIGHT = 0.1, 8
 
 def set_evidence(
     candidates: Sequence[Candidate],
-    words: Sequence[ContentWord],
+    topics: Topics,
     *,
-    question: Vector,
-    meanings: Sequence[Vector],
+    question: Vector = NO_VECTOR,
+    meanings: Mapping[Terms, Vector] = NO_MEANINGS,
+    by_closeness: bool = False,
     count_unknown: bool = True,
 ) -> None:
     """Set the evidence of each candidate; there is none without a word that counts.
 
-    `question` and `meanings`: vectors of the question and of its words, empty if meaning does not
-    count. `count_unknown`: words that no candidate has count, too.
+    `question` and `meanings`: vectors of the question, and of its words by their terms; empty if
+    meaning does not count. `by_closeness`: the closeness of each candidate to the question, which
+    is already set, counts for each word instead: this needs no further vectors. `count_unknown`:
+    words that no candidate has count, too. A candidate with a name that the question excludes is
+    marked.
     """
-    if not words or not candidates:
+    if not candidates or not topics.words:
         return
     texts = [_terms_of(candidate) for candidate in candidates]
     vocabulary = set().union(*texts)
-    close = _closeness(candidates, question, meanings)
-    total, evidence = 0.0, np.zeros(len(candidates))
-    for number, word in enumerate(words):
+    _exclude(candidates, topics.excluded, texts, vocabulary)
+    words = list(dict.fromkeys(word for topic in topics.words for word in topic))
+    if by_closeness:
+        near = np.array([candidate.score.closeness or 0.0 for candidate in candidates])
+        close = {word.terms: MEANING * near**2 for word in words}
+    else:
+        close = _closeness(candidates, question, meanings)
+    measured = {}
+    for word in words:
         rarity, share = _in_text(word, texts, vocabulary)
         if word.is_time:
             share = np.maximum(share, [candidate.signals.date for candidate in candidates])
-        if not count_unknown and not share.any():
-            continue
-        if close is not None:
-            share = np.maximum(share, close[number])
-        total += rarity
-        evidence += rarity * share
-    if not total:
-        return
-    for candidate, value in zip(candidates, (evidence / total).tolist(), strict=True):
-        candidate.score = candidate.score._replace(evidence=value)
+        if not share.any():
+            rarity *= float(count_unknown) if word.is_name else UNKNOWN * count_unknown
+        if word.terms in close:
+            share = np.maximum(share, close[word.terms])
+        measured[word.terms] = rarity, share
+    by_topic = [_mean([measured[word.terms] for word in topic]) for topic in topics.words]
+    values = [value for value in by_topic if value is not None]
+    for candidate, of_topics in zip(candidates, zip(*values, strict=True), strict=values != []):
+        shares = tuple(map(float, of_topics))
+        candidate.score = candidate.score._replace(evidence=max(shares), by_topic=shares)
+
+
+def _mean(words: Sequence[tuple[float, Array]]) -> Array | None:
+    """Return the mean share of a topic's words, weighted by rarity; None if no word counts."""
+    total = sum(rarity for rarity, _ in words)
+    return sum((rarity * share for rarity, share in words), np.zeros(1)) / total if total else None
+
+
+def _exclude(
+    candidates: Sequence[Candidate],
+    excluded: Sequence[ContentWord],
+    texts: Sequence[Collection[str]],
+    vocabulary: Collection[str],
+) -> None:
+    """Mark the candidates that have an excluded word."""
+    for word in excluded:
+        _, share = _in_text(word, texts, vocabulary)
+        for candidate, value in zip(candidates, share.tolist(), strict=True):
+            if value >= EXCLUDING:
+                candidate.score = candidate.score._replace(excluded=True)
 
 
 def set_closeness(candidates: Sequence[Candidate]) -> None:
@@ -132,11 +177,34 @@ def _rarity(share: Array) -> float:
 
 
 def matches(term: str, vocabulary: Collection[str]) -> dict[str, float]:
-    """Return the terms of a vocabulary that are the term, or a form or a compound of it."""
+    """Return the terms of a vocabulary that are the term, or a form or a compound of it.
+
+    If there are none, those that it may be a typing error of.
+    """
     weights = {
         other: weight for other in vocabulary if other != term and (weight := _alike(term, other))
     }
-    return weights | ({term: 1.0} if term in vocabulary else {})
+    if term in vocabulary:
+        weights[term] = 1.0
+    if weights or len(term) < SHORTEST_MISTYPED or not term.isalpha() or not term.isascii():
+        return weights
+    return {other: MISTYPED for other in vocabulary if _is_mistyped(term, other)}
+
+
+def _is_mistyped(term: str, other: str) -> bool:
+    """Tell if a term is another one, or the beginning of it, with a typing error.
+
+    The first letter is right; a short word has no wrong letter, because "house" is no "horse".
+    """
+    if other[:1] != term[0] or len(other) < len(term) - 1 or not other.isalpha():
+        return False
+    most = 2 if len(term) >= LONG_MISTYPED else 1
+    beginnings = {len(other), *range(len(term) - 1, len(term) + 2)}
+    return any(
+        0 < distance(term, other[:size], swaps_only=len(term) == SHORTEST_MISTYPED) <= most
+        for size in beginnings
+        if size == len(other) or (size < len(other) and len(term) > SHORTEST_MISTYPED)
+    )
 
 
 def _alike(term: str, other: str) -> float:
@@ -157,23 +225,23 @@ def _alike(term: str, other: str) -> float:
 
 
 def _closeness(
-    candidates: Sequence[Candidate], question: Vector, meanings: Sequence[Vector]
-) -> list[Array] | None:
-    """Return the part of closeness for each word; None if meaning does not count."""
+    candidates: Sequence[Candidate], question: Vector, meanings: Mapping[Terms, Vector]
+) -> dict[Terms, Array]:
+    """Return the part of closeness for each word; none if meaning does not count."""
     embedded = [number for number, each in enumerate(candidates) if each.embedding]
     if not question.size or not meanings or not embedded:
-        return None
+        return {}
     packed = b"".join(candidates[number].embedding or b"" for number in embedded)
     vectors = np.frombuffer(packed, np.float32).reshape(len(embedded), -1)
-    compared = np.asarray([question, *meanings], np.float32)
+    compared = np.asarray([question, *meanings.values()], np.float32)
     cosines = (vectors @ compared.T).astype(np.float64).T
     nearest = np.argsort(-cosines[0])[:BACKGROUND]
     near, *to_words = (_standing_out(row, nearest) for row in cosines)
-    closeness = []
-    for to_word in to_words:
+    closeness = {}
+    for terms_of, to_word in zip(meanings, to_words, strict=True):
         of_all = np.zeros(len(candidates))
         of_all[embedded] = MEANING * near * to_word
-        closeness.append(of_all)
+        closeness[terms_of] = of_all
     return closeness
 
 

@@ -51,12 +51,8 @@ from pipeline.search.signals import names_time, set_signals
 from pipeline.search.store import Where, WordHits
 from pipeline.search.weights import Weights
 from pipeline.text import terms
-from pipeline.text.questions import (
-    ContentWord,
-    content_words,
-    has_known_question_words,
-    is_latin,
-)
+from pipeline.text.question_topics import NO_TOPICS, Topics, topics
+from pipeline.text.questions import content_words, has_known_question_words, is_latin
 from pipeline.vector_index.index import VectorIndex
 
 log = structlog.get_logger()
@@ -68,8 +64,8 @@ T = TypeVar("T")
 # is 0.8 points lower.
 WIDEN, AT_LEAST = 4, 200
 RELATIONS = 10
-# The default cut compares each result with the others; among fewer candidates it removes nothing.
-FEWEST_CUT = 20
+# Number of the best candidates among which the default cut measures evidence.
+MEASURED = 50
 LONGEST_S = 60.0
 # If the graph takes longer, the search returns no relations.
 GRAPH_TIMEOUT_S = 2.0
@@ -135,6 +131,16 @@ class Query:
         )
 
     @property
+    def measures_evidence(self) -> bool:
+        """Tell if the candidates' evidence is compared."""
+        return self.filter_memories or self.is_cut
+
+    @property
+    def has_known_meaning(self) -> bool:
+        """Tell if the embedder knows the script of the question."""
+        return not self.scale.only_latin or is_latin(self.text)
+
+    @property
     def explains(self) -> bool:
         """Tell if the query asks for explanations."""
         return self.explain is None or bool(self.explain)
@@ -157,11 +163,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQuery:
-    """Vector of a query; for evidence also its content words, and the vectors of these."""
+    """Vector of a query; for evidence also its topics, and the vectors of their words by terms."""
 
     vector: Vector
-    words: Sequence[ContentWord]
-    meanings: Sequence[Vector]
+    topics: Topics
+    meanings: Mapping[tuple[str, ...], Vector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +286,7 @@ async def _search(
         threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        lenient=query.is_cut and not dense.degraded and len(ranked) >= FEWEST_CUT,
+        lenient=query.is_cut and not dense.degraded,
     )
     reranking = Reranking(ranked)
     if query.rerank:
@@ -377,7 +383,9 @@ async def _ranked(
     )
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense, walk = await asyncio.gather(
-        stores.ledger.passages.by_words(where, query.terms, limit=limit),
+        stores.ledger.passages.by_words(
+            where, query.terms, limit=limit, with_terms=query.measures_evidence
+        ),
         nearest(dense_query, stores, limit=limit),
         _walk(project_id, query, stores.ledger, related=related),
     )
@@ -404,12 +412,13 @@ async def _ranked(
     ranked = fuse(candidates, query.weights, can_earn)
     if query.is_cut or query.explains:
         set_closeness(ranked)
-    if query.filter_memories:
+    if query.measures_evidence:
         set_evidence(
-            ranked,
-            embedded.words,
+            ranked[:MEASURED] if query.is_cut else ranked,
+            embedded.topics,
             question=dense.vector,
             meanings=embedded.meanings,
+            by_closeness=query.is_cut and query.has_known_meaning,
             # The conversation before a question says what its words are about.
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
@@ -457,7 +466,7 @@ async def _candidates(
         [key for key in keys if key in unread],
         embedded=embedded,
         embedder=stores.embedder.name,
-        with_terms=query.filter_memories,
+        with_terms=query.measures_evidence,
     )
     return [words.candidates[key] for key in keys if key not in unread] + read
 
@@ -489,15 +498,17 @@ def _source(key: PassageKey, passage: Memory | Turn) -> PassageKey:
 async def _embed(
     project_id: ProjectId, query: Query, embedder: Embedder, limit_s: float
 ) -> EmbeddedQuery:
-    """Embed the question with the turns before it, and for evidence its content words.
+    """Embed the question with the turns before it, and for strict evidence its content words.
 
     All in one request. NO_VECTOR if the model does not answer.
 
     A remote model has `limit_s` seconds.
     """
-    words = content_words(query.text) if query.filter_memories else []
-    known = not query.scale.only_latin or is_latin(query.text)
-    texts = [*query.turns_asked, *(word.text for word in words if known)]
+    parts = topics(query.text) if query.measures_evidence else NO_TOPICS
+    words = {word.terms: word.text for part in parts.words for word in part}
+    if not query.filter_memories or not query.has_known_meaning:
+        words = {}
+    texts = [*query.turns_asked, *words.values()]
     try:
         async with asyncio.timeout(None if embedder.name.startswith(LOCAL) else limit_s):
             with on_behalf_of(project_id):
@@ -508,5 +519,6 @@ async def _embed(
         log.warning("search_degraded", code=FailureCode.LLM_UNAVAILABLE, limit_s=limit_s)
     else:
         turns = len(query.turns_asked)
-        return EmbeddedQuery(blended(vectors[:turns]), words, vectors[turns:])
-    return EmbeddedQuery(NO_VECTOR, words, ())
+        meanings = dict(zip(words, vectors[turns:], strict=True))
+        return EmbeddedQuery(blended(vectors[:turns]), parts, meanings)
+    return EmbeddedQuery(NO_VECTOR, parts, {})

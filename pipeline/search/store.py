@@ -194,18 +194,20 @@ class Passages:
     def __init__(self, engine: AsyncEngine) -> None:
         self._direct = Direct(engine)
 
-    async def by_words(self, where: Where, query_terms: Sequence[str], *, limit: int) -> WordHits:
+    async def by_words(
+        self, where: Where, query_terms: Sequence[str], *, limit: int, with_terms: bool = False
+    ) -> WordHits:
         """Return the first passages with any of the terms, at most `limit`.
 
         The score is BM25 divided by that of a text of average length with each term once. Terms
         that no passage in the scope has do not count.
 
         A scope of at most `limit` passages is read whole: then the candidates of the other channels
-        need no statement of their own.
+        need no statement of their own. `with_terms`: also read their terms.
         """
         if not query_terms:
             return NO_WORDS
-        values = {**where.values, **asking(query_terms, limit=limit)}
+        values = {**where.values, **asking(query_terms, limit=limit), "with_terms": with_terms}
         rows = await self._rows(_by_words, where.shape, values)
         candidates = [_as_candidate(row) for row in rows]
         shares = {
@@ -342,7 +344,9 @@ def _by_words(shape: Shape) -> ClauseElement:
         .where(or_(ranked.c.share.is_not(None), few))
         .cte("first")
     )
-    facts, turns = _placed_facts(first, first.c.share), _placed_turns(first, first.c.share)
+    its_terms = case((_WITH_TERMS, first.c.terms)).label("terms")
+    facts = _placed_facts(first, first.c.share, its_terms)
+    turns = _placed_turns(first, first.c.share, its_terms)
     if not shape.turns:
         placed: Select[Any] | CompoundSelect[Any] = facts
     elif not shape.facts:

@@ -56,7 +56,9 @@ _ASKING_UNSPACED = """
     你 我 他 她 它 叫 是 的 了 在 做 有 没有 对 会 要 去 和 跟 与 还 也 都 就 被 把 到 从 给 能 最
 """
 # Words that are content in other phrases or languages: "art", "Kind".
-_PHRASES = re.compile(r"\b(?:(?:kind|sort|type)s? of|art von|tipo de|clase de)\b", re.IGNORECASE)
+_PHRASES = re.compile(
+    r"\b(?:(?:kind|sort|type)s? of|for a living|art von|tipo de|clase de)\b", re.IGNORECASE
+)
 _ASKING_TERMS = frozenset(terms.terms(_ASKING))
 _UNSPACED = re.compile("|".join(sorted(_ASKING_UNSPACED.split(), key=len, reverse=True)))
 _TIME_TERMS = frozenset(terms.terms(" ".join([*MONTHS, *WEEKDAYS, *UNITS])))
@@ -65,10 +67,19 @@ _KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
 
 @dataclass(frozen=True, slots=True)
 class ContentWord:
-    """A word as it is written, and its terms; a run of Chinese has several."""
+    """A word as it is written, and its terms; a run of Chinese has several.
+
+    `first`: it begins the question, so its capital letter says nothing.
+    """
 
     text: str
     terms: tuple[str, ...]
+    first: bool = False
+
+    @property
+    def is_name(self) -> bool:
+        """True for a word with a capital letter inside a question, and for a script without."""
+        return not self.text[:1].islower() and not self.first
 
     @property
     def is_time(self) -> bool:
@@ -87,7 +98,9 @@ def content_words(question: str) -> list[ContentWord]:
     words: dict[tuple[str, ...], ContentWord] = {}
     for text, of_word in terms.words(plain):
         if not _ASKING_TERMS.issuperset(of_word):
-            words.setdefault(of_word, ContentWord(text, of_word))
+            words.setdefault(
+                of_word, ContentWord(text, of_word, question.lstrip("¿ ").startswith(text))
+            )
     return list(words.values())[:MOST_WORDS]
 
 

@@ -114,6 +114,7 @@ def _printed(report: Figures) -> list[str]:
 
 
 PRINTED = {
+    "beliefs": ("Exact belief sets", "python -m tests.eval.beliefs"),
     "corrections": (
         "Corrections that take, and careless changes that do not",
         "python -m tests.eval.corrections",

@@ -73,10 +73,12 @@ class Api:
         response.raise_for_status()
         return dict(response.json())
 
-    async def remember(self, user: str, texts: Sequence[str]) -> None:
-        """Store the texts as memories, one day apart, and wait for the end of all events."""
+    async def remember(
+        self, user: str, texts: Sequence[str], apart: timedelta = timedelta(days=1)
+    ) -> None:
+        """Store the texts as memories, `apart` from each other; wait for the end of all events."""
         events = await asyncio.gather(
-            *(self._add(user, text, FIRST_DAY + timedelta(days=n)) for n, text in enumerate(texts))
+            *(self._add(user, text, FIRST_DAY + apart * n) for n, text in enumerate(texts))
         )
         for event in events:
             async with self._free:

@@ -56,13 +56,27 @@ async def test_a_plain_search_leaves_out_what_shows_no_sign_of_an_answer(service
     assert all("closeness" in row["score_breakdown"] for row in cut["explanation"])
 
 
-async def test_few_memories_are_not_cut(engine: Engine) -> None:
+async def test_a_narrow_filter_makes_no_longer_answer(service: Service) -> None:
+    body = {"query": QUERY, "filters": {"AND": [MAYA, {"created_at": {"gt": "2020-01-01"}}]}}
+    wide = (await service.client.post(SEARCH, json=body)).json()
+    narrow = await answer(service, filters={"AND": [MAYA, {"text": {"contains": "e"}}]})
+    assert texts(wide)[0] == texts(narrow)[0] == KEY
+    assert len(texts(narrow)) <= len(texts(wide))
+
+
+async def test_memories_that_came_together_are_cut_like_others(engine: Engine) -> None:
     async with serving(engine.ledger, workers=True) as service:
-        for day, text in enumerate((PIANO, *OTHERS[:5])):
-            await service.add(text, infer=False, timestamp=1_767_600_000 + 86_400 * day)
-        body, uncut = await asyncio.gather(answer(service), answer(service, top_k=10))
-    assert "cut" not in body
-    assert texts(body) == texts(uncut)
+        for second, text in enumerate((KEY, PIANO, *OTHERS)):
+            await service.add(text, infer=False, timestamp=1_767_600_000 + second)
+        assert texts(await answer(service)) == [KEY]
+
+
+async def test_messages_between_two_speakers_are_kept(engine: Engine) -> None:
+    async with serving(engine.ledger, workers=True) as service:
+        for second, text in enumerate((KEY, PIANO, *OTHERS)):
+            message = {"role": "user", "name": ("Ana", "Leo")[second % 2], "content": text}
+            await service.add([message], infer=False, timestamp=1_767_600_000 + second)
+        assert len(texts(await answer(service))) == 10
 
 
 @pytest.mark.parametrize(

@@ -240,10 +240,62 @@ def test_nothing_is_returned_without_any_sign_of_an_answer() -> None:
     assert CUT.best([sign(1), sign(2)]) == []
 
 
-def test_a_part_of_a_conversation_stays_and_a_fact_of_it_does_not() -> None:
-    turn, other, fact = (sign(number, session=1) for number in (1, 2, 3))
+def test_a_message_between_speakers_stays_and_a_fact_of_the_conversation_does_not() -> None:
+    said, other, fact = (sign(number, session=1) for number in (1, 2, 3))
     fact.has_subject = True
-    assert numbers(CUT.best([turn, other, fact])) == [1, 2]
+    other.speaker = "Jon"
+    assert numbers(CUT.best([said, other, fact])) == [1, 2]
+
+
+def test_memories_of_one_speaker_are_no_conversation_because_they_came_together() -> None:
+    first, second = (sign(number, session=1) for number in (1, 2))
+    assert numbers(CUT.best([first, second])) == []
+
+
+def test_a_turn_stays() -> None:
+    turn = scored(1, 0.5, turn=True)
+    turn.score = turn.score._replace(closeness=0.0)
+    assert CUT.best([turn]) == [turn]
+
+
+def test_with_a_sure_answer_only_what_answers_about_as_well_stays() -> None:
+    ranked = [sign(number, lexical=1, closeness=1) for number in (1, 2, 3)]
+    for each, value in zip(ranked, (0.9, 0.5, 0.8), strict=True):
+        each.score = each.score._replace(evidence=value)
+    assert numbers(CUT.best(ranked)) == [1, 3]
+
+
+def test_without_a_sure_answer_a_sign_is_enough() -> None:
+    ranked = [sign(number, closeness=0.5) for number in (1, 2, 3, 4)]
+    for each, value in zip(ranked, (0.3, 0.2, 0.0, 0.45), strict=True):
+        each.score = each.score._replace(evidence=value)
+    assert numbers(CUT.best(ranked)) == [1, 2, 3, 4]
+    ranked[3].score = ranked[3].score._replace(evidence=0.3)
+    assert numbers(CUT.best(ranked)) == [1, 2, 3]
+
+
+def test_a_question_that_no_result_accounts_for_is_not_cut() -> None:
+    ranked = [sign(number) for number in range(1, 8)]
+    for each in ranked:
+        each.score = each.score._replace(evidence=0.1)
+    assert CUT.best(ranked) == ranked
+
+
+def test_each_topic_keeps_its_answer() -> None:
+    ranked = [sign(number) for number in (1, 2, 3)]
+    for each, values in zip(ranked, ((0.9, 0.0), (0.0, 0.7), (0.3, 0.3)), strict=True):
+        each.score = each.score._replace(evidence=max(values), by_topic=values)
+    assert numbers(CUT.best(ranked)) == [1, 2]
+    assert numbers(Cutoff(10, strict=True).best(ranked)) == [1, 2]
+
+
+def test_what_the_question_excludes_is_never_returned() -> None:
+    first, second = sign(1, lexical=1), sign(2, lexical=1)
+    for each in (first, second):
+        each.score = each.score._replace(evidence=0.9)
+    first.score = first.score._replace(excluded=True)
+    assert numbers(CUT.best([first, second])) == [2]
+    assert numbers(Cutoff(10, strict=True).best([first, second])) == [2]
 
 
 def test_a_memory_of_the_time_that_the_query_names_stays() -> None:

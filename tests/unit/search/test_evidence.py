@@ -14,7 +14,7 @@ from pipeline.search.bm25 import HELD_IN
 from pipeline.search.candidates import Candidate, Signals
 from pipeline.search.evidence import MEANING, OTHER_FORM, matches, set_evidence
 from pipeline.text import terms
-from pipeline.text.questions import content_words
+from pipeline.text.question_topics import NO_TOPICS, topics
 from tests.unit.search.candidates import candidate
 
 STORE = (
@@ -58,11 +58,13 @@ def evidence(
     count_unknown: bool = True,
 ) -> list[float]:
     """Evidence of each candidate."""
+    parts = topics(question)
+    words = dict.fromkeys(word.terms for topic in parts.words for word in topic)
     set_evidence(
         candidates,
-        content_words(question),
+        parts,
         question=vector,
-        meanings=meanings,
+        meanings=dict(zip(words, meanings, strict=False)),
         count_unknown=count_unknown,
     )
     return [each.score.evidence or 0.0 for each in candidates]
@@ -76,7 +78,35 @@ def test_a_memory_with_all_words_has_full_evidence_and_a_name_alone_has_little()
 
 def test_a_question_about_something_that_no_memory_has_finds_little() -> None:
     assert max(evidence("Does Maya own a helicopter?", remembered(*STORE))) < 0.2
+    named = max(evidence("What does Maya tell Oliver?", remembered(*STORE)))
+    assert named < max(evidence("What does Maya tell sailors?", remembered(*STORE)))
     assert max(evidence("Where does Oliver live?", remembered(*STORE))) < 0.6
+
+
+def test_each_topic_of_a_question_has_evidence_of_its_own() -> None:
+    candidates = remembered(*STORE)
+    values = evidence("Where does Maya live and what does Daniel teach?", candidates)
+    assert values[0] == values[4] == pytest.approx(1.0)
+    assert [round(value, 2) for value in candidates[0].score.by_topic] == [1.0, 0.0]
+
+
+def test_a_typing_error_in_a_word_finds_the_word() -> None:
+    values = evidence("What does Danil taech?", remembered(*STORE))
+    assert values.index(max(values)) == 4
+    assert values[4] > 0.7
+
+
+def test_a_name_that_the_question_excludes_marks_its_memories() -> None:
+    candidates = remembered(*STORE)
+    evidence("Who teaches, apart from Daniel?", candidates)
+    assert [each.score.excluded for each in candidates] == [False] * 4 + [True]
+
+
+def test_closeness_to_the_question_replaces_the_vectors_of_words() -> None:
+    candidates = remembered(*STORE)
+    candidates[2].score = candidates[2].score._replace(closeness=1.0)
+    set_evidence(candidates, topics("Any pets?"), by_closeness=True)
+    assert [each.score.evidence for each in candidates] == [0.0, 0.0, MEANING, 0.0, 0.0]
 
 
 def test_a_word_that_only_one_memory_is_close_to_counts_for_it() -> None:
@@ -132,7 +162,7 @@ def test_words_of_unknown_scripts_do_not_count_if_no_memory_has_them() -> None:
 
 def test_without_content_words_nothing_is_measured() -> None:
     candidates = remembered(*STORE)
-    set_evidence(candidates, [], question=NO_VECTOR, meanings=[])
+    set_evidence(candidates, NO_TOPICS)
     assert {each.score.evidence for each in candidates} == {None}
 
 
@@ -177,7 +207,7 @@ def test_evidence_is_a_share_and_never_exceeds_what_meaning_can_give(
         *(text for text, _ in stored), vectors=dict(enumerate(vector for _, vector in stored))
     )
     words_only = evidence(question, candidates)
-    meanings = [meaning] * len(content_words(question))
+    meanings = [meaning] * len(topics(question).words[0])
     both = evidence(question, candidates, vector=vector, meanings=meanings)
     for by_words, value in zip(words_only, both, strict=True):
         assert 0 <= by_words <= value <= max(by_words, 1) + 1e-9
