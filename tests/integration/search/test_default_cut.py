@@ -75,7 +75,7 @@ async def test_messages_between_two_speakers_are_kept(engine: Engine) -> None:
     async with serving(engine.ledger, workers=True) as service:
         for second, text in enumerate((KEY, PIANO, *OTHERS)):
             message = {"role": "user", "name": ("Ana", "Leo")[second % 2], "content": text}
-            await service.add([message], infer=False, timestamp=1_767_600_000 + second)
+            await service.add(messages=[message], infer=False, timestamp=1_767_600_000 + second)
         assert len(texts(await answer(service))) == 10
 
 
