@@ -152,8 +152,10 @@ def _in_conversation(
 ) -> bool:
     """Tell if a passage is a turn, or a message as it was said between several speakers."""
     place = candidate.place
-    said = place is not None and not candidate.has_subject and len(speakers[place.session]) > 1
-    return candidate.key.is_turn or said
+    is_message = (
+        place is not None and not candidate.has_subject and len(speakers[place.session]) > 1
+    )
+    return candidate.key.is_turn or is_message
 
 
 def answering(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -36,19 +36,21 @@ async def ask(
     return list(zip(belief_set.questions, returned, strict=True))
 
 
-def row(mode: str, name: str, asked: Sequence[tuple[Question, frozenset[str]]]) -> tuple[str, ...]:
+def row(
+    mode: str, name: str, answers_of: Sequence[tuple[Question, frozenset[str]]]
+) -> tuple[str, ...]:
     """One line of the table."""
-    exact = sum(returned == question.answers for question, returned in asked)
-    kept = sum(len(returned & question.answers) for question, returned in asked)
-    wanted = sum(len(question.answers) for question, _ in asked)
-    returned = sum(len(texts) for _, texts in asked)
+    exact = sum(returned == question.answers for question, returned in answers_of)
+    right = sum(len(returned & question.answers) for question, returned in answers_of)
+    wanted = sum(len(question.answers) for question, _ in answers_of)
+    returned = sum(len(texts) for _, texts in answers_of)
     return (
         mode,
         name,
-        f"{exact} of {len(asked)} ({exact / len(asked):.0%})",
-        f"{kept / max(returned, 1):.0%}",
-        f"{kept} of {wanted} ({kept / wanted:.1%})",
-        f"{returned / len(asked):.1f}",
+        f"{exact} of {len(answers_of)} ({exact / len(answers_of):.0%})",
+        f"{right / max(returned, 1):.0%}",
+        f"{right} of {wanted} ({right / wanted:.1%})",
+        f"{returned / len(answers_of):.1f}",
     )
 
 
@@ -60,13 +62,15 @@ async def main(url: str, key: str, *, wrong: bool) -> None:
         await api.remember(f"{each.name}-{run}", each.texts, apart=APART)
     rows = []
     for mode, options in MODES.items():
-        asked = {each.name: await ask(api, each, f"{each.name}-{run}", options) for each in sets}
-        beliefs = [pair for name, pairs in asked.items() if name != EVERYDAY for pair in pairs]
+        answers_of = {
+            each.name: await ask(api, each, f"{each.name}-{run}", options) for each in sets
+        }
+        beliefs = [pair for name, pairs in answers_of.items() if name != EVERYDAY for pair in pairs]
         halves = {half: [pair for pair in beliefs if pair[0].half == half] for half in HALVES}
         rows += [row(mode, half, pairs) for half, pairs in halves.items()]
-        rows += [row(mode, "both halves", beliefs), row(mode, EVERYDAY, asked[EVERYDAY])]
+        rows += [row(mode, "both halves", beliefs), row(mode, EVERYDAY, answers_of[EVERYDAY])]
         if wrong:
-            for question, returned in [*beliefs, *asked[EVERYDAY]]:
+            for question, returned in [*beliefs, *answers_of[EVERYDAY]]:
                 if returned != question.answers:
                     print(mode, question.text, sorted(question.answers), "!=", sorted(returned))
     print(table(HEAD, rows))

@@ -241,10 +241,10 @@ def test_nothing_is_returned_without_any_sign_of_an_answer() -> None:
 
 
 def test_a_message_between_speakers_stays_and_a_fact_of_the_conversation_does_not() -> None:
-    said, other, fact = (sign(number, session=1) for number in (1, 2, 3))
+    message, other, fact = (sign(number, session=1) for number in (1, 2, 3))
     fact.has_subject = True
     other.speaker = "Jon"
-    assert numbers(CUT.best([said, other, fact])) == [1, 2]
+    assert numbers(CUT.best([message, other, fact])) == [1, 2]
 
 
 def test_memories_of_one_speaker_are_no_conversation_because_they_came_together() -> None:

@@ -46,9 +46,9 @@ def test_each_topic_has_its_words(question: str, expected: list[str]) -> None:
     ],
 )
 def test_a_name_that_is_excluded_is_no_topic(question: str, excluded: list[str]) -> None:
-    asked = topics(question)
-    assert [word.text for word in asked.excluded] == excluded
-    assert not {*excluded} & {word.text for topic in asked.words for word in topic}
+    split = topics(question)
+    assert [word.text for word in split.excluded] == excluded
+    assert not {*excluded} & {word.text for topic in split.words for word in topic}
 
 
 WORDS = ["Ana", "and", ",", "or", "Leo", "?", "besides", "rent", "und", "猫", "she", "who"]
@@ -57,8 +57,8 @@ WORDS = ["Ana", "and", ",", "or", "Leo", "?", "besides", "rent", "und", "猫", "
 @given(st.lists(st.sampled_from(WORDS)))
 def test_topics_have_only_words_of_the_question(words: list[str]) -> None:
     question = " ".join(words)
-    asked = topics(question)
-    assert len(asked.words) <= MOST_TOPICS
-    assert all(asked.words)
-    assert {word.text for topic in asked.words for word in topic} <= {*question.split()}
-    assert bool(asked.words) == bool(content_words(question))
+    split = topics(question)
+    assert len(split.words) <= MOST_TOPICS
+    assert all(split.words)
+    assert {word.text for topic in split.words for word in topic} <= {*question.split()}
+    assert bool(split.words) == bool(content_words(question))
