@@ -74,8 +74,9 @@ check: $(DEV)  ## format, lint, types, import directions, unit and house tests
 compat: $(DEV)  ## the official clients, old lines too, against a real stack (ARGS="-k newest")
 	@$(PYTEST) --dist loadfile tests/compat -rP $(ARGS)
 
-bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some), then the engine
+bench: $(DEV)  ## the hosted path, written to docs/benchmarks (ARGS="search-chroma": some), then start time, idle memory and the engine
 	@$(PY) -m tests.bench.hosted $(ARGS)
+	@test -n "$(ARGS)" || $(PY) -m tests.bench.footprint
 	@test -n "$(ARGS)" || $(PY) -m tests.bench
 
 eval: $(DEV)  ## is what is remembered right? (MODEL=openai/… JUDGE=openai/…: a live model)

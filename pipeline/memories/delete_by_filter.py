@@ -213,8 +213,8 @@ async def _write_receipt(connection: AsyncConnection, event_id: UUID) -> None:
         .order_by(state.memory_id)
         .limit(LISTED)
     )
-    # An event of this kind withholds nothing and contradicts nothing.
-    others = ("suggestion_id", "conflict_id")
+    # An event of this kind withholds nothing and contradicts nothing, and has all lines at its end.
+    others = ("suggestion_id", "conflict_id", "adopted_at")
     names = [column.name for column in receipts.columns if column.name not in others]
     await connection.execute(insert(receipts).from_select(names, lines))
 

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from api.routes import ROUTERS
 from deploy.docs.pages import PAGES
 from pipeline.settings import known_names
-from tests.bench import report
+from tests.bench import footprint, report
 from tests.eval import report as evaluation
 from tests.support.pages import FENCE, NOT_TESTED, ROOT, blocks, pages
 
@@ -48,6 +48,13 @@ def test_a_generated_page_is_up_to_date(page: str) -> None:
 def test_the_benchmark_page_shows_the_record() -> None:
     page = report.page(report.recorded())
     assert read("docs/benchmarks/hosted.md") == page, "Run: python -m tests.bench.report"
+
+
+def test_the_page_of_start_and_memory_shows_the_record() -> None:
+    page = footprint.page(footprint.recorded())
+    assert read("docs/benchmarks/footprint.md") == page, (
+        "Run: python -m tests.bench.footprint --page"
+    )
 
 
 def test_the_evaluation_page_shows_the_record() -> None:
