@@ -108,7 +108,7 @@ RELATION = {
     "id": ID, "source": TEXT, "source_id": ID, "source_type": TEXT, "relationship": TEXT,
     "target": TEXT, "target_id": ID, "target_type": TEXT, "valid_from": TIME,
     "valid_to": maybe(TIME), "created_at": TIME, "expired_at": maybe(TIME), "memory_id": maybe(ID),
-    "event_id": ID,
+    "conflict_id": maybe(ID), "event_id": ID,
 }  # fmt: skip
 COUNTERS = (
     "total_memories", "total_add_events", "total_retrieval_events", "total_api_retrieval_events",

@@ -161,5 +161,6 @@ def relation(row: RelationView) -> dict[str, Any]:
         "created_at": row.created_at,
         "expired_at": row.expired_at,
         "memory_id": str(row.memory_id) if row.memory_id else None,
+        "conflict_id": str(row.conflict_id) if row.conflict_id else None,
         "event_id": str(row.event_id),
     }

@@ -142,6 +142,8 @@ class CurrentEdge:
     """A current edge between stored nodes, with their names.
 
     `protected`: a person pinned or edited the memory that states it, or it is immutable.
+    `memory_id`, `slot` and `said_at` are those of that memory, which has its time from the last
+    statement; None if it is not active. `valid_to`: it has ended then; None for a current edge.
     """
 
     id: UUID
@@ -152,6 +154,38 @@ class CurrentEdge:
     destination: str
     valid_from: datetime
     protected: bool = False
+    event_id: UUID | None = None
+    memory_id: UUID | None = None
+    slot: str | None = None
+    said_at: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """The later statement that supersedes a fact, with the time since when it holds."""
+
+    text: str
+    since: datetime
+    event_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactMemory:
+    """The memories of a fact after its decisions, so that the graph agrees with them.
+
+    `texts`: the active memories that it stored. `beside`: memories that contradict it and stay,
+    because nothing decides or the change is withheld. `retired`: memories that it retires.
+    `successor`: of a fact that arrived late and is only history. `repeats`: it says again what its
+    memory states, at an earlier time.
+    """
+
+    memory_id: UUID | None = None
+    texts: tuple[str, ...] = ()
+    beside: tuple[UUID, ...] = ()
+    retired: tuple[UUID, ...] = ()
+    successor: Successor | None = None
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +199,11 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class NewEdge:
-    """An edge to insert. `valid_to`: it has ended already, by a later fact of the same batch."""
+    """An edge to insert.
+
+    `valid_to`: it has ended already, by the later fact `ended_by` of the same batch or by the event
+    `followed_by`. `memory_id`: if another memory than that of the fact states it.
+    """
 
     id: UUID
     source_id: UUID
@@ -175,11 +213,13 @@ class NewEdge:
     valid_from: datetime
     valid_to: datetime | None = None
     ended_by: int | None = None
+    followed_by: UUID | None = None
+    memory_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EndedEdge:
-    """A current edge to close, and the fact that ends it.
+    """An edge to close, or to close earlier, and the fact that ends it.
 
     `valid_to`: the time since when it does not hold; None for an edge that a better one replaces.
     """

@@ -1,13 +1,24 @@
 """Pure function from a model's answer to changes of the graph.
 
-The facts are applied in order to a copy of the current edges. For each edge that a fact states:
+The facts are applied in order to a copy of the stored edges. For each edge that a fact states:
 
     it is current                     NOOP; UPDATE if the fact says that it began earlier
     it excludes current edges         INVALIDATE of these, then ADD: a source has one residence,
                                       employer or spouse at a time, and likes or dislikes a thing
     an excluded edge began later      ADD of an edge that has ended already
+    an excluded edge ended later      UPDATE of its end, then ADD
+    an excluded edge was said again   INVALIDATE of it, ADD of an edge that ends when it was said
+                                      again, and ADD of the excluded edge from then on
     the fact adds ("also") or plans   ADD; nothing ends
     otherwise                         ADD
+
+So the edges of an attribute with one value at a time are a time line, and it is the same for any
+order in which the statements arrive. A fact that a later statement supersedes states edges that
+have ended.
+
+The memories decide what holds: an edge does not end by a fact that its memory contradicts in an
+open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
+unless another memory of the fact says the same.
 
 An edge that the model ends is closed only if the fact takes it back, puts another destination in
 its place, or is about the same single-valued attribute; else the line is NOOP. A fact that takes a
@@ -27,6 +38,7 @@ from pipeline.domain.facts import Fact, FactKind
 from pipeline.domain.graph import (
     CurrentEdge,
     EndedEdge,
+    FactMemory,
     GraphChanges,
     GraphLine,
     GraphOutcome,
@@ -64,6 +76,11 @@ EXCLUDED = "The fact cannot hold together with it."
 TAKEN_BACK = "The fact takes it back."
 FORMER = "It held before the current one."
 KEPT = "The fact does not take it back."
+UNDECIDED = "It contradicts it, and both memories are kept."
+RETIRED = "Its memory is retired."
+SAID_LATER = "It was said later."
+SAID_AGAIN = "It was said again later."
+ENDED_EARLIER = "A statement that arrived late says that it ended earlier."
 PROTECTED = "A person pinned or edited the memory that states it, or it is immutable."
 
 # Relations whose destination has a proper name: "a small flat" is no residence that ends another.
@@ -88,7 +105,10 @@ class FactSource:
 
 @dataclass(slots=True)
 class _Edge:
-    """An edge of the working copy. `fact`: the fact of this batch that states it; else None."""
+    """An edge of the working copy. `fact`: the fact of this batch that states it; else None.
+
+    `said_at`: the last statement of it. `valid_to`: its end; None for a current edge.
+    """
 
     id: UUID
     source: UUID
@@ -96,19 +116,26 @@ class _Edge:
     destination: UUID
     names: tuple[str, str]
     valid_from: datetime
+    said_at: datetime
     fact: int | None = None
     new: NewEdge | None = None
     protected: bool = False
+    event_id: UUID | None = None
+    memory_id: UUID | None = None
+    slot: str | None = None
+    valid_to: datetime | None = None
 
 
 @dataclass(slots=True)
 class _Plan:
-    """The working copy of the graph, and the changes so far."""
+    """The working copy of the graph, and the changes so far. `past`: edges that have ended."""
 
     nodes: NodeSet
     facts: Sequence[Fact]
     sources: Sequence[FactSource]
+    memories: Sequence[FactMemory]
     edges: dict[UUID, _Edge] = field(default_factory=dict)
+    past: dict[UUID, _Edge] = field(default_factory=dict)
     added: dict[UUID, NewEdge] = field(default_factory=dict)
     ended: list[EndedEdge] = field(default_factory=list)
     lines: list[GraphLine] = field(default_factory=list)
@@ -130,8 +157,10 @@ class _Plan:
         return next((e for e in matches if self._ends(e) in ends), None)
 
     def excluded(self, fact: int, source: UUID, relation: str, destination: Node) -> list[_Edge]:
-        """Current edges that cannot hold together with a new one of the fact."""
+        """Edges, also ended ones, that cannot hold together with a new one of the fact."""
         doomed = ended_by(relation)
+        if self.memories[fact].successor is not None and not has_several(relation):
+            doomed |= {relation}
         if relation in _PROPER and not _is_proper(destination.name):
             doomed = frozenset()
         if relation == "has_status" and destination.plain not in _ALONE:
@@ -152,7 +181,19 @@ class _Plan:
             return edge.relation in doomed and mine
 
         others = (e for e in self.edges.values() if e.fact != fact and e.id not in self.restated)
-        return [edge for edge in others if is_excluded(edge)]
+        return [
+            edge
+            for edge in (*others, *self.past.values())
+            if is_excluded(edge) and not self.stays_beside(fact, edge)
+        ]
+
+    def stays_beside(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge's memory contradicts the fact, and both are kept."""
+        return edge.memory_id in self.memories[fact].beside
+
+    def is_later(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge began after the fact, and was said after it."""
+        return edge.valid_from > self.start(fact) and edge.said_at > self.sources[fact].said_at
 
     def ends_of(self, source: UUID, relation: str) -> set[UUID]:
         """The destinations of a source's current edges of this name."""
@@ -186,25 +227,50 @@ class _Plan:
             return self.note(fact, GraphOutcome.NOOP, edge, PROTECTED)
         del self.edges[edge.id]
         self.closed.add((fact, self._ends(edge)[0], edge.relation, self._ends(edge)[1]))
-        until = max(self.start(fact), edge.valid_from)
-        if edge.new is not None:
-            self.added[edge.id] = replace(edge.new, valid_to=until, ended_by=fact)
-        else:
-            self.ended.append(EndedEdge(edge.id, until, fact))
+        self._end_at(edge, max(self.start(fact), edge.valid_from), fact)
         return self.note(fact, GraphOutcome.INVALIDATE, edge, reason)
+
+    def end_earlier(self, edge: _Edge, fact: int) -> None:
+        """Move the end of an edge that has ended to the time of the fact."""
+        self._end_at(edge, self.start(fact), fact)
+        self.note(fact, GraphOutcome.UPDATE, edge, ENDED_EARLIER)
+
+    def _end_at(self, edge: _Edge, until: datetime, fact: int) -> None:
+        edge.valid_to = until
+        self.past[edge.id] = edge
+        if edge.new is not None:
+            edge.new = replace(edge.new, valid_to=until, ended_by=fact, followed_by=None)
+            self.added[edge.id] = edge.new
+        else:
+            self.ended = [ended for ended in self.ended if ended.id != edge.id]
+            self.ended.append(EndedEdge(edge.id, until, fact))
+
+    def interrupt(self, edge: _Edge, fact: int, reason: str) -> _Edge:
+        """Close an edge at the time of the fact, and open it again when it was said again."""
+        self.close(edge, fact, reason)
+        key = f"again:{self.sources[fact].seq}:{edge.id}"
+        again = NewEdge(
+            uuid5(self.sources[fact].event_id, key), edge.source, edge.relation, edge.destination,
+            fact, edge.said_at, memory_id=edge.memory_id,
+        )  # fmt: skip
+        return self.add(again, edge.names, SAID_AGAIN, GraphOutcome.ADD)
 
     def add(
         self, edge: NewEdge, names: tuple[str, str], reason: str, outcome: GraphOutcome
-    ) -> None:
+    ) -> _Edge:
         """Insert an edge; it is current unless it has ended already."""
         self.added[edge.id] = edge
+        fact, source = self.facts[edge.fact], self.sources[edge.fact]
         working = _Edge(
             edge.id, edge.source_id, edge.relation, edge.destination_id, names, edge.valid_from,
-            edge.fact, edge,
+            max(source.said_at, edge.valid_from) if edge.memory_id else source.said_at, edge.fact,
+            edge, event_id=source.event_id,
+            memory_id=edge.memory_id or self.memories[edge.fact].memory_id, slot=fact.slot,
+            valid_to=edge.valid_to,
         )  # fmt: skip
-        if edge.valid_to is None:
-            self.edges[edge.id] = working
+        (self.edges if edge.valid_to is None else self.past)[edge.id] = working
         self.note(edge.fact, outcome, working, reason)
+        return working
 
     def note(self, fact: int, outcome: GraphOutcome, edge: _Edge, reason: str) -> None:
         """Write a line of the receipt."""
@@ -217,20 +283,26 @@ def plan_changes(
     answer: GraphChanges,
     facts: Sequence[Fact],
     sources: Sequence[FactSource],
+    memories: Sequence[FactMemory] = (),
     *,
     nodes: NodeSet,
     current: Iterable[CurrentEdge],
     types: GraphTypes,
 ) -> GraphPlan:
-    """The changes that a model's answer makes to the graph."""
-    edges = {
-        edge.id: _Edge(
-            edge.id, edge.source_id, edge.relation, edge.destination_id,
-            (edge.source, edge.destination), edge.valid_from, protected=edge.protected,
-        )
-        for edge in current
-    }  # fmt: skip
-    plan = _Plan(nodes, facts, sources, edges)
+    """The changes that a model's answer makes to the graph.
+
+    `memories`: what is stored of each fact. `current`: the current edges, and those that ended
+    after the first of the facts.
+    """
+    edges = [_stored(edge) for edge in current]
+    plan = _Plan(
+        nodes,
+        facts,
+        sources,
+        memories or [FactMemory()] * len(facts),
+        {edge.id: edge for edge in edges if edge.valid_to is None},
+        {edge.id: edge for edge in edges if edge.valid_to is not None},
+    )
     for fact in range(len(facts)):
         stated = [row for row in answer.relations if row.fact == fact and not _is_loop(row)]
         plan.restate(fact, stated, types)
@@ -242,9 +314,20 @@ def plan_changes(
         if fact == len(facts) - 1:
             ended += answer.ended
         _end(plan, fact, ended, stated)
+        _retire(plan, fact)
     return GraphPlan(
         nodes.mentioned, nodes.merges, tuple(plan.added.values()), plan.ended, plan.lines
     )
+
+
+def _stored(edge: CurrentEdge) -> _Edge:
+    """The working copy of a stored edge."""
+    return _Edge(
+        edge.id, edge.source_id, edge.relation, edge.destination_id,
+        (edge.source, edge.destination), edge.valid_from, edge.said_at or edge.valid_from,
+        protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
+        valid_to=edge.valid_to,
+    )  # fmt: skip
 
 
 def _roles(stated: Sequence[Relation], fact: Fact, types: GraphTypes) -> dict[str, str]:
@@ -292,7 +375,7 @@ def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphT
 def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> None:
     """Add an edge between two nodes, or find that it is there; end those that it excludes."""
     if (fact, plan.root(source.id), relation, plan.root(destination.id)) in plan.closed:
-        return
+        return None
     names = (source.name, destination.name)
     from_, start = plan.root(source.id), plan.start(fact)
     known = plan.same(from_, relation, plan.root(destination.id))
@@ -305,26 +388,75 @@ def _place(plan: _Plan, fact: int, source: Node, relation: str, destination: Nod
         _edge_id(plan, fact, source, relation, destination),
         source.id, relation, destination.id, fact, start,
     )  # fmt: skip
-    if known is not None:
-        since = plan.facts[fact].valid_from
-        earlier = since is not None and since < known.valid_from
-        if earlier and known.new is None and not known.protected:
-            del plan.edges[known.id]
-            plan.ended.append(EndedEdge(known.id, None, fact))
-            plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
-        else:
-            plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
-        return
     excluded = plan.excluded(fact, from_, relation, destination)
-    later = [other.valid_from for other in excluded if other.valid_from > start]
-    if later:
-        former = replace(edge, valid_to=min(later), ended_by=fact)
-        plan.add(former, names, FORMER, GraphOutcome.ADD)
-        return
-    for other in excluded:
-        single = other.relation == relation
-        plan.close(other, fact, REPLACED if single else EXCLUDED)
-    plan.add(edge, names, STATED, GraphOutcome.ADD)
+    if known is not None and _is_known(plan, edge, known, excluded):
+        return plan.note(fact, GraphOutcome.NOOP, known, KNOWN)
+    if known is not None and not _is_of_a_time_line(plan, fact, known, excluded):
+        del plan.edges[known.id]
+        plan.ended.append(EndedEdge(known.id, None, fact))
+        plan.add(edge, names, EARLIER, GraphOutcome.UPDATE)
+        return None
+    return _place_in_time(plan, edge, names, [*excluded, *([known] if known else [])])
+
+
+def _is_known(plan: _Plan, edge: NewEdge, known: _Edge, excluded: Sequence[_Edge]) -> bool:
+    """True if a current edge says all that a new one of the same says."""
+    if known.valid_from <= edge.valid_from:
+        return True
+    since = plan.facts[edge.fact].valid_from
+    late = known.said_at > plan.sources[edge.fact].said_at
+    if since is None and not late:
+        return True
+    # An edge of this batch, or of a memory that a person protects, keeps its beginning.
+    return (known.new is not None or known.protected) and not _is_of_a_time_line(
+        plan, edge.fact, known, excluded
+    )
+
+
+def _is_of_a_time_line(plan: _Plan, fact: int, known: _Edge, excluded: Sequence[_Edge]) -> bool:
+    """True if another value may hold between a late statement and the current edge of the same."""
+    if known.said_at <= plan.sources[fact].said_at:
+        return False
+    return bool(ended_by(known.relation)) or any(e.relation == known.relation for e in excluded)
+
+
+def _place_in_time(
+    plan: _Plan, edge: NewEdge, names: tuple[str, str], others: Sequence[_Edge]
+) -> None:
+    """Add an edge between those that exclude it: it ends what held until then, and ends with the
+    next one.
+    """
+    fact, start = edge.fact, edge.valid_from
+    covering = [
+        o for o in others if o.valid_from <= start and (not o.valid_to or o.valid_to > start)
+    ]
+    same = plan.root(edge.destination_id)
+    for other in covering:
+        if other.relation == edge.relation and plan.root(other.destination) == same:
+            return plan.note(fact, GraphOutcome.NOOP, other, KNOWN)
+    following = [other for other in others if other.valid_from > start]
+    for other in covering:
+        reason = REPLACED if other.relation == edge.relation else EXCLUDED
+        if other.valid_to is not None:
+            plan.end_earlier(other, fact)
+        elif other.said_at > max(start, plan.sources[fact].said_at) and not other.protected:
+            following.append(plan.interrupt(other, fact, reason))
+        else:
+            plan.close(other, fact, reason)
+    ends = [(other.valid_from, other.event_id, other.fact) for other in following]
+    successor = plan.memories[fact].successor
+    if successor is not None and not _still_says(successor.text, names[1]):
+        ends.append((max(start, successor.since), successor.event_id, None))
+    if ends:
+        until, event_id, by = min(ends, key=lambda end: end[0])
+        edge = replace(edge, valid_to=until, followed_by=event_id, ended_by=by)
+    plan.add(edge, names, FORMER if ends else STATED, GraphOutcome.ADD)
+    return None
+
+
+def _still_says(text: str, name: str) -> bool:
+    """True if a later statement names the destination too, and takes nothing back."""
+    return says(text, name) and not polarity.takes_back(text)
 
 
 def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> UUID:
@@ -344,13 +476,36 @@ def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relati
         if edge.fact == fact or edge.id in plan.restated:
             continue
         if reason := _reason_to_end(plan, fact, edge, named, edges):
-            plan.close(edge, fact, reason)
+            _close_unless_it_stays(plan, edge, fact, reason)
         elif edge.id not in {line.relation_id for line in plan.lines if line.fact == fact}:
             plan.note(fact, GraphOutcome.NOOP, edge, KEPT)
     if not stated and polarity.takes_back(text):
         for edge in list(plan.edges.values()):
             if _is_its_value(plan.facts[fact], edge, named):
-                plan.close(edge, fact, TAKEN_BACK)
+                _close_unless_it_stays(plan, edge, fact, TAKEN_BACK)
+
+
+def _close_unless_it_stays(plan: _Plan, edge: _Edge, fact: int, reason: str) -> None:
+    """Close an edge, unless its memory stands beside the fact, or it was said later."""
+    if plan.stays_beside(fact, edge):
+        plan.note(fact, GraphOutcome.NOOP, edge, UNDECIDED)
+    elif plan.is_later(fact, edge):
+        plan.note(fact, GraphOutcome.NOOP, edge, SAID_LATER)
+    else:
+        plan.close(edge, fact, reason)
+
+
+def _retire(plan: _Plan, fact: int) -> None:
+    """Close the current edges of the memories that the fact retires.
+
+    Not those that another memory of the fact states.
+    """
+    memory = plan.memories[fact]
+    for edge in list(plan.edges.values()):
+        if edge.memory_id not in memory.retired or edge.fact == fact or edge.id in plan.restated:
+            continue
+        if not any(_still_says(text, edge.names[1]) for text in memory.texts):
+            plan.close(edge, fact, RETIRED)
 
 
 def _reason_to_end(

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Neighbour
-from pipeline.domain.graph import GraphChanges, GraphStatus
+from pipeline.domain.graph import FactMemory, GraphChanges, GraphStatus
 from pipeline.domain.lanes import Batch
 from pipeline.domain.modes import ChosenMode, Mode
 
@@ -62,10 +62,14 @@ class Consolidated:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Output of APPLY: positions of the facts that changed a memory, and that memory's id."""
+    """Output of APPLY: positions of the facts to relate, the id of the memory of each, and more.
+
+    `outcomes` is parallel to both; empty in outputs of earlier releases.
+    """
 
     changed: tuple[int, ...]
     memories: tuple[UUID, ...] = ()
+    outcomes: tuple[FactMemory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

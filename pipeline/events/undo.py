@@ -310,15 +310,21 @@ async def _relations(connection: AsyncConnection, event_id: UUID) -> tuple[int, 
     """Expire the event's relations; restore those it ended, unless they were stated again.
 
     A relation whose successor was ended by a later event ends then, as if the event had never been.
+    The event's relations held at no time, also those that it stated as ended.
     """
     mine = relations.c.event_id == event_id
     closed = await _closed_later(connection, event_id)
-    await connection.execute(update(relations).where(mine).values(ended_by=None))
+    shown = or_(relations.c.expired_at.is_(None), relations.c.valid_to.is_not(None))
     gone = await connection.execute(
         update(relations)
-        .where(mine, relations.c.expired_at.is_(None))
-        .values(expired_at=func.now())
+        .where(mine, shown)
+        .values(
+            expired_at=func.coalesce(relations.c.expired_at, func.now()),
+            valid_to=None,
+            ended_by=None,
+        )
     )
+    await connection.execute(update(relations).where(mine).values(ended_by=None))
     again = relations.alias("again")
     same = [
         again.c[name] == relations.c[name]

@@ -101,15 +101,30 @@ class Graph:
         return [_node(row) for row in await self._direct.rows(statement("similar"), values)]
 
     async def current(
-        self, scope: Scope, roots: Sequence[UUID]
+        self,
+        scope: Scope,
+        roots: Sequence[UUID],
+        memory_ids: Sequence[UUID] = (),
+        *,
+        since: datetime,
     ) -> tuple[list[CurrentEdge], dict[UUID, UUID]]:
-        """Current relations of these roots, newest first, and the root of each end that has one."""
-        values = {"lane_id": scope.lane_id, "roots": list(roots), "limit": COMPARED}
+        """Relations of these roots, or that these memories state, and the roots of merged ends.
+
+        The current ones, newest first, then those that ended after `since`.
+        """
+        values = {
+            "lane_id": scope.lane_id,
+            "roots": list(roots),
+            "memory_ids": list(memory_ids),
+            "since": since,
+            "limit": COMPARED,
+        }
         rows = await self._direct.rows(statement("current_relations"), values)
         edges = [
             CurrentEdge(
                 row.id, row.source_id, row.source, row.relation, row.destination_id,
-                row.destination, row.valid_from, row.protected,
+                row.destination, row.valid_from, row.protected, row.event_id, row.memory_id,
+                row.slot, row.said_at, row.valid_to,
             )
             for row in rows
         ]  # fmt: skip
@@ -119,6 +134,12 @@ class Graph:
             for side in ("source", "destination")
         )
         return edges, {node_id: root for node_id, root in ends if root is not None}
+
+    async def stated_by(self, scope: Scope, memory_ids: Sequence[UUID]) -> list[RelationView]:
+        """The current relations that these memories of a scope state."""
+        ids = await self._stated(scope.project_id, NOW, memory_ids)
+        paths = await self._paths(scope.project_id, [[relation_id] for relation_id in ids])
+        return [path.relation for path in paths]
 
     async def walk(
         self,

@@ -13,7 +13,7 @@ class RelationView:
     """A stored relation, with the names and kinds under which its entities are shown.
 
     `valid_from` and `valid_to`: since when and until when it holds in the world. `created_at` and
-    `expired_at`: the same for what Memlane knew.
+    `expired_at`: the same for what Memlane knew. `conflict_id`: the open conflict of its memory.
     """
 
     id: UUID
@@ -30,6 +30,7 @@ class RelationView:
     expired_at: datetime | None
     event_id: UUID
     memory_id: UUID | None
+    conflict_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)

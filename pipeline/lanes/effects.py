@@ -136,7 +136,7 @@ class GraphEffects:
         plan = self.plan
         return {
             "event_ids": [event.id for event in self.batch.events],
-            "memory_ids": list(self.memories),
+            "memory_ids": [*self.memories, *(e.memory_id for e in plan.edges if e.memory_id)],
             "entities": _json([_node(node) for node in plan.nodes]),
             "merges": _json(
                 [{"id": m.node_id, "merged_into": m.into, "reason": m.reason} for m in plan.merges]
@@ -166,8 +166,10 @@ class GraphEffects:
             "destination_id": edge.destination_id,
             "valid_from": edge.valid_from,
             "valid_to": edge.valid_to,
-            "ended_by": None if edge.ended_by is None else self._event(edge.ended_by).id,
+            "ended_by": edge.followed_by
+            or (None if edge.ended_by is None else self._event(edge.ended_by).id),
             **self._origin(edge.fact),
+            **({"memory_id": edge.memory_id} if edge.memory_id else {}),
         }
 
     def _ended(self, edge: EndedEdge) -> dict[str, Any]:

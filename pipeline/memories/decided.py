@@ -23,7 +23,7 @@ from pipeline.domain.vectors import Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
 from pipeline.ledger.tables import events, lanes, memories, receipts
-from pipeline.memories.editing import end_unstated
+from pipeline.memories.editing import end_unsaid, end_unstated
 from pipeline.memories.rows import as_memory, holder_of, next_version, text_columns, write_history
 from pipeline.text.equality import text_hash
 from pipeline.text.slots import slot
@@ -139,12 +139,20 @@ async def _refuse_taken_text(
 async def _end_relations(
     connection: AsyncConnection, changes: Sequence[DecidedChange], *, ended_by: UUID
 ) -> None:
-    """Expire the relations of statements that no longer hold, and of no other memory."""
+    """Expire the relations of statements that no longer hold, and of no other memory.
+
+    The relations of the statement that a merged memory takes over stay if its new text says them.
+    """
     standing = {_statement(c.after) for c in changes if c.after.state == "ACTIVE"}
     false = [change.before for change in changes if not change.stays_true]
     carried = {memory.id for memory in false if _statement(memory) in standing}
     retired = among(memories.c.id, [memory.id for memory in false if memory.id not in carried])
     await end_unstated(connection, retired, ended_by=ended_by, keep=carried)
+    texts = {_statement(c.after): c.after.text for c in changes if c.after.state == "ACTIVE"}
+    for memory in false:
+        if memory.id in carried:
+            text = texts[_statement(memory)]
+            await end_unsaid(connection, [memory.id], memory.text, text, ended_by=ended_by)
 
 
 def _statement(memory: Memory) -> tuple[UUID | None, int | None]:

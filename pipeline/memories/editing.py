@@ -23,7 +23,7 @@ from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
 from pipeline.ledger.locks import locked
-from pipeline.ledger.tables import memories, relations
+from pipeline.ledger.tables import entities, memories, relations
 from pipeline.memories.rows import (
     as_memory,
     holder_of,
@@ -32,6 +32,8 @@ from pipeline.memories.rows import (
     text_columns,
     write_history,
 )
+from pipeline.text import polarity
+from pipeline.text.names import says
 
 TEXT_TAKEN = "Another write has just stored this text in the same scope; read it and ask again."
 
@@ -148,6 +150,37 @@ async def end_unstated(
         )
 
 
+async def end_unsaid(
+    connection: AsyncConnection,
+    memory_ids: Collection[UUID],
+    before: str,
+    after: str,
+    *,
+    ended_by: UUID | None = None,
+) -> None:
+    """Expire relations of these memories whose target only the text before a person's change says.
+
+    A text that takes something back says none.
+    """
+    stated = (
+        select(relations.c.id, entities.c.name)
+        .join(entities, entities.c.id == relations.c.destination_id)
+        .where(among(relations.c.memory_id, memory_ids), relations.c.expired_at.is_(None))
+    )
+    rows = (await connection.execute(stated)).all()
+    unsaid = [row.id for row in rows if _states(before, row.name) and not _states(after, row.name)]
+    if unsaid:
+        await connection.execute(
+            update(relations)
+            .where(among(relations.c.id, unsaid))
+            .values(expired_at=func.now(), ended_by=ended_by)
+        )
+
+
+def _states(text: str, name: str) -> bool:
+    return says(text, name) and not polarity.takes_back(text)
+
+
 def _refuse_immutable(edited: Iterable[Memory]) -> None:
     for memory in edited:
         if memory.immutable:
@@ -173,6 +206,7 @@ async def _change(
     """Apply one edit to its locked memory, and write the history."""
     changed = dict(edit.values)
     if "text" in changed:
+        await end_unsaid(connection, [before.id], before.text, changed["text"])
         changed |= text_columns(changed["text"])
         if await holder_of(connection, before, changed["text_hash"]):
             del changed["text_hash"]  # keep the hash from _release_texts: it must be unique

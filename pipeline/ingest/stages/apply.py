@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from uuid import UUID, uuid5
 
+from pipeline.domain.conservation import same_statement
 from pipeline.domain.errors import Outdated
 from pipeline.domain.events import StageName
 from pipeline.domain.facts import Decision, Fact, Outcome
+from pipeline.domain.graph import FactMemory, Successor
 from pipeline.domain.lanes import Batch
 from pipeline.domain.memories import Memory
 from pipeline.domain.modes import Mode
 from pipeline.domain.reconcile import (
+    Change,
     RetireLimit,
     ScopeMemories,
     Write,
@@ -66,18 +70,61 @@ async def apply(
     scope_memories = ScopeMemories.of(batch.scope, stored, touchable.forgotten)
     changes = apply_writes(writes, scope_memories, limit)
     effects = MemoryEffects(changes, {m.id: m.version for m in stored}, embedder.name)
-    # A fact is related once, and not if it is only history.
-    by_fact = {
-        c.write.position: c.after.id
-        for c in reversed(changes)
-        if c.after is not None and c.outcome is not Outcome.NOOP
-    }
-    applied = Applied(tuple(sorted(by_fact)), tuple(by_fact[fact] for fact in sorted(by_fact)))
+    applied = _applied(changes, scope_memories)
     mode = mode_of(batch)
     consolidates = mode is not None and mode.mode is Mode.CONSOLIDATE
     graph = graph and batch.graph is not False
     relates = graph and consolidates and not batch.options.procedural and applied.changed
     return Finished(dump(applied), StageName.RELATE if relates else None, effects=effects)
+
+
+def _applied(changes: Sequence[Change], memories: ScopeMemories) -> Applied:
+    """The facts to relate, each once: those that changed a memory, those that arrived after a later
+    statement of the same, and those that say again what was stored as true since a later time.
+    """
+    by_fact: dict[int, FactMemory] = {}
+    for position, group in groupby(changes, key=lambda change: change.write.position):
+        if (outcome := _outcome(list(group), memories)) is not None:
+            by_fact[position] = outcome
+    positions = sorted(by_fact)
+    outcomes = tuple(by_fact[position] for position in positions)
+    ids = tuple(outcome.memory_id for outcome in outcomes if outcome.memory_id)
+    return Applied(tuple(positions), ids, outcomes)
+
+
+def _outcome(changes: Sequence[Change], memories: ScopeMemories) -> FactMemory | None:
+    """The memories of one fact after its changes; None if there is nothing to relate."""
+    stored = [c for c in changes if c.after is not None and c.outcome is not Outcome.NOOP]
+    if stored:
+        active = [memories.active(c.memory_id) for c in changes]
+        texts = tuple(memory.text for memory in active if memory is not None)
+        standing = next((memory.id for memory in active if memory is not None), stored[0].memory_id)
+        retired = [c.memory_id for c in stored if c.outcome is Outcome.DELETE and c.memory_id]
+        return FactMemory(standing, texts, _beside(changes), tuple(retired))
+    for change in changes:
+        if change.after is not None and change.after.superseded_by is not None:
+            later = memories.by_id[change.after.superseded_by]
+            since = (
+                later.valid_from if later.valid_from > change.after.valid_from else later.said_at
+            )
+            successor = Successor(later.text, since, later.event_id)
+            return FactMemory(change.after.id, successor=successor)
+        if (memory := change.before) is not None and _says_again_late(change.write, memory):
+            return FactMemory(memory.id, (memory.text,), repeats=True)
+    return None
+
+
+def _says_again_late(write: Write, memory: Memory) -> bool:
+    """True if a fact says what a memory says, and earlier than the memory holds."""
+    early = (write.fact.valid_from or write.said_at) < memory.valid_from
+    return early and same_statement(write.fact.text, memory.text)
+
+
+def _beside(changes: Sequence[Change]) -> tuple[UUID, ...]:
+    """The memories that contradict a fact and stay as they are."""
+    contested = [memory.id for c in changes if c.conflict for memory in c.conflict.against]
+    withheld = [target for c in changes if c.suggestion for target, _ in c.suggestion.targets]
+    return tuple(dict.fromkeys([*contested, *withheld]))
 
 
 async def _retire_limit(

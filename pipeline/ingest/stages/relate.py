@@ -11,18 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from uuid import UUID
 
 import structlog
 
 from pipeline.domain.errors import PermanentError
 from pipeline.domain.events import FailureCode
 from pipeline.domain.facts import Fact
-from pipeline.domain.graph import GraphChanges, GraphPlan, GraphStatus, Node, RelationRequest
+from pipeline.domain.graph import (
+    Entity,
+    FactMemory,
+    GraphChanges,
+    GraphPlan,
+    GraphStatus,
+    Node,
+    Relation,
+    RelationRequest,
+)
 from pipeline.domain.graph_nodes import SIMILAR, USER, NodeSet, may_be_same
 from pipeline.domain.graph_plan import FactSource, plan_changes
 from pipeline.domain.lanes import Batch
 from pipeline.domain.stage_outputs import Applied, Extracted, Related, dump, read
+from pipeline.domain.usage import Answer
 from pipeline.graph.store import Graph
 from pipeline.ingest.stages import Finished
 from pipeline.lanes.effects import GraphEffects
@@ -46,42 +55,70 @@ async def relate(
 
     If the model fails with a PermanentError, only the graph fails.
     """
-    changed, of = await _standing(batch, memories) if batch.replayed else _changed(batch)
+    changed = await _standing(batch, memories) if batch.replayed else _changed(batch)
     if not changed:
         return Finished(dump(Related(GraphStatus.SUCCEEDED, GraphChanges())), None)
+    # The model is not asked about what a memory states already.
+    changed.sort(key=lambda pair: pair[1].repeats)
+    facts = [fact for fact, _ in changed]
+    to_relate = [fact for fact, memory in changed if not memory.repeats]
     until = max(message.said_at for message in batch.messages) if batch.replayed else None
-    texts = [fact.text for fact in changed]
     request = RelationRequest(
-        changed,
-        await graph.mentioned_in(batch.scope, texts, until=until),
+        to_relate,
+        await graph.mentioned_in(batch.scope, [fact.text for fact in to_relate], until=until),
         batch.graph_types,
         await graph.vocabulary(batch.payer or batch.scope.project_id),
     )
     try:
-        answer = await model.relate(request)
+        answer = await model.relate(request) if to_relate else Answer(GraphChanges())
     except PermanentError as error:
         failed = Related(GraphStatus.FAILED, GraphChanges(), f"{error.code}: {error}")
         return Finished(dump(failed), None, error.usage)
     changes = _of_names(answer.value)
-    plan = await _plan(batch, request, changes, graph, embedder)
-    return Finished(
-        dump(_related(changes)),
-        None,
-        answer.usage,
-        GraphEffects(batch, changed, of, plan),
+    of_facts = [memory for _, memory in changed]
+    again = await _said_again(batch, of_facts, graph)
+    plan = await _plan(
+        batch,
+        replace(request, facts=facts),
+        replace(changes, relations=(*changes.relations, *again)),
+        of_facts,
+        graph,
+        embedder,
     )
+    of = [memory.memory_id for memory in of_facts if memory.memory_id]
+    return Finished(
+        dump(_related(changes)), None, answer.usage, GraphEffects(batch, facts, of, plan)
+    )
+
+
+async def _said_again(batch: Batch, of_facts: Sequence[FactMemory], graph: Graph) -> list[Relation]:
+    """The relations of the memories that facts repeat, as stated by these facts."""
+    repeats = {memory.memory_id: fact for fact, memory in enumerate(of_facts) if memory.repeats}
+    ids = [memory_id for memory_id in repeats if memory_id]
+    stated = await graph.stated_by(batch.scope, ids) if ids else []
+    return [
+        Relation(
+            Entity(row.source, row.source_kind),
+            row.relation,
+            Entity(row.destination, row.destination_kind),
+            repeats[row.memory_id],
+        )
+        for row in stated
+    ]
 
 
 async def _plan(
     batch: Batch,
     request: RelationRequest,
     changes: GraphChanges,
+    memories: Sequence[FactMemory],
     graph: Graph,
     embedder: Embedder,
 ) -> GraphPlan:
-    """Compute the changes of the stored graph from the model's answer."""
+    """Compute the changes of the stored graph from the relations that the facts state."""
     scope, types = batch.scope, request.types
     kinds = _kinds(changes, types.entities)
+    sources = [_source(batch, fact) for fact in request.facts]
     speakers = [plain_name(fact.speaker) for fact in request.facts if fact.speaker]
     subjects = [plain_name(fact.subject) for fact in request.facts if fact.subject]
     wanted = [*kinds, plain_name(USER), *speakers, *subjects]
@@ -94,14 +131,15 @@ async def _plan(
     of_ended = [plain_name(end) for edge in shown for end in (edge.source, edge.destination)]
     nodes += await graph.known(scope, of_ended, [node.root_id for node in similar.values()])
     roots = dict.fromkeys(node.root_id for node in nodes)
-    current, merged = await graph.current(scope, list(roots))
-    if batch.replayed:
-        until = max(message.said_at for message in batch.messages)
-        current = [edge for edge in current if edge.valid_from <= until]
+    pairs = zip(request.facts, sources, strict=True)
+    since = min(fact.valid_from or source.said_at for fact, source in pairs)
+    retired = [memory_id for memory in memories for memory_id in memory.retired]
+    current, merged = await graph.current(scope, list(roots), retired, since=since)
     return plan_changes(
         changes,
         request.facts,
-        [_source(batch, fact) for fact in request.facts],
+        sources,
+        memories,
         nodes=NodeSet(scope, nodes, types.entities, similar, merged),
         current=current,
         types=types,
@@ -146,21 +184,26 @@ def _source(batch: Batch, fact: Fact) -> FactSource:
     return FactSource(event.id, event.seq, event.messages[fact.source.message].said_at)
 
 
-def _changed(batch: Batch) -> tuple[list[Fact], Sequence[UUID]]:
-    """Return the facts that changed memories, and the id of each memory."""
+def _changed(batch: Batch) -> list[tuple[Fact, FactMemory]]:
+    """Return the facts to relate, each with its memory."""
     facts, applied = read(batch, Extracted).facts, read(batch, Applied)
-    return [facts[place] for place in applied.changed], applied.memories
+    outcomes = list(applied.outcomes)
+    if not outcomes:  # saved by an earlier release
+        outcomes = [FactMemory(memory_id) for memory_id in applied.memories or [None] * len(facts)]
+    return [
+        (facts[place], memory) for place, memory in zip(applied.changed, outcomes, strict=False)
+    ]
 
 
-async def _standing(batch: Batch, memories: Memories) -> tuple[list[Fact], Sequence[UUID]]:
+async def _standing(batch: Batch, memories: Memories) -> list[tuple[Fact, FactMemory]]:
     """Like `_changed`, without the facts whose memory has been changed since.
 
     A later event, a person or an undo may have changed it: a late graph must not restore old facts.
     """
-    changed, of = _changed(batch)
+    changed = _changed(batch)
+    of = [memory.memory_id for _, memory in changed if memory.memory_id]
     left = await memories.last_changed_by(batch.scope, of, [event.id for event in batch.events])
-    pairs = [pair for pair in zip(changed, of, strict=False) if pair[1] in left]
-    return [fact for fact, _ in pairs], [memory_id for _, memory_id in pairs]
+    return [pair for pair in changed if pair[1].memory_id in left]
 
 
 def _related(changes: GraphChanges) -> Related:

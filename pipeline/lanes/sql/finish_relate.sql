@@ -60,11 +60,14 @@ WITH held AS (
     WHERE entities.lane_id = h.lane_id AND entities.root_id = m.id
       AND m.id IN (SELECT id FROM node) AND entities.id NOT IN (SELECT id FROM node)
 ), closed AS (
-    UPDATE relations SET valid_to = e.valid_to, expired_at = now(), ended_by = e.ended_by
+    -- An end that was known already moves only to an earlier time.
+    UPDATE relations SET valid_to = e.valid_to, expired_at = coalesce(expired_at, now()),
+           ended_by = e.ended_by
     FROM held, jsonb_to_recordset(CAST(:ended AS jsonb)) AS e (
         id uuid, valid_to timestamptz, ended_by uuid, memory_id uuid
     )
-    WHERE relations.id = e.id AND relations.lane_id = held.lane_id AND relations.expired_at IS NULL
+    WHERE relations.id = e.id AND relations.lane_id = held.lane_id
+      AND (relations.expired_at IS NULL OR relations.valid_to > e.valid_to)
       AND (e.memory_id IS NULL OR e.memory_id IN (SELECT id FROM standing))
     RETURNING relations.id
 ), edge AS (

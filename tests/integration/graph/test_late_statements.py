@@ -1,0 +1,79 @@
+"""Statements that arrive late: the graph of each time is the same for any order of arrival."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from pipeline.stores import Ledger
+from tests.integration.graph.stories import (
+    Attentive,
+    Stated,
+    drawn,
+    holding,
+    likes,
+    lives,
+    noon,
+    tell,
+    works,
+)
+from tests.support.api_service import Service, serving
+
+MOVES = (
+    lives("Zoe", "Lyon", 0),
+    lives("Zoe", "Graz", 10),
+    lives("Zoe", "Bern", 20),
+    lives("Zoe", "Riga", 30),
+    works("Zoe", "Siemens", 5),
+    works("Zoe", "Bosch", 25),
+    likes("Zoe", "jazz", 3),
+    likes("Zoe", "chess", 13),
+)
+RETURNS = (
+    lives("Noor", "Porto", 0),
+    lives("Noor", "Turin", 10),
+    lives("Noor", "Porto", 20),
+    likes("Noor", "tea", 4),
+    likes("Noor", "tea", 24),
+)
+ORDERS = 12
+
+
+@pytest.fixture
+async def service(ledger: Ledger) -> AsyncIterator[Service]:
+    async with serving(ledger) as built:
+        yield built
+
+
+def shuffled(story: Sequence[Stated], seed: int) -> list[Stated]:
+    order = list(story)
+    random.Random(seed).shuffle(order)
+    return order
+
+
+async def wrong_reads(service: Service, story: Sequence[Stated], user_id: str) -> list[str]:
+    """The reads of the past and of now that differ from the story."""
+    days = sorted({statement.day for statement in story})
+    wrong = []
+    for day in (days[0] - 1, *(day + 2 for day in days)):
+        edges = await drawn(service, user_id, valid_at=noon(day))
+        if sorted(edges) != sorted(holding(story, day)):
+            wrong.append(f"day {day}: {sorted(edges)}")
+    if sorted(now := await drawn(service, user_id)) != sorted(holding(story, days[-1])):
+        wrong.append(f"now: {sorted(now)}")
+    return wrong
+
+
+@pytest.mark.parametrize("seed", range(ORDERS))
+@pytest.mark.parametrize("story", [MOVES, RETURNS], ids=["moves", "returns"])
+async def test_the_past_is_the_same_in_any_order_of_arrival(
+    service: Service, story: Sequence[Stated], seed: int
+) -> None:
+    service.engine.with_model(Attentive(story))
+    order = shuffled(story, seed)
+    for statement in order:
+        await tell(service, statement, user_id="maya")
+    arrivals = [f"{statement.edge[2]} {statement.day}" for statement in order]
+    assert await wrong_reads(service, story, "maya") == [], arrivals
