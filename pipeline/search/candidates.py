@@ -16,15 +16,24 @@ from pipeline.search.weights import OWN, Weights
 STEEP = 3.5
 
 
+# Weights of a message's length and of a question, and the logarithm of the number of terms of a
+# long message. Source: trained as in pipeline/search/weights.
+BY_LENGTH, ASKING, FULL_LENGTH = 0.8, 0.3, math.log1p(40)
+
+
 # Named tuples: a search makes hundreds of each, and a frozen dataclass takes four times as long.
 
 
 class Place(NamedTuple):
-    """Position in a conversation: the turn, the turn before it, and the session of both."""
+    """Position in a conversation: the turn, the turn before it, and the session of both.
+
+    `dialogue`: the session has several speakers.
+    """
 
     turn: Hashable
     session: Hashable
     before: Hashable | None = None
+    dialogue: bool = False
 
 
 class Signals(NamedTuple):
@@ -93,6 +102,10 @@ class Score(NamedTuple):
     def shares(self) -> dict[str, float]:
         """The part of each term in the total; their sum is the total."""
         own = {term: getattr(self.weights, term) * self._signal(term) for term in OWN}
+        # A message's own signals are multiplied by its substance.
+        whole = sum(own.values())
+        factor = (self.fused - self.beside - self.session) / whole if whole else 0.0
+        own = {term: part * factor for term, part in own.items()}
         parts = own | {"neighbours": self.beside, "session": self.session}
         scale = self.total / self.fused if self.fused else 0.0
         return {term: part * scale for term, part in parts.items()}
@@ -113,7 +126,8 @@ class Candidate:
     The ledger gives the first nine values. `turn` and `before` are (seq, ordinal) in the lane: the
     turn of the passage, and the turn before that one; None without a turn. `embedding` is packed,
     and read only if the index gave no cosine, or for evidence, as are `terms`.
-    `has_subject`: an extracted fact, which can be understood without the conversation.
+    `has_subject`: an extracted fact, which can be understood without the conversation. `length`:
+    number of its terms; `is_question`: it is a message that ends with a question mark.
 
     `place` is set by sessions, `signals` by signals, `score` by fusion, evidence and rerank, and
     `decay` only if the project has decay. `unembedded`: a turn without a vector so far, which only
@@ -129,8 +143,21 @@ class Candidate:
     embedding: bytes | None = None
     terms: Sequence[str] = ()
     has_subject: bool = False
+    length: int = 0
+    is_question: bool = False
     decay: float | None = None
     place: Place | None = None
     unembedded: bool = False
     signals: Signals = NO_SIGNALS
     score: Score = NO_SCORE
+
+    @property
+    def substance(self) -> float:
+        """Factor of the own signals of a message in a dialogue, 0.3..1.4; 1 for any other passage.
+
+        A long message answers more often than "Wow, great!", and a question rarely does.
+        """
+        if self.has_subject or self.place is None or not self.place.dialogue:
+            return 1.0
+        length = min(1.0, math.log1p(self.length) / FULL_LENGTH)
+        return 1 + BY_LENGTH * (length - 0.5) - ASKING * self.is_question

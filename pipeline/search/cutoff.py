@@ -12,8 +12,7 @@ classes is returned, and the boundary is computed from the scores themselves.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -91,12 +90,10 @@ class Cutoff:
     def best(self, ranked: Sequence[Candidate]) -> list[Candidate]:
         """Return the results, best first."""
         first = self.first(ranked)
-        return supported(first, ranked) if self.lenient else first
+        return supported(first) if self.lenient else first
 
 
-def supported(
-    results: Sequence[Candidate], ranked: Sequence[Candidate], signs: Signs = SIGNS
-) -> list[Candidate]:
+def supported(results: Sequence[Candidate], signs: Signs = SIGNS) -> list[Candidate]:
     """Return the results that answer the query, or have a sign that they do, in the given order.
 
     If a result accounts for a topic of the query for sure, only those that do about as well answer
@@ -112,7 +109,6 @@ def supported(
     best = _best_of_topics(results)
     if best and max(best) < NOTHING:
         return [result for result in results if not result.score.excluded]
-    speakers = _speakers(ranked)
     sure = bool(best) and min(best) >= SURE
     least = signs.words * max((result.score.lexical for result in results), default=0.0)
     least_of_path = signs.words * max(
@@ -125,7 +121,7 @@ def supported(
             result.unembedded
             or score.signals.date > 0
             or score.signals.graph >= least_of_path > 0
-            or _in_conversation(result, speakers)
+            or _in_conversation(result)
             or _answers(score, best)
             or (not sure and score.lexical >= least > 0)
             or (not sure and rank < signs.by_meaning and score.closeness != 0)
@@ -138,23 +134,10 @@ def supported(
     ]
 
 
-def _speakers(candidates: Sequence[Candidate]) -> Mapping[Hashable, set[str | None]]:
-    """The speakers of each session."""
-    speakers: dict[Hashable, set[str | None]] = defaultdict(set)
-    for candidate in candidates:
-        if candidate.place:
-            speakers[candidate.place.session].add(candidate.speaker)
-    return speakers
-
-
-def _in_conversation(
-    candidate: Candidate, speakers: Mapping[Hashable, Collection[str | None]]
-) -> bool:
+def _in_conversation(candidate: Candidate) -> bool:
     """Tell if a passage is a turn, or a message as it was said between several speakers."""
     place = candidate.place
-    is_message = (
-        place is not None and not candidate.has_subject and len(speakers[place.session]) > 1
-    )
+    is_message = place is not None and place.dialogue and not candidate.has_subject
     return candidate.key.is_turn or is_message
 
 

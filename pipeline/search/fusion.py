@@ -2,13 +2,17 @@
 
     base    =   DENSE · semantic + LEXICAL · lexical + SPEAKER · speaker + DATE · date
               + RECENCY · recency + GRAPH · graph
-    heard   =   base + BEFORE · best base of the turn before + AFTER · best base of the turn after
-    fused   =   heard + SESSION · mean of the three best heard of its session
+    beside  =   BEFORE · best base of the turn before, twice for a question
+              + AFTER · best base of the turn after + FURTHER · those of the turns beside these two
+    fused   =   substance · base + beside
+              + SESSION · mean of the three best base + beside of its session
+                in a dialogue: 0.8 · best + 0.2 · mean
     score   =   1 - exp(-STEEP · fused · decay / fused of a full answer that stands alone)
 
 A full answer has every signal that the query gives: for a query without a date, the date term is
 left out. So a text that repeats the query scores 0.97; its neighbours and its session can raise it
-further, and the order is that of `fused · decay`; the decay is 1 unless the project has decay. A
+further, and the order is that of `fused · decay`; the decay is 1 unless the project has decay. The
+substance of a message in a dialogue is larger if it is long, and smaller if it is a question. A
 score depends only on candidates of the same session. Neighbours count because an answer rarely
 repeats the words of a question, but the turn before it does.
 """
@@ -18,8 +22,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Sequence
 
-from pipeline.search.candidates import Candidate, Score
-from pipeline.search.weights import OWN, SESSION_BEST, Weights
+from pipeline.search.candidates import Candidate, Place, Score
+from pipeline.search.weights import ANSWERING, BEST, OWN, SESSION_BEST, Weights
 
 
 def fuse(
@@ -35,10 +39,11 @@ def fuse(
     heard = [own + near for own, near in zip(base, beside, strict=True)]
     means = _session_means(candidates, heard)
     full = weights.full(terms) or 1.0
-    for candidate, own, near in zip(candidates, heard, beside, strict=True):
+    for candidate, own, near in zip(candidates, base, beside, strict=True):
         place = candidate.place
         session = weights.session * means[place.session] if place else 0.0
-        score = Score(candidate.signals, weights, own + session, near, session, full)
+        fused = candidate.substance * own + near + session
+        score = Score(candidate.signals, weights, fused, near, session, full)
         candidate.score = score._replace(decay=candidate.decay) if candidate.decay else score
     return sorted(candidates, key=_rank)
 
@@ -66,41 +71,54 @@ def _base(candidates: Sequence[Candidate], weights: Weights) -> list[float]:
 def _beside(
     candidates: Sequence[Candidate], base: Sequence[float], weights: Weights
 ) -> list[float]:
-    """Return each candidate's part from the turns before and after it.
+    """Return each candidate's part from the two turns before and the two after it.
 
     A turn counts by its best candidate.
     """
-    places = [candidate.place for candidate in candidates]
     best: dict[Hashable, float] = {}
+    before: dict[Hashable, Hashable] = {}
     after: dict[Hashable, Hashable] = {}
-    for place, own in zip(places, base, strict=True):
-        if place is not None:
-            turn, _, before = place
-            if own > best.get(turn, 0.0):
-                best[turn] = own
-            if before is not None:
-                after[before] = turn
-    return [
-        weights.before * best.get(place.before, 0.0)
-        + weights.after * best.get(after.get(place.turn), 0.0)
-        if place is not None
-        else 0.0
-        for place in places
-    ]
+    questions = set()
+    for candidate, own in zip(candidates, base, strict=True):
+        if (place := candidate.place) is None:
+            continue
+        if own > best.get(place.turn, 0.0):
+            best[place.turn] = own
+        if place.before is not None:
+            before[place.turn], after[place.before] = place.before, place.turn
+        if candidate.is_question:
+            questions.add(place.turn)
+
+    def part(place: Place) -> float:
+        last, following = place.before, after.get(place.turn)
+        further = best.get(before.get(last), 0.0) + best.get(after.get(following), 0.0)
+        asked = ANSWERING if last in questions else 1.0
+        return (
+            asked * weights.before * best.get(last, 0.0)
+            + weights.after * best.get(following, 0.0)
+            + weights.further * further
+        )
+
+    return [0.0 if each.place is None else part(each.place) for each in candidates]
 
 
 def _session_means(
     candidates: Sequence[Candidate], heard: Sequence[float]
 ) -> dict[Hashable, float]:
-    """Return the mean of the three best scores of each session.
+    """Return the mean of the three best scores of each session; in a dialogue mostly the best.
 
     It is always divided by three, so another candidate in a session never lowers the mean.
     """
     by_session: dict[Hashable, list[float]] = defaultdict(list)
+    dialogues = set()
     for candidate, score in zip(candidates, heard, strict=True):
         if candidate.place is not None:
             by_session[candidate.place.session].append(score)
-    return {
-        session: sum(sorted(scores, reverse=True)[:SESSION_BEST]) / SESSION_BEST
-        for session, scores in by_session.items()
-    }
+            if candidate.place.dialogue:
+                dialogues.add(candidate.place.session)
+    means = {}
+    for session, scores in by_session.items():
+        best = sorted(scores, reverse=True)[:SESSION_BEST]
+        mean = sum(best) / SESSION_BEST
+        means[session] = BEST * best[0] + (1 - BEST) * mean if session in dialogues else mean
+    return means

@@ -17,19 +17,33 @@ _BY_TIME = attrgetter("at", "key")
 
 
 def locate(candidates: Sequence[Candidate]) -> None:
-    """Set each candidate's place. A session is a part of one lane without a long pause."""
+    """Set each candidate's place. A session is a part of one lane without a long pause.
+
+    With several speakers among its candidates, it is a dialogue.
+    """
     by_lane: dict[UUID, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         by_lane[candidate.lane_id].append(candidate)
     # Number the lanes: fusion looks up turns by these keys, and numbers hash faster than ids.
     for number, lane in enumerate(by_lane.values()):
         lane.sort(key=_BY_TIME)
-        session, last = 0, lane[0].at
-        for candidate in lane:
-            session += candidate.at - last > SILENCE
-            last, turn, before = candidate.at, candidate.turn, candidate.before
-            candidate.place = Place(
-                (number, *turn) if turn else candidate.key,
-                (number, session),
-                (number, *before) if before else None,
-            )
+        for count, session in enumerate(_sessions(lane)):
+            dialogue = len({candidate.speaker for candidate in session}) > 1
+            for candidate in session:
+                turn, before = candidate.turn, candidate.before
+                candidate.place = Place(
+                    (number, *turn) if turn else candidate.key,
+                    (number, count),
+                    (number, *before) if before else None,
+                    dialogue,
+                )
+
+
+def _sessions(lane: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Split the candidates of a lane, in order of time, at long pauses."""
+    sessions = [[lane[0]]]
+    for candidate in lane[1:]:
+        if candidate.at - sessions[-1][-1].at > SILENCE:
+            sessions.append([])
+        sessions[-1].append(candidate)
+    return sessions

@@ -383,6 +383,7 @@ def _fact_columns(facts: FromClause) -> list[ColumnElement[Any]]:
         by_user.label("speaker"),
         facts.c.said_at,
         facts.c.subject.is_not(None).label("has_subject"),
+        func.cardinality(facts.c.terms).label("length"),
     ]
 
 
@@ -400,6 +401,7 @@ def _turn_columns() -> list[ColumnElement[Any]]:
         func.coalesce(turns.c.name, by_role).label("speaker"),
         turns.c.said_at,
         literal(False).label("has_subject"),
+        func.cardinality(turns.c.terms).label("length"),
     ]
 
 
@@ -503,7 +505,7 @@ def _placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     before = just_before(turn)
     speaker = func.coalesce(turn.c.name, facts.c.speaker)
     return (
-        select(*_candidate_columns(facts, turn, before, speaker), *more)
+        select(*_candidate_columns(facts, turn, before, speaker, turn.c.content), *more)
         .select_from(facts)
         .outerjoin(turn, true())
         .outerjoin(before, true())
@@ -513,16 +515,27 @@ def _placed_facts(facts: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
 def _placed_turns(turns: FromClause, *more: ColumnElement[Any]) -> Select[Any]:
     """Select turns as candidates, each with the turn before it."""
     before = just_before(turns)
+    its_message = and_(
+        messages.c.lane_id == turns.c.lane_id,
+        messages.c.seq == turns.c.seq,
+        messages.c.ordinal == turns.c.ordinal,
+    )
+    content = messages.c.content
     return (
-        select(*_candidate_columns(turns, turns, before, turns.c.speaker), *more)
+        select(*_candidate_columns(turns, turns, before, turns.c.speaker, content), *more)
         .select_from(turns)
+        .join(messages, its_message)
         .outerjoin(before, true())
         .where(~forgotten(turns))
     )
 
 
 def _candidate_columns(
-    passages: FromClause, turn: FromClause, before: FromClause, speaker: ColumnElement[Any]
+    passages: FromClause,
+    turn: FromClause,
+    before: FromClause,
+    speaker: ColumnElement[Any],
+    content: ColumnElement[Any],
 ) -> list[ColumnElement[Any]]:
     """Columns of a candidate; see `_as_candidate`."""
     return [
@@ -536,6 +549,10 @@ def _candidate_columns(
         before.c.seq.label("before_seq"),
         before.c.ordinal.label("before_ordinal"),
         passages.c.has_subject,
+        passages.c.length,
+        func.coalesce(func.right(func.rtrim(content), 1).in_(["?", "？"]), literal(False)).label(
+            "is_question"
+        ),
     ]
 
 
@@ -552,4 +569,6 @@ def _as_candidate(row: Mapping[str, Any]) -> Candidate:
         row.get("embedding"),
         row.get("terms") or (),
         row["has_subject"],
+        row["length"] or 0,
+        row["is_question"],
     )

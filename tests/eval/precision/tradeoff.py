@@ -61,7 +61,7 @@ def _figures(questions: Sequence[tuple[Results, frozenset[str]]], signs: Signs) 
 def _cut(results: Results, signs: Signs) -> frozenset[str]:
     """The texts that the default cut leaves of the results, with these limits."""
     candidates = [_candidate(row) for row in results]
-    keys = {candidate.key for candidate in supported(candidates, candidates, signs)}
+    keys = {candidate.key for candidate in supported(candidates, signs)}
     pairs = zip(results, candidates, strict=True)
     return frozenset(row["memory"] for row, candidate in pairs if candidate.key in keys)
 

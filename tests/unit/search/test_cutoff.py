@@ -243,7 +243,8 @@ def test_nothing_is_returned_without_any_sign_of_an_answer() -> None:
 def test_a_message_between_speakers_stays_and_a_fact_of_the_conversation_does_not() -> None:
     message, other, fact = (sign(number, session=1) for number in (1, 2, 3))
     fact.has_subject = True
-    other.speaker = "Jon"
+    for each in (message, other, fact):
+        each.place = Place(each.key, 1, dialogue=True)
     assert numbers(CUT.best([message, other, fact])) == [1, 2]
 
 
@@ -322,4 +323,4 @@ def test_a_result_on_a_path_of_the_graph_is_supported() -> None:
         signals = each.score.signals._replace(graph=share)
         each.score = each.score._replace(signals=signals, closeness=0.0)
         each.has_subject = True
-    assert supported([best, on_path, other], [best, on_path, other]) == [best, on_path]
+    assert supported([best, on_path, other]) == [best, on_path]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline.domain.passages import PassageKey
 from pipeline.search.candidates import Candidate, Place, Score, Signals
 from pipeline.search.fusion import fuse
-from pipeline.search.weights import OWN, Weights
+from pipeline.search.weights import ANSWERING, BEST, OWN, SESSION_BEST, Weights
 from tests.unit.search.candidates import candidate, key
 
 SHARE = st.floats(0, 1)
@@ -84,6 +84,42 @@ def test_a_turn_without_signals_is_found_by_the_question_before_it() -> None:
     answer = candidate(2, Signals(), Place(2, "s", before=1))
     elsewhere = candidate(3, Signals(semantic=0.2), Place(9, "t"))
     assert fuse([answer, elsewhere, question], Weights()) == [question, answer, elsewhere]
+
+
+def test_the_turns_beside_the_neighbours_count_too() -> None:
+    first = candidate(1, Signals(semantic=1.0), Place(1, "s"))
+    between = candidate(2, Signals(), Place(2, "s", before=1))
+    last = candidate(3, Signals(), Place(3, "s", before=2))
+    fuse([first, between, last], Weights(session=0))
+    assert between.score.fused == pytest.approx(0.5 * Weights().before)
+    assert last.score.fused == pytest.approx(0.5 * Weights().further)
+
+
+def test_the_turn_after_a_question_counts_it_twice() -> None:
+    question = candidate(1, Signals(semantic=1.0), Place(1, "s"))
+    answer = candidate(2, Signals(), Place(2, "s", before=1))
+    question.is_question = True
+    fuse([question, answer], Weights(session=0))
+    assert answer.score.beside == pytest.approx(0.5 * Weights().before * ANSWERING)
+
+
+def test_a_long_message_of_a_dialogue_ranks_before_a_short_one_and_a_question() -> None:
+    signals, place = Signals(semantic=0.5), Place(1, "s", dialogue=True)
+    short, long, question, fact = (candidate(number, signals, place) for number in range(1, 5))
+    short.length, long.length, question.length, fact.length = 2, 30, 30, 2
+    question.is_question = fact.has_subject = True
+    assert fuse([short, question, fact, long], Weights()) == [long, question, fact, short]
+    assert sum(short.score.shares.values()) == pytest.approx(short.score.total)
+
+
+def test_the_best_of_a_dialogue_counts_most_for_its_session() -> None:
+    for dialogue in (False, True):
+        best = candidate(1, Signals(semantic=1.0), Place(1, "s", dialogue=dialogue))
+        other = candidate(2, Signals(semantic=0.2), Place(2, "s", dialogue=dialogue))
+        fuse([best, other], Weights())
+        mean = (0.5 + 0.1) / SESSION_BEST
+        wanted = BEST * 0.5 + (1 - BEST) * mean if dialogue else mean
+        assert other.score.session == pytest.approx(Weights().session * wanted)
 
 
 def test_a_candidate_without_a_place_is_ranked_by_its_own_signals() -> None:
