@@ -17,7 +17,7 @@ STEEP = 3.5
 
 
 # Weights of a message's length and of a question, and the logarithm of the number of terms of a
-# long message. Source: trained as in pipeline/search/weights.
+# long message. Trained with the constants of weights.py.
 BY_LENGTH, ASKING, FULL_LENGTH = 0.8, 0.3, math.log1p(40)
 
 

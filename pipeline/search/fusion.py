@@ -92,9 +92,9 @@ def _beside(
     def part(place: Place) -> float:
         last, following = place.before, after.get(place.turn)
         further = best.get(before.get(last), 0.0) + best.get(after.get(following), 0.0)
-        asked = ANSWERING if last in questions else 1.0
+        factor = ANSWERING if last in questions else 1.0
         return (
-            asked * weights.before * best.get(last, 0.0)
+            factor * weights.before * best.get(last, 0.0)
             + weights.after * best.get(following, 0.0)
             + weights.further * further
         )

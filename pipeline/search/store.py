@@ -538,6 +538,7 @@ def _candidate_columns(
     content: ColumnElement[Any],
 ) -> list[ColumnElement[Any]]:
     """Columns of a candidate; see `_as_candidate`."""
+    last = func.right(func.rtrim(content), 1)
     return [
         passages.c.id,
         passages.c.ordinal,
@@ -550,9 +551,7 @@ def _candidate_columns(
         before.c.ordinal.label("before_ordinal"),
         passages.c.has_subject,
         passages.c.length,
-        func.coalesce(func.right(func.rtrim(content), 1).in_(["?", "？"]), literal(False)).label(
-            "is_question"
-        ),
+        func.coalesce(or_(last == "?", last == "？"), literal(False)).label("is_question"),
     ]
 
 
