@@ -373,19 +373,25 @@ def is_quoted(text: str, message: str, stored: Sequence[str]) -> int | None:
     """
     rest, quoted = same_text(message), []
     for position, other in enumerate(stored):
-        before, quote, after = rest.partition(same_text(other))
+        sought = same_text(other)
+        before, quote, after = rest.partition(sought) if sought else (rest, "", "")
         if quote:
             rest = f"{before} . {after}"
             quoted.append(position)
     if not quoted or matter(rest) - _RECALLING or stated(rest).values:
         return None
-    return next((place for place in quoted if _keeps_values(text, stored[place])), None)
+    values, takes_back = stated(text).values, polarity.takes_back(text)
+    return next((place for place in quoted if _has(stored[place], values, takes_back)), None)
 
 
 def _keeps_values(text: str, stored: str) -> bool:
     """Tell if a stored statement has all values of another one, with the same polarity."""
-    same = polarity.takes_back(text) == polarity.takes_back(stored)
-    return same and all(stated(stored).keeps(value) for value in stated(text).values)
+    return _has(stored, stated(text).values, polarity.takes_back(text))
+
+
+def _has(stored: str, values: Sequence[Value], takes_back: bool) -> bool:
+    same = takes_back == polarity.takes_back(stored)
+    return same and all(map(stated(stored).keeps, values))
 
 
 def _keys(values: Sequence[Value]) -> set[tuple[ValueKind, str]]:

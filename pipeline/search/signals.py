@@ -14,7 +14,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.search.calibration import Scale
 from pipeline.search.candidates import Candidate, Signals
 from pipeline.text import dates, terms
-from pipeline.text.speakers import named
+from pipeline.text.speakers import first_named
 
 NO_PATHS: Mapping[UUID, float] = MappingProxyType({})
 HALF_LIFE = timedelta(days=30)
@@ -53,7 +53,7 @@ def set_signals(
     calibrated = scale.scores([-1.0 if cosine is None else cosine for cosine in near])
     times = dates.spans(text, now) if now else ()
     speakers = {candidate.speaker for candidate in candidates if candidate.speaker}
-    speaker = next(filter(None, (named(turn, speakers) for turn in turns)), None)
+    speaker = first_named(turns, speakers)
     for candidate, cosine, on_scale in zip(candidates, near, calibrated, strict=True):
         candidate.unembedded = cosine is None and candidate.key.is_turn
         candidate.signals = Signals(

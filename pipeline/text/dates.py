@@ -25,6 +25,8 @@ NEAR_THE_DAY, IN_THE_SPAN, SOON_AFTER, OTHER_YEAR = 1.0, 2 / 3, 0.4, 0.3
 DAYS_AROUND, DAYS_AFTER = 7, 12
 # Maximum number of times read from a text: every candidate is compared with each.
 MOST_SPANS = 8
+# Characters in front of a month's name that show if it is one.
+MOST_BEFORE = 60
 
 MONTHS = {
     name: number
@@ -222,7 +224,7 @@ def _named(match: re.Match[str], today: date) -> Span | None:
 def _is_month(name: str, match: re.Match[str]) -> bool:
     if name.lower() not in AMBIGUOUS:
         return True
-    before = match.string[: match.start()].split()
+    before = match.string[max(0, match.start() - MOST_BEFORE) : match.start()].split()
     if before and before[-1].lower() in _DATE_WORDS:
         return True
     inside = bool(before) and not before[-1].endswith((".", "!", "?"))

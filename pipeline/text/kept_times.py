@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from pipeline.text.values import Value, ValueKind, stated
 
-_SENTENCE = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+(?!\S)|[。！？]+|\n|$|[.!?])")
+_SENTENCE = re.compile(r"[^.!?。！？\n]*(?:[.!?。！？]+|\n|$)")
 _CLOCK = re.compile(r"\d{1,2}:\d\d(?::\d\d)?")
 
 

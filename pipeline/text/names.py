@@ -18,6 +18,8 @@ from pipeline.text.word_lists import words_of
 MOST_WORDS = 6
 MOST_UNSPACED = 8
 MOST_READ = 400
+# Most names that are looked for in one text, the longest first: each takes one reading of it.
+MOST_NAMES = 100
 # Least characters of a part that stands for a name.
 LEAST_SPACED, LEAST_UNSPACED = 4, 2
 
@@ -80,11 +82,12 @@ def named_in(text: str, names: Iterable[str]) -> set[str]:
     "Quit at Stadtwerke Ulm" names stadtwerke ulm, and not ulm.
     """
     rest = " ".join(_tokens(text)[:MOST_READ])
-    present = set()
-    for name in sorted(set(names) & set(names_in(rest)), key=len, reverse=True):
-        if name in names_in(rest):
+    present, possible = set(), set(names_in(rest))
+    for name in sorted(possible.intersection(names), key=len, reverse=True)[:MOST_NAMES]:
+        if name in possible:
             present.add(name)
             rest = rest.replace(name, " / ")
+            possible = set(names_in(rest))
     return present
 
 

@@ -72,14 +72,29 @@ _INSTEAD_OF = (
     r"|(?:an)?statt|anstelle von|von|aus|als|ersetzt"
     r"|en (?:vez|lugar) de|de|desde|del|que|reemplaza a"
 )
-_FORMER = rf"(?:\b(?:{_INSTEAD_OF})\b|代替|而不是|不是|[从由比])\W{{0,3}}(?-i:[a-zà-ÿ]{{1,5}} )?"
+_FORMER = re.compile(
+    rf"(?:\b(?:{_INSTEAD_OF})\b|代替|而不是|不是|[从由比])\W{{0,3}}(?-i:[a-zà-ÿ]{{1,5}} )?$",
+    re.IGNORECASE,
+)
+# Longest words that name a value as the former one, in characters.
+_MOST_FORMER = 40
+# Most clauses of a statement that are read one by one; the rest is one.
+MOST_CLAUSES = 40
 
 
 def clauses(text: str) -> list[str]:
     """The parts of a statement that a negation reaches: up to a comma, or to a "but"."""
-    return [part for part in _CLAUSES.split(text) if part.strip()]
+    return [part for part in _CLAUSES.split(text, MOST_CLAUSES - 1) if part.strip()]
 
 
 def puts_aside(text: str, value: str) -> bool:
     """Tell if the statement names a value as the former one: "from Berlin", "statt Kaffee"."""
-    return bool(re.search(_FORMER + re.escape(value), text, re.IGNORECASE))
+    low, sought = text.lower(), value.lower()
+    if len(low) != len(text):  # a letter that has two small ones: positions would move
+        low, sought = text, value
+    at = low.find(sought)
+    while at >= 0:
+        if _FORMER.search(text[max(0, at - _MOST_FORMER) : at]):
+            return True
+        at = low.find(sought, at + 1)
+    return False

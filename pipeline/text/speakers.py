@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from pipeline.text.terms import fold
 
 # Minimum letters of a first name; shorter ones are too often other words: "Al", "Jo".
 SHORTEST = 3
+# Words and letters of a name that are compared.
+MOST_WORDS, MOST_CHARS = 5, 100
 # Letters only: a name with digits is an id, and no question names it by its first part.
 _WORDS = re.compile(r"[^\W\d_]+")
 
@@ -18,9 +21,18 @@ def named(question: str, speakers: Iterable[str]) -> str | None:
 
     None if it names no speaker, or several: such a question is about all of them.
     """
-    words = _words(question)
-    matches = [speaker for speaker in speakers if _is_named(speaker, words)]
-    return matches[0] if len(matches) == 1 else None
+    return first_named((question,), speakers)
+
+
+def first_named(questions: Iterable[str], speakers: Iterable[str]) -> str | None:
+    """Return the one speaker that the first question with one names; see `named`."""
+    names = [(speaker, name) for speaker in speakers if (name := _name(speaker))]
+    for question in questions:
+        runs = _runs(_words(question))
+        matches = [speaker for speaker, name in names if _is_named(name, runs)]
+        if len(matches) == 1:
+            return matches[0]
+    return None
 
 
 def unsigned(text: str, speaker: str | None) -> str:
@@ -35,12 +47,23 @@ def unsigned(text: str, speaker: str | None) -> str:
     return words if rest.startswith(":") and words else text
 
 
-def _is_named(speaker: str, words: list[str]) -> bool:
-    name = _words(speaker)
-    if not name:
-        return False
-    first = len(name[0]) >= SHORTEST and name[0] in words
-    return first or any(words[at : at + len(name)] == name for at in range(len(words)))
+def _is_named(name: tuple[str, ...], runs: set[tuple[str, ...]]) -> bool:
+    return name in runs or (len(name[0]) >= SHORTEST and name[:1] in runs)
+
+
+def _runs(words: Sequence[str]) -> set[tuple[str, ...]]:
+    """All runs of up to MOST_WORDS words, so that a name is looked up and not searched."""
+    return {
+        tuple(words[at : at + size])
+        for at in range(len(words))
+        for size in range(1, min(MOST_WORDS, len(words) - at) + 1)
+    }
+
+
+@lru_cache(maxsize=2_000)
+def _name(speaker: str) -> tuple[str, ...]:
+    """The words of a name that are compared."""
+    return tuple(_words(speaker[:MOST_CHARS])[:MOST_WORDS])
 
 
 def _words(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice, product
 
 from pipeline.text.dates import AMBIGUOUS, MONTHS, NUMBERS, WEEKDAYS
 from pipeline.text.marks import bounded
@@ -32,8 +33,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Characters of a text that are read; memories are shorter.
+# Characters of a text that are read, and values that are kept of it; memories have fewer.
 MOST_CHARS = 4_000
+MOST_VALUES = 200
 
 
 class ValueKind(StrEnum):
@@ -56,20 +58,21 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The values of a text; its words and itself in normal form, to look names up in."""
+    """The values of a text; its words and itself in normal form, to look names up in.
+
+    `kept`: the keys of the values, and of a date also all less exact ones.
+    """
 
     values: tuple[Value, ...]
     words: frozenset[str]
     folded: str
+    kept: frozenset[tuple[ValueKind, str]]
 
     def keeps(self, value: Value) -> bool:
         """Tell if the text states the value; a date also if it is more exact here."""
-        if any(own.key == value.key for own in self.of(value.kind)):
+        if (value.kind, value.key) in self.kept:
             return True
-        if value.kind is ValueKind.NAME:
-            return all(self._has(word) for word in value.key.split())
-        dates = self.of(ValueKind.DATE) if value.kind is ValueKind.DATE else []
-        return any(_covers(own.key, value.key) for own in dates)
+        return value.kind is ValueKind.NAME and all(map(self._has, value.key.split()))
 
     def of(self, kind: ValueKind) -> list[Value]:
         """The values of one class."""
@@ -84,8 +87,12 @@ class Stated:
 
 @lru_cache(maxsize=4096)
 def stated(text: str) -> Stated:
-    """Read the values of a text, in the order dates, codes, numbers, names."""
-    text = unicodedata.normalize("NFKC", bounded(text[:MOST_CHARS]))
+    """Read the values of a text, in the order dates, codes, numbers, names.
+
+    The first MOST_VALUES of the first MOST_CHARS characters.
+    """
+    # Cut again: the normal form of one character can have eighteen.
+    text = unicodedata.normalize("NFKC", bounded(text[:MOST_CHARS]))[:MOST_CHARS]
     values: dict[tuple[ValueKind, str], Value] = {}
     rest = text
     for kind, pattern, read in _READERS:
@@ -93,17 +100,16 @@ def stated(text: str) -> Stated:
             if key := read(match):
                 values.setdefault((kind, key), Value(kind, key, match[0].strip()))
                 rest = rest[: match.start()] + "\0" * len(match[0]) + rest[match.end() :]
+    # A name that is part of another one is left out: 小明 of 王小明, Maya of Maya Lopez.
+    keys = "".join(f" {key} \0" for _, key in values)
     for name in (*_latin_names(rest), *_chinese_names(rest)):
-        if not any(_is_part(name.key, key) for _, key in values):
-            values.setdefault((name.kind, name.key), name)
+        if (name.key if _CJK.match(name.key) else f" {name.key} ") not in keys:
+            values[name.kind, name.key] = name
+            keys += f" {name.key} \0"
+    first = tuple(islice(values.values(), MOST_VALUES))
     words = frozenset(form for word in _WORD.findall(text) for form in _forms(word))
-    return Stated(tuple(values.values()), words, fold(text))
-
-
-def _is_part(name: str, other: str) -> bool:
-    """Tell if a name is part of another one: 小明 of 王小明, Maya of Maya Lopez."""
-    whole = name in other if _CJK.match(name) else f" {name} " in f" {other} "
-    return whole and name != other
+    kept = frozenset((value.kind, key) for value in first for key in _less_exact(value))
+    return Stated(first, words, fold(text), kept)
 
 
 def _forms(word: str) -> tuple[str, ...]:
@@ -151,11 +157,13 @@ def _chinese_weekday(match: re.Match[str]) -> str:
     return f"w{'一二三四五六日'.index(match['weekday'].replace('天', '日'))}"
 
 
-def _covers(new: str, old: str) -> bool:
-    """Tell if a date names every part that another one names."""
-    if old.startswith("w") or new.startswith("w"):
-        return new == old or _weekday_of(new) == old
-    return all(b in ("?", a) for a, b in zip(new.split("-"), old.split("-"), strict=True))
+def _less_exact(value: Value) -> Iterator[str]:
+    """The value's key; of a date also the keys with fewer of its parts, and its weekday."""
+    yield value.key
+    if value.kind is ValueKind.DATE and not value.key.startswith("w"):
+        yield from map("-".join, product(*((part, "?") for part in value.key.split("-"))))
+        if (weekday := _weekday_of(value.key)) is not None:
+            yield weekday
 
 
 def _weekday_of(key: str) -> str | None:
@@ -256,7 +264,7 @@ _READERS: tuple[tuple[ValueKind, re.Pattern[str], Read], ...] = tuple(
 # ── names ─────────────────────────────────────────────────────────────────────────────────────────
 
 _WORD = re.compile(r"[^\W\d_\u2e80-\uffef]+(?:['’\-][^\W\d_\u2e80-\uffef]+)*['’]?")
-_OPENING = re.compile(r"(?:^|[.!?:;\"“„«»¿¡(\[\n])\s*$")
+_OPENING = frozenset('.!?:;"“„«»¿¡([\n')
 
 # Words that open a statement and are no names.
 _OPENERS = STOP_WORDS | _words("""
@@ -311,9 +319,11 @@ def _latin_names(text: str) -> Iterator[Value]:
     german = any(word[0].lower() in _GERMAN for word in words)
     group: list[re.Match[str]] = []
     leads = False
+    end = 0
     for at, word in enumerate(words):
         joined = bool(group) and _is_joined(text, group[-1], word)
-        opens = not joined and bool(_OPENING.search(text, 0, word.start()))
+        opens = not joined and _opens(text[end : word.start()], at_start=at == 0)
+        end = word.end()
         if not _is_name(words, at, opens=opens, german=german, inside=joined):
             continue
         if not joined or re.search(r"['’]s?$", group[-1][0]):
@@ -331,6 +341,12 @@ def _is_joined(text: str, last: re.Match[str], word: re.Match[str]) -> bool:
     if between.startswith(".") and _ABBREVIATED.fullmatch(last[0]):
         between = between[1:]
     return bool(_JOINS.fullmatch(between))
+
+
+def _opens(between: str, *, at_start: bool) -> bool:
+    """Tell if a word opens a sentence, by the characters between it and the word before it."""
+    bare = between.rstrip()
+    return "\n" in between[len(bare) :] or (bare[-1] in _OPENING if bare else at_start)
 
 
 def _grouped(text: str, group: list[re.Match[str]], *, leads: bool) -> Iterator[Value]:

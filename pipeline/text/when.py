@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
+from itertools import islice
 
 from pipeline.text.dates import (
     NUMBER,
@@ -51,6 +52,8 @@ WEEKEND = r"(?:weekend|wochenende|fin de semana)\b"
 ISO_DAY = re.compile(r"(?<![\d-])(?:19|20)\d\d-[01]\d-[0-3]\d(?![\d-])")
 END = " .!?。！？…"
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
+# Maximum number of times read from a text; the rest stays as it is.
+MOST_TIMES = 40
 # A day that a model computed is corrected if it is at most this far from the one computed here.
 MOST_DAYS_OFF = 7
 
@@ -129,9 +132,9 @@ def _named_times(text: str, today: date, *, ahead: bool, only: bool) -> list[Nam
     text = NO_TIME.sub(lambda match: "\0" * len(match[0]), text)
     times: list[NamedTime] = []
     for pattern, read in _readers(ahead, only):
-        for match in list(pattern.finditer(text)):
+        for match in list(islice(pattern.finditer(text), MOST_TIMES)):
             span = read_match(read, match, today)
-            if span is not None:
+            if span is not None and len(times) < MOST_TIMES:
                 relative = not span.any_year and not re.search(r"(?:19|20)\d\d", match[0])
                 times.append(NamedTime(match.start(), match.end(), span, relative))
                 text = text[: match.start()] + "\0" * len(match[0]) + text[match.end() :]

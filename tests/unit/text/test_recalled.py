@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.text.recalled import fenced, without_recalled
 
@@ -29,3 +33,15 @@ def test_a_message_without_what_it_recalls(text: str, own: str) -> None:
 
 def test_no_memories_have_no_fence() -> None:
     assert fenced("") == ""
+
+
+OLD = re.compile(
+    r"[ \t]*<recalled>(?:.*?</recalled>|(?:\s*\n\[\d+\] \d{4}-\d\d-\d\d [^\n]*)*)", re.DOTALL
+)
+PIECES = ["<recalled>", "</recalled>", " ", "\t", "\n", "[1] 2024-05-07 a", "I moved."]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_the_scan_cuts_what_the_pattern_of_a_block_matches(text: str) -> None:
+    expected = OLD.sub("", text).strip() if "<recalled>" in text else text
+    assert without_recalled(text) == expected

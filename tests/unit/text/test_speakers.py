@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.speakers import named, unsigned
+from pipeline.text.speakers import first_named, named, unsigned
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,14 @@ def test_a_speaker_signs_only_with_the_own_name(
     text: str, speaker: str | None, expected: str
 ) -> None:
     assert unsigned(text, speaker) == expected
+
+
+def test_the_first_question_that_names_one_speaker_decides() -> None:
+    questions = ["And there?", "Maya or Jon?", "What did Jon say?", "Where is Maya?"]
+    assert first_named(questions, ["Maya", "Jon"]) == "Jon"
+
+
+def test_a_long_name_is_compared_by_its_first_words() -> None:
+    name = "Jo of the House of Torres and Vega"
+    assert named("Where does Jo of the House of Lima live?", [name]) == name
+    assert named("Where is Jo of the Garden?", [name]) is None
