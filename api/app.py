@@ -30,8 +30,10 @@ from api.routes import ROUTERS, adds
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView
+from pipeline.loop_watch import LoopWatch
 from pipeline.search.concurrency import Turnstile
 from pipeline.settings import Settings
+from pipeline.watchdog import Watchdog
 from workers.dispatch import background_dispatcher
 
 ABOUT = """Memory for AI agents that never loses an accepted turn.
@@ -85,6 +87,12 @@ def create_app(settings: Settings) -> FastAPI:
             settings, stores, dispatcher, keys, watch, gate, figures, accesses, reranker, turnstile
         )
         bootstrap.spare_the_collector()
+        watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
+        watchdog = Watchdog(
+            watched, lambda: None, most=1, stuck_s=settings.stuck_s, event="api_stuck"
+        )
+        watched.start()
+        watchdog.start()
         models = (settings.embedder, settings.reranker)
         warming = asyncio.create_task(bootstrap.warm(stores.embedder, *models))
         yield
@@ -98,6 +106,8 @@ def create_app(settings: Settings) -> FastAPI:
         await watch.close()
         dispatcher.close()
         await stores.close()
+        watchdog.close()
+        watched.close()
 
     described = settings.docs == "on"
     app = MemlaneApp(

@@ -253,8 +253,12 @@ class Settings(BaseSettings):
     and exits within 5 s.
     """
     stuck_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds after which a worker exits if its event loop hangs, or if it takes none of the
-    waiting hints.
+    """Seconds after which a worker or an API process exits if its event loop hangs, or a worker if
+    it takes none of the waiting hints.
+    """
+    loop_slow_s: Annotated[float, Field(gt=0)] = 1.0
+    """Seconds after which a blocked event loop of a worker or an API process is logged as
+    `loop_blocked`, with its stack, and counted.
     """
     max_attempts: Annotated[int, Field(ge=1)] = 5
     """Worker crashes that one event may cause before it fails with POISON_CRASH."""

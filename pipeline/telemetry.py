@@ -72,6 +72,11 @@ http_answers = Counter(
     "Responses, by route template and status.",
     ["method", "route", "status"],
 )
+loop_blocked_seconds = Histogram(
+    "memlane_loop_blocked_seconds",
+    "Times for which an event loop was blocked, if longer than MEMLANE_LOOP_SLOW_S.",
+    buckets=SECONDS,
+)
 fenced = Counter("memlane_fenced_writes", "Writes rejected by the fence of their lane.", ["stage"])
 stale_hints = Counter("memlane_stale_hints", "Celery messages that found no work.")
 webhook_seconds = Histogram(

@@ -12,13 +12,13 @@ from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, task_unknown, worker_ready
 
 from pipeline import bootstrap, settings, telemetry
+from pipeline.watchdog import Watchdog
 from workers.app import make_app
 from workers.dispatch import BackgroundDispatcher, CeleryDispatcher
 from workers.queues import QUEUES
 from workers.runtime import Runtime
 from workers.shutdown import Shutdown
 from workers.tasks import register
-from workers.watchdog import Watchdog
 
 log = structlog.get_logger()
 

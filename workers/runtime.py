@@ -27,10 +27,11 @@ from pipeline.ingest.runner import run_stage
 from pipeline.ingest.services import Services
 from pipeline.lanes.leases import BEATS, LaneLeases, session_name
 from pipeline.ledger.failures import LedgerUnavailable
+from pipeline.loop_watch import LoopWatch
 from pipeline.settings import Settings
 from pipeline.summaries.service import Summarizer
+from pipeline.watchdog import end_with
 from workers.quarantine import Quarantine
-from workers.watchdog import end_with
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -42,12 +43,13 @@ RETRY_S = 0.2
 class LoopThread:
     """One event loop for the life of the process, so that clients never meet a closed loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, slow_s: float = 1.0) -> None:
+        """`slow_s`: time after which a blocked loop is logged."""
         self._loop = uvloop.new_event_loop()
-        self._turned = threading.Event()
-        self._turned.set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="loop", daemon=True)
         self._thread.start()
+        self.watch = LoopWatch(self._loop, slow_s=slow_s)
+        self.watch.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result; from any other thread.
@@ -68,20 +70,9 @@ class LoopThread:
         """Call a function in the loop after a delay; from any thread or signal handler."""
         self._loop.call_soon_threadsafe(self._loop.call_later, delay_s, what)
 
-    def turned(self) -> bool:
-        """True if the loop has made progress since the last call."""
-        turned = self._turned.is_set()
-        self._turned.clear()
-        self._loop.call_soon_threadsafe(self._turned.set)
-        return turned
-
-    def running(self) -> str | None:
-        """Name of the task that blocks the loop at this moment, if any; from any thread."""
-        task = asyncio.current_task(self._loop)
-        return task.get_name() if task else None
-
     def close(self) -> None:
         """Stop the loop and its thread."""
+        self.watch.close()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -91,9 +82,16 @@ class Heartbeat:
     """Renews the leases of the lanes that this process works on."""
 
     def __init__(
-        self, leases: LaneLeases, *, lease_s: float, quarantine: Quarantine | None = None
+        self,
+        leases: LaneLeases,
+        *,
+        lease_s: float,
+        quarantine: Quarantine | None = None,
+        blocked_s: Callable[[asyncio.Task[Any]], float] = lambda task: 0.0,
     ) -> None:
+        """`blocked_s`: longest time for which a task has blocked the loop."""
         self._leases = leases
+        self._blocked_s = blocked_s
         self.alone = (quarantine or Quarantine()).alone
         self._interval_s = lease_s / BEATS
         self._tasks: dict[Hold, asyncio.Task[Any]] = {}
@@ -111,6 +109,11 @@ class Heartbeat:
             yield
         finally:
             del self._tasks[hold]
+
+    def blocked(self) -> bool:
+        """True if the current task blocked the loop for so long that no lease was renewed."""
+        task = asyncio.current_task()
+        return task is not None and self._blocked_s(task) >= self._interval_s
 
     def let_go(self) -> None:
         """Cancel all stages, also those that start later; each one releases its lane."""
@@ -156,13 +159,18 @@ class Runtime:
         """`name`: the worker's name, which its database sessions carry."""
         self.owner = uuid4()
         self._settings = settings
-        self._loop = LoopThread()
+        self._loop = LoopThread(slow_s=settings.loop_slow_s)
         self._stores = bootstrap.stores(settings, name=session_name(self.owner, name))
         self._services: Services = bootstrap.services(settings, self._stores)
         self._summarizer = Summarizer(self._stores.ledger, self._services.model)
         quarantine = Quarantine(self._stand_aside)
         leases = self._services.ledger.leases
-        self._leases = Heartbeat(leases, lease_s=settings.lease_s, quarantine=quarantine)
+        self._leases = Heartbeat(
+            leases,
+            lease_s=settings.lease_s,
+            quarantine=quarantine,
+            blocked_s=self._loop.watch.blocked_s,
+        )
         # Number of hints taken and done, for the watchdog.
         self.taken = self.done = 0
         self._stages: set[asyncio.Task[None]] = set()
@@ -259,11 +267,11 @@ class Runtime:
 
     def turned(self) -> bool:
         """True if the event loop has made progress since the last call."""
-        return self._loop.turned()
+        return self._loop.watch.turned()
 
     def running(self) -> str | None:
         """Id of the lane whose stage blocks the loop at this moment, if any."""
-        return self._loop.running()
+        return self._loop.watch.running()
 
     def stop_within(self, seconds: float) -> None:
         """Let running stages continue for `seconds`, then cancel them and release their lanes.

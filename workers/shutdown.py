@@ -15,9 +15,9 @@ from typing import Any
 
 from celery.signals import worker_shutting_down
 
+from pipeline.watchdog import Watchdog
 from workers.dispatch import BackgroundDispatcher
 from workers.runtime import Runtime
-from workers.watchdog import Watchdog
 
 
 @dataclass(frozen=True, slots=True)

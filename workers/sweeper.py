@@ -29,11 +29,11 @@ from pipeline.lanes.due import Swept
 from pipeline.lanes.load import LoadView
 from pipeline.stores import Ledger
 from pipeline.summaries.store import DueSummary
+from pipeline.watchdog import Watchdog
 from workers import sweeper_jobs
 from workers.app import make_app
 from workers.dispatch import CeleryDispatcher
 from workers.queues import queue_of
-from workers.watchdog import Watchdog
 
 log = structlog.get_logger()
 

@@ -15,7 +15,7 @@ from pipeline.domain.errors import StageError
 from pipeline.erasure import service as erasure
 from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.settings import Settings
-from workers.watchdog import end_with
+from pipeline.watchdog import end_with
 
 log = structlog.get_logger()
 

@@ -38,7 +38,7 @@ from pipeline.ingest.services import Leases, Services
 from pipeline.ingest.stages import Finished
 from pipeline.ingest.steps import follows_at_once, perform
 from pipeline.lanes.store import SHARED_ATTEMPTS
-from pipeline.ledger.failures import LedgerUnavailable, StatementRefused, sqlstate
+from pipeline.ledger.failures import LedgerUnavailable, StatementRefused
 from pipeline.models.circuit_breaker import on_behalf_of
 
 log = structlog.get_logger()
@@ -47,8 +47,6 @@ log = structlog.get_logger()
 LANE_LOST, MOVED_ON = "LANE_LOST", "MOVED_ON"
 # Maximum number of runs of a stage while a person changes the memories that it reads.
 MOST_TRIES = 5
-# SQLSTATE of statement_timeout and of lock_timeout.
-OUT_OF_TIME = ("57014", "55P03")
 
 
 @dataclass(slots=True)
@@ -91,6 +89,10 @@ async def run_stage(
         except LaneLost:
             telemetry.fenced.labels(work.activation.stage).inc()
             log.warning("lane_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
+            # A stage that blocked the loop counts as a crash: it would block the next worker, too.
+            if leases.blocked():
+                log.warning("attempt_counted", lane_id=str(wake.lane_id), reason="loop_blocked")
+                return None
             with suppress(LedgerUnavailable):
                 await lanes.absolve(work.activation)
             return None
@@ -98,7 +100,7 @@ async def run_stage(
             log.info("lane_handed_back", lane_id=str(wake.lane_id), stage=work.activation.stage)
             return await lanes.hand_back(work.activation)
         except LedgerUnavailable as error:
-            if error.reached and sqlstate(error) not in OUT_OF_TIME:
+            if error.reached and not error.out_of_time:
                 raise
             log.warning("ledger_lost", lane_id=str(wake.lane_id), stage=work.activation.stage)
             return await outcomes.hand_back_when_reachable(work.activation, services)
@@ -130,7 +132,8 @@ async def _run(work: Work, services: Services, leases: Leases) -> Wake | None:
         crashes = activation.earlier_attempts - SHARED_ATTEMPTS
         if crashes >= services.max_attempts:
             died = (
-                f"{crashes} workers died in stage {activation.stage}, each with no other suspect."
+                f"{crashes} workers died or stood still in stage {activation.stage}, each with no"
+                " other suspect."
             )
             return await outcomes.fail(activation, batch, PoisonCrash.code, died, services)
         log.warning("lane_quarantined", stage=activation.stage)

@@ -25,6 +25,9 @@ class Leases(Protocol):
     def hold(self, activation: Activation) -> AbstractContextManager[None]:
         """Renew the lease of this lane until the context ends."""
 
+    def blocked(self) -> bool:
+        """True if the current stage blocked the event loop, so that leases were not renewed."""
+
     def alone(self, crashes: int) -> AbstractAsyncContextManager[None]:
         """Wait for the turn of a suspect with this number of crashes."""
 

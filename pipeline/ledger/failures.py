@@ -19,6 +19,10 @@ ValueRefused = DataError
 CONTENT = ("22", "23", "54")
 
 
+# SQLSTATE of statement_timeout and of lock_timeout.
+OUT_OF_TIME = ("57014", "55P03")
+
+
 class LedgerUnavailable(DBAPIError):
     """PostgreSQL did not execute a statement, for a reason other than the statement's content.
 
@@ -35,6 +39,11 @@ class LedgerUnavailable(DBAPIError):
     def reached(self) -> bool:
         """True if the connection is intact."""
         return not self.connection_invalidated
+
+    @property
+    def out_of_time(self) -> bool:
+        """True if PostgreSQL ended the statement at a time limit."""
+        return self.reached and sqlstate(self) in OUT_OF_TIME
 
     @property
     def may_have_committed(self) -> bool:

@@ -79,6 +79,9 @@ class NoLeases:
     def hold(self, activation: Activation) -> Iterator[None]:
         yield
 
+    def blocked(self) -> bool:
+        return False
+
     @asynccontextmanager
     async def alone(self, crashes: int) -> AsyncIterator[None]:
         yield

@@ -12,8 +12,8 @@ from workers.__main__ import main
 class StuckLoop(runtime.LoopThread):
     """Event loop that hangs on SIGALRM."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, slow_s: float = 1.0) -> None:
+        super().__init__(slow_s=slow_s)
         signal.signal(signal.SIGALRM, self.hang)
 
     def hang(self, *_: object) -> None:

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
+from pipeline.watchdog import EXIT_CODE, Look, Suspicion, Watchdog
 from workers.sweeper import Sweeper, Ticks
-from workers.watchdog import EXIT_CODE, Look, Suspicion, Watchdog
 
 FINE = Look(turned=True, moved=True, full=False, backlog=5)
 STARVES = replace(FINE, moved=False)

@@ -1,4 +1,4 @@
-"""Watchdog: a worker that makes no progress ends itself, and its supervisor restarts it.
+"""Watchdog: a process that makes no progress ends itself, and its supervisor restarts it.
 
 A running process may still do no work: its consumer may have lost the broker without an error, or
 its loop may hang in a call. So the watchdog checks progress instead of answers to a ping.
@@ -100,7 +100,7 @@ class Watched(Protocol):
         ...
 
     def running(self) -> str | None:
-        """Id of the lane whose stage blocks the loop at this moment, if any."""
+        """Name of the task that blocks the loop at this moment, if any; a lane's id in a worker."""
         ...
 
 
@@ -117,14 +117,18 @@ class Watchdog:
         *,
         most: int,
         stuck_s: float,
+        event: str = "worker_stuck",
         end: Callable[[int], object] = os._exit,
     ) -> None:
-        """`backlog`: number of waiting hints, None if unknown. `end`: ends the process."""
+        """`backlog`: number of waiting hints, None if unknown. `event`: its name in the log.
+        `end`: ends the process.
+        """
         self._runtime = runtime
         self._backlog = backlog
         self._most = most
         self._stuck_s = stuck_s
         self._every_s = stuck_s / LOOKS
+        self._event = event
         self._end = end
         self._seen = (0, 0)
         self._closed = threading.Event()
@@ -160,7 +164,7 @@ class Watchdog:
             faulthandler.dump_traceback_later(self._stuck_s + LOOK_S, exit=True)
             if (stuck := suspicion.after(self.look())) is not None:
                 log.error(
-                    "worker_stuck",
+                    self._event,
                     reason=stuck,
                     for_s=self._stuck_s,
                     lane_id=self._runtime.running() if stuck == SILENT else None,
