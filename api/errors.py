@@ -40,6 +40,10 @@ OUTCOME_UNKNOWN = (
     "been accepted. Send an add with an Idempotency-Key to repeat it safely."
 )
 LEDGER_DOWN = "The ledger is out of reach; nothing was accepted. Try again shortly."
+LEDGER_SLOW = (
+    "This request took too long in the ledger and was ended; nothing was changed. Ask for less, "
+    "with a narrower filter or a smaller page, or try again later."
+)
 
 
 class Unauthorized(MemlaneError):
@@ -129,8 +133,12 @@ async def ledger_down(request: Request, error: Exception) -> JSONResponse:
     """Answer 503. The text says if a write may have been committed nevertheless."""
     log.error("ledger_error", error=type(getattr(error, "orig", error)).__name__)
     written = request.method not in ("GET", "HEAD")
-    unknown = written and isinstance(error, LedgerUnavailable) and error.may_have_committed
-    return respond(503, OUTCOME_UNKNOWN if unknown else LEDGER_DOWN, **{"Retry-After": "2"})
+    message = LEDGER_DOWN
+    if isinstance(error, LedgerUnavailable) and error.out_of_time:
+        message = LEDGER_SLOW
+    elif isinstance(error, LedgerUnavailable) and written and error.may_have_committed:
+        message = OUTCOME_UNKNOWN
+    return respond(503, message, **{"Retry-After": "2"})
 
 
 async def unexpected(request: Request, error: Exception) -> JSONResponse:

@@ -25,6 +25,9 @@ COMPOUND, PART = 6, 4
 # contains. Source: of 58 German questions about compounds, the first hit answers 31 % without these
 # and 86 % with them; recall@10 on LoCoMo, which is English, is 63.3 without and 64.1 with them.
 HELD_IN, HELD_BY = 0.5, 0.3
+# Most words of a query, the longest ones, that are searched inside compounds and for their parts:
+# each is compared with every word of the scope. Other words match whole words only.
+MOST_COMPOUND = 8
 
 
 def ranking(scope: CTE) -> TextualSelect:
@@ -41,10 +44,11 @@ def ranking(scope: CTE) -> TextualSelect:
 
 def asking(terms: Sequence[str], *, limit: int) -> dict[str, Any]:
     """Parameters of a ranking by these terms."""
-    long = [term for term in terms if term.isalpha() and len(term) >= COMPOUND]
+    longest = set(sorted(terms, key=len, reverse=True)[:MOST_COMPOUND])
+    long = [term for term in terms if term in longest and term.isalpha() and len(term) >= COMPOUND]
     return {
         "terms": list(terms),
-        "inside": [_inside(term) for term in terms],
+        "inside": [_inside(term) if term in longest else None for term in terms],
         "compounds": " ".join(long),
         "limit": limit,
     }

@@ -33,6 +33,7 @@ from pipeline.domain.versions import CURRENT, Snapshot
 from pipeline.events.store import Standing
 from pipeline.graph.ranking import shares
 from pipeline.graph.views import GraphPath, GraphTimes, Walk
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.models.circuit_breaker import on_behalf_of
 from pipeline.ports import Embedder, Reranker
 from pipeline.search.calibration import IDENTITY, Scale
@@ -69,10 +70,12 @@ MEASURED = 50
 LONGEST_S = 60.0
 # If the graph takes longer, the search returns no relations.
 GRAPH_TIMEOUT_S = 2.0
+# If the comparison of words takes longer, the search compares meanings alone.
+WORDS_TIMEOUT_S = 5.0
 # If the embedder takes longer, the search compares words alone.
 EMBEDDER_TIMEOUT_S = 5.0
 LOCAL = "local/"
-TOOK_TOO_LONG = f"The search was stopped after {LONGEST_S:.0f} s: narrow its filter or top_k."
+TOOK_TOO_LONG = "The search took too long and was stopped: narrow its filter or top_k."
 OPEN = Turnstile()
 
 
@@ -180,9 +183,10 @@ class Hit:
 
 
 class DegradedPart(StrEnum):
-    """Part of a search that did not answer: only words were compared, or no relation was read."""
+    """Part of a search that did not answer: only the others were compared."""
 
     MEANING = "meaning"
+    WORDS = "words"
     RELATIONS = "relations"
 
 
@@ -278,7 +282,7 @@ async def _search(
     )
     stale = standing is None or standing.stale
     related = standing is not None and (standing.related or not where.is_current)
-    ranked, dense, walk = await _ranked(
+    ranked, words, dense, walk = await _ranked(
         project_id, query, where, embedded, stores, stale=stale, related=related and query.graph
     )
     cutoff = Cutoff(
@@ -286,7 +290,7 @@ async def _search(
         threshold=0.0 if dense.degraded else query.threshold,
         by_words=query.keyword_search,
         strict=query.filter_memories,
-        lenient=query.is_cut and not dense.degraded,
+        lenient=query.is_cut and not (dense.degraded or words.degraded),
     )
     reranking = Reranking(ranked)
     if query.rerank:
@@ -306,6 +310,7 @@ async def _search(
         relations or (),
         degraded_parts=_degraded_parts(
             meaning=dense.degraded,
+            words=words.degraded,
             relations=relations is None or (walk is not None and walk.incomplete),
         ),
         pending=standing.pending if standing else None,
@@ -317,8 +322,12 @@ async def _search(
     )
 
 
-def _degraded_parts(*, meaning: bool, relations: bool) -> list[DegradedPart]:
-    parts = {DegradedPart.MEANING: meaning, DegradedPart.RELATIONS: relations}
+def _degraded_parts(*, meaning: bool, words: bool, relations: bool) -> list[DegradedPart]:
+    parts = {
+        DegradedPart.MEANING: meaning,
+        DegradedPart.WORDS: words,
+        DegradedPart.RELATIONS: relations,
+    }
     return [part for part, is_degraded in parts.items() if is_degraded]
 
 
@@ -370,8 +379,11 @@ async def _ranked(
     *,
     stale: bool,
     related: bool,
-) -> tuple[list[Candidate], DenseHits, Walk | None]:
-    """Candidates of all channels, best first, and the results of the dense one and of the graph."""
+) -> tuple[list[Candidate], WordHits, DenseHits, Walk | None]:
+    """Candidates of all channels, best first, and the results of each channel.
+
+    Errors: Overloaded if neither words nor meanings were compared.
+    """
     dense_query = DenseQuery(
         project_id,
         query.filter,
@@ -383,12 +395,12 @@ async def _ranked(
     )
     limit = max(WIDEN * query.top_k, AT_LEAST)
     words, dense, walk = await asyncio.gather(
-        stores.ledger.passages.by_words(
-            where, query.terms, limit=limit, with_terms=query.measures_evidence
-        ),
+        _by_words(where, query, stores.ledger, limit=limit),
         nearest(dense_query, stores, limit=limit),
         _walk(project_id, query, stores.ledger, related=related),
     )
+    if words.degraded and dense.degraded:
+        raise Overloaded(TOOK_TOO_LONG, retry_after_s=1, server_wide=True)
     on_paths = shares(walk) if walk and query.weights.graph else {}
     candidates = await _candidates(query, where, words, dense, on_paths, stores)
     if is_short(dense, candidates, dense_query):
@@ -422,7 +434,23 @@ async def _ranked(
             # The conversation before a question says what its words are about.
             count_unknown=has_known_question_words(query.text) and not query.earlier,
         )
-    return ranked, dense, walk
+    return ranked, words, dense, walk
+
+
+async def _by_words(where: Where, query: Query, ledger: SearchStores, *, limit: int) -> WordHits:
+    """Passages with words of the query; `degraded` if PostgreSQL does not answer in time."""
+    try:
+        async with asyncio.timeout(WORDS_TIMEOUT_S):
+            return await ledger.passages.by_words(
+                where, query.terms, limit=limit, with_terms=query.measures_evidence
+            )
+    except LedgerUnavailable as error:
+        if not error.out_of_time:
+            raise
+    except TimeoutError:
+        pass
+    log.warning("search_degraded", code=FailureCode.STORE_UNAVAILABLE, part=DegradedPart.WORDS)
+    return WordHits({}, {}, degraded=True)
 
 
 async def _set_decay(

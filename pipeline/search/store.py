@@ -179,10 +179,12 @@ class WordHits:
     """Passages with words of the query, best first, by lexical score, 0..1.
 
     `candidates`: the same passages; those of a small scope also without a word of the query.
+    `degraded`: the words were not compared.
     """
 
     shares: Mapping[PassageKey, float]
     candidates: Mapping[PassageKey, Candidate]
+    degraded: bool = False
 
 
 NO_WORDS = WordHits({}, {})

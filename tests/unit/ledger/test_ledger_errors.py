@@ -6,12 +6,15 @@ import pytest
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from starlette.requests import Request
 
-from api.errors import LEDGER_DOWN, OUTCOME_UNKNOWN, ledger_down
+from api.errors import LEDGER_DOWN, LEDGER_SLOW, OUTCOME_UNKNOWN, ledger_down
 from pipeline.ledger.failures import LedgerUnavailable, translated
 
 LOST = LedgerUnavailable(ConnectionResetError())
 REFUSED = LedgerUnavailable(ValueError(), reached=True)
 CONTENT = DBAPIError(None, None, ValueError())
+TIMED_OUT = LedgerUnavailable(
+    type("Cancelled", (Exception,), {"sqlstate": "57014"})(), reached=True
+)
 UNREACHABLE = LedgerUnavailable(ConnectionRefusedError(), sent=False)
 
 
@@ -24,6 +27,8 @@ UNREACHABLE = LedgerUnavailable(ConnectionRefusedError(), sent=False)
         pytest.param("POST", REFUSED, LEDGER_DOWN, id="refused"),
         pytest.param("POST", CONTENT, LEDGER_DOWN, id="refused-for-its-content"),
         pytest.param("GET", LOST, LEDGER_DOWN, id="lost-in-a-read"),
+        pytest.param("GET", TIMED_OUT, LEDGER_SLOW, id="ended-at-a-time-limit"),
+        pytest.param("POST", TIMED_OUT, LEDGER_SLOW, id="write-ended-at-a-time-limit"),
     ],
 )
 async def test_the_report_on_a_ledger_that_did_not_answer(
