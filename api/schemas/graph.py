@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from api.schemas.body import OwnRequest
+from api.schemas.limits import one_line
 from pipeline.text.entity_types import MOST_CHARS, entity_type
 from pipeline.text.names import plain_name
 
@@ -32,7 +33,7 @@ class RenameRequest(OwnRequest):
     @classmethod
     def has_letters(cls, value: str | None) -> str | None:
         """Refuse a name without a letter or digit."""
-        if value is not None and not plain_name(value):
+        if value is not None and not plain_name(one_line(value)):
             raise ValueError("a name needs a letter or a digit")
         return value and value.strip()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from typing import Annotated, Any
+from unicodedata import category
 
 import orjson
 from pydantic import AfterValidator, Field
@@ -22,6 +23,8 @@ LONGEST_CATEGORY = 2_000
 LARGEST_METADATA_BYTES = 32_000
 DEEPEST_METADATA = 16
 LARGEST_SCHEMA_BYTES = 64_000
+# Source: https://trojansource.codes, the characters that reorder the text around them.
+DIRECTION_OVERRIDES = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def short(limit: int, advice: str) -> tuple[Any, Any]:
@@ -39,6 +42,21 @@ def checked(text: str, limit: int, advice: str) -> str:
         raise ValueError(
             f"this text has {len(text):,} characters, the limit is {limit:,}; {advice}"
         )
+    return text
+
+
+def one_line(text: str) -> str:
+    """The name. Errors: ValueError for characters that change how a line is shown.
+
+    Control characters, line breaks, and overrides of the writing direction. Marks such as U+200F
+    stay, because names in Arabic and Hebrew use them.
+    """
+    for at, character in enumerate(text):
+        if category(character) in ("Cc", "Zl", "Zp") or character in DIRECTION_OVERRIDES:
+            raise ValueError(
+                f"a name is one line without control characters; remove U+{ord(character):04X} at"
+                f" character {at + 1}"
+            )
     return text
 
 
@@ -91,7 +109,7 @@ def few_categories(value: dict[str, str]) -> dict[str, str]:
 
 
 MemoryText = Annotated[str, *short(LONGEST_TEXT, "split it over several memories")]
-PersonName = Annotated[str, *short(LONGEST_NAME, "shorten the name")]
+PersonName = Annotated[str, *short(LONGEST_NAME, "shorten the name"), AfterValidator(one_line)]
 InstructionText = Annotated[str, *short(LONGEST_INSTRUCTIONS, "shorten the instructions")]
 ReasonText = Annotated[str, *short(LONGEST_REASON, "shorten the reason")]
 DateText = Annotated[str, *short(LONGEST_DATE, "write an ISO 8601 date")]

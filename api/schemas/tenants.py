@@ -16,7 +16,7 @@ from pydantic import (
 from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
 from api.schemas.body import Moment
-from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories
+from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories, one_line
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.lanes import Gather
 from pipeline.domain.modes import Mode, Period
@@ -46,7 +46,7 @@ MOST_TOKENS, MOST_USD = 10**15, 10**9
 def _plain(name: str) -> str:
     if not name.strip():
         raise ValueError("a name cannot be blank")
-    return name.strip()
+    return one_line(name.strip())
 
 
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_plain)]

@@ -143,7 +143,11 @@ def _message(turn: re.Match[str]) -> Message:
 
 
 def _wishes(lines: Sequence[str]) -> Instructions:
-    given = dict(line.split(": ", 1) for line in lines if ": " in line)
+    given = {
+        label: json.loads(text)
+        for label, _, text in (line.partition(": ") for line in lines)
+        if label in ("Keep", "Leave out")
+    }
     return Instructions(includes=given.get("Keep"), excludes=given.get("Leave out"))
 
 
@@ -152,7 +156,8 @@ def _categories(lines: Sequence[str]) -> Mapping[str, str] | None:
     listed = [line for line in lines if line]
     if listed == [", ".join(BUILT_IN)]:
         return None
-    return {name: meaning for name, _, meaning in (line.partition(": ") for line in listed)}
+    pairs = (re.findall(r'"(?:[^"\\]|\\.)*"', line) for line in listed)
+    return {json.loads(name): json.loads(about[0]) if about else "" for name, *about in pairs}
 
 
 def _texts(lines: Sequence[str]) -> list[str]:

@@ -3,8 +3,8 @@
 A file has two parts, divided by a line `---`: instructions that do not change, and the part that
 changes with each call. `$name` is a placeholder and `$$` a dollar sign; braces need no escape.
 
-Text from users and models is inserted as a JSON string: one quoted line, so that it cannot end
-the string. Only the project's own instructions are inserted without quotes.
+Text from users, models and owners is inserted as a JSON string: one quoted line, so that it cannot
+end the string or start a section of its own.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def wishes(instructions: Instructions) -> str:
         ("", instructions.custom),
         ("Of what the assistant says about itself: ", instructions.agent),
     )
-    return _lines(f"{label}{text.strip()}" for label, text in parts if text and text.strip())
+    return _lines(
+        f"{label}{quoted(text.strip())}" for label, text in parts if text and text.strip()
+    )
 
 
 def categories(instructions: Instructions) -> str:
@@ -160,7 +162,10 @@ def categories(instructions: Instructions) -> str:
     meanings = offered(instructions)
     if meanings is BUILT_IN:
         return ", ".join(meanings)
-    return _lines(f"{name}: {meaning}" if meaning else name for name, meaning in meanings.items())
+    return _lines(
+        f"{quoted(name)}: {quoted(meaning)}" if meaning else quoted(name)
+        for name, meaning in meanings.items()
+    )
 
 
 def _turn(message: Message, content: str) -> str:

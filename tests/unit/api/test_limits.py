@@ -24,6 +24,7 @@ from api.schemas import (
 )
 from api.schemas import replays as replay_schemas
 from api.schemas import tenants as tenant_schemas
+from api.schemas.graph import RenameRequest
 
 ID = "00000000-0000-0000-0000-000000000001"
 TEXT = "x" * (limits.LONGEST_TEXT + 1)
@@ -141,3 +142,16 @@ def test_the_page_of_limits_has_the_figures_of_the_code() -> None:
     ]
     missing = [figure for figure in figures if not re.search(rf"\b{figure:,}\b", page)]
     assert not missing, f"docs/reference/limits.md lacks {missing}"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1bb", "a\u202eb", "a\u2028b", "\u2066a"])
+@pytest.mark.parametrize("request_of", [RegisterRequest, RenameRequest])
+def test_a_name_is_one_line_in_one_direction(request_of: type[BaseModel], name: str) -> None:
+    owner = MAYA if request_of is RegisterRequest else {}
+    with pytest.raises(ValidationError, match=r"remove U\+"):
+        request_of(**owner, name=name)
+
+
+@pytest.mark.parametrize("name", ["Maya Lopez", "مايا\u200f", "王小明"])
+def test_a_name_in_any_script_is_taken(name: str) -> None:
+    assert RegisterRequest(**MAYA, name=name).name == name

@@ -145,7 +145,7 @@ def test_all_adds_of_a_project_have_the_same_prefix() -> None:
     ]
     [system] = {prefix(prompt.text) for prompt in prompts if prompt is not None}
     assert "Be brief." in system
-    assert "pets: animals" in system
+    assert '"pets": "animals"' in system
     assert not any(text in system for text in ("Bern", "Ignore", "Eve"))
 
 
