@@ -249,7 +249,7 @@ COMPONENTS: Mapping[str, Schema] = {
     ),
     "ChangeBetween": fields(
         id=ID, change=one_of("added", "changed", "gone"), before=maybe(ref("Memory")),
-        after=maybe(ref("Memory")), diff=TEXT,
+        after=maybe(ref("Memory")), diff=maybe(TEXT),
     ),
     "Feedback": fields(id=ID, feedback=maybe(TEXT), feedback_reason=maybe(TEXT)),
     "Entity": fields(**OWNER),

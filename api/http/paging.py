@@ -1,8 +1,14 @@
-"""Paging as in the Mem0 clients: pages from 1, with absolute URLs to the next and previous one."""
+"""Paging as in the Mem0 clients: pages from 1, with absolute URLs to the next and previous one.
+
+A page has at most LARGEST_ANSWER_BYTES. If its rows are larger, it ends early and says
+`truncated: true`; `next` continues behind its last row, by `offset`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -14,14 +20,22 @@ from pipeline.domain.errors import InvalidInput
 PAGE_SIZE, LARGEST_PAGE = 100, 200
 # Maximum page number; a larger offset is out of PostgreSQL's range.
 LAST_PAGE = 10**9
+# Most bytes of the texts, names and numbers on one page.
+LARGEST_ANSWER_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Number of a page, from 1, and its size."""
+    """Number of a page, from 1, and its size.
+
+    `start`: number of rows before it, if the request gives that in place of the number. `may_end`:
+    the route takes `offset`, so a large page can end early.
+    """
 
     number: int
     size: int
+    start: int | None = None
+    may_end: bool = False
 
     @property
     def limit(self) -> int:
@@ -31,17 +45,28 @@ class Page:
     @property
     def offset(self) -> int:
         """Number of rows before the page."""
-        return (self.number - 1) * self.size
+        return (self.number - 1) * self.size if self.start is None else self.start
 
     def envelope(self, results: list[dict[str, Any]], count: int, http: Request) -> dict[str, Any]:
         """The response with one page of results.
 
         Errors: HTTPException 404 for a page after the last one.
         """
-        if self.number > 1 and self.offset >= count:
+        if self.offset and self.offset >= count:
             raise HTTPException(404, "Invalid page.")
-        last = (count + self.size - 1) // self.size
         url = _public(http)
+        shown = fitting(results) if self.may_end else results
+        if len(shown) < len(results) or self.start is not None:
+            behind = self.offset + len(shown)
+            before = max(0, self.offset - self.size)
+            return {
+                "count": count,
+                "next": _at(url, behind) if behind < count and shown else None,
+                "previous": _at(url, before) if self.offset else None,
+                "results": shown,
+                "truncated": len(shown) < len(results),
+            }
+        last = (count + self.size - 1) // self.size
         return {
             "count": count,
             "next": str(url.include_query_params(page=self.number + 1))
@@ -54,6 +79,30 @@ class Page:
         }
 
 
+def fitting(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first rows that fit LARGEST_ANSWER_BYTES; at least one."""
+    sizes = accumulate(map(size_bytes, results))
+    return list(results[: max(1, sum(1 for size in sizes if size <= LARGEST_ANSWER_BYTES))])
+
+
+def size_bytes(value: object) -> int:
+    """Size of a value in a response, without the signs of JSON: texts exactly, all else 8 bytes."""
+    match value:
+        case str():
+            return len(value) if value.isascii() else len(value.encode(errors="replace"))
+        case dict():
+            return sum(len(key) + size_bytes(part) for key, part in value.items())
+        case list() | tuple():
+            return sum(map(size_bytes, value))
+        case _:
+            return 8
+
+
+def _at(url: URL, offset: int) -> str:
+    """The URL of the rows behind the first `offset`."""
+    return str(url.remove_query_params("page").include_query_params(offset=offset))
+
+
 def _public(http: Request) -> URL:
     """URL of this request as clients see it."""
     base: str | None = http.app.state.api.settings.public_url
@@ -64,36 +113,52 @@ def _public(http: Request) -> URL:
 
 
 def page_of(
-    number: int | None, size: int | None, *, usual: int = PAGE_SIZE, largest: int = LARGEST_PAGE
+    number: int | None,
+    size: int | None,
+    *,
+    offset: int | None = None,
+    may_end: bool = False,
+    usual: int = PAGE_SIZE,
+    largest: int = LARGEST_PAGE,
 ) -> Page:
-    """The page with this number and size. Errors: InvalidInput; 404 beyond LAST_PAGE."""
-    page = Page(1 if number is None else number, usual if size is None else size)
+    """The page with this number and size. `offset`: rows before it, in place of the number.
+
+    Errors: InvalidInput; 404 beyond LAST_PAGE.
+    """
+    page = Page(1 if number is None else number, usual if size is None else size, offset, may_end)
     if page.number < 1 or not 1 <= page.size <= largest:
         raise InvalidInput(f"page starts at 1, page_size is 1 to {largest}.")
-    if page.number > LAST_PAGE:
+    if offset is not None and (offset < 0 or number is not None):
+        raise InvalidInput("offset is 0 or more, and stands in place of page.")
+    if max(page.number, offset or 0) > LAST_PAGE:
         raise HTTPException(404, "Invalid page.")
     return page
 
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """`page` and `page_size` of a query string; None where they are left out."""
+    """`page`, `page_size` and `offset` of a query string; None where they are left out."""
 
     page: int | None
     page_size: int | None
+    offset: int | None = None
 
 
 def _page_query(
-    page: Annotated[int | None, Query()] = None, page_size: Annotated[int | None, Query()] = None
+    page: Annotated[int | None, Query()] = None,
+    page_size: Annotated[int | None, Query()] = None,
+    offset: Annotated[
+        int | None, Query(description="Rows before the page, as in `next`; in place of `page`.")
+    ] = None,
 ) -> PageQuery:
-    return PageQuery(page, page_size)
+    return PageQuery(page, page_size, offset)
 
 
 Numbered = Annotated[PageQuery, Depends(_page_query)]
 
 
 def _page(query: Numbered) -> Page:
-    return page_of(query.page, query.page_size)
+    return page_of(query.page, query.page_size, offset=query.offset, may_end=True)
 
 
 Paged = Annotated[Page, Depends(_page)]

@@ -12,7 +12,16 @@ from pydantic import ValidationError
 
 from api.auth.tenant import Caller, Reader
 from api.dependencies import Api, Given
-from api.http.paging import LARGEST_PAGE, Numbered, Page, Paged, PageQuery, page_of
+from api.http.paging import (
+    LARGEST_ANSWER_BYTES,
+    LARGEST_PAGE,
+    Numbered,
+    Page,
+    Paged,
+    PageQuery,
+    fitting,
+    page_of,
+)
 from api.http.query_string import deep_metadata, literal
 from api.http.strict_json import StrictJson
 from api.schemas import ListRequest, ReadRequest
@@ -59,7 +68,8 @@ async def list_version_2(
     page = _page(request, numbered)
     rows, count = await _rows(request, request.tree(), page, api, project)
     paged = (numbered.page or request.page) and (numbered.page_size or request.page_size)
-    return page.envelope(rows, count, http) if paged else rows
+    paged = paged or numbered.offset is not None
+    return page.envelope(rows, count, http) if paged else _bare(rows)
 
 
 def _from_query(**values: Any) -> ListRequest:
@@ -122,9 +132,22 @@ async def list_version_1(
     )
     if limit is not None and not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be <= {LARGEST_PAGE}")
-    page = page_of(numbered.page, numbered.page_size or limit)
+    paged = bool(numbered.page and numbered.page_size) or numbered.offset is not None
+    page = page_of(
+        numbered.page, numbered.page_size or limit, offset=numbered.offset, may_end=paged
+    )
     rows, count = await _rows(request, request.tree(), page, api, project)
-    return page.envelope(rows, count, http) if numbered.page and numbered.page_size else rows
+    return page.envelope(rows, count, http) if paged else _bare(rows)
+
+
+def _bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A list without an envelope. Errors: InvalidInput if it is too large, as it has no `next`."""
+    if len(fitting(rows)) < len(rows):
+        raise InvalidInput(
+            f"These memories have more than {LARGEST_ANSWER_BYTES:,} bytes; read them in pages,"
+            " with page and page_size, or select fields."
+        )
+    return rows
 
 
 async def list_of(
@@ -167,8 +190,13 @@ async def _rows(
 def _page(request: ListRequest, numbered: PageQuery) -> Page:
     """The page of the query string or of the body: clients use both."""
     number, size = numbered.page, numbered.page_size
+    if number is None and numbered.offset is None:
+        number = request.page
     return page_of(
-        request.page if number is None else number, request.page_size if size is None else size
+        number,
+        request.page_size if size is None else size,
+        offset=numbered.offset,
+        may_end=True,
     )
 
 

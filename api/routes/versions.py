@@ -52,8 +52,9 @@ async def changes(
     memory_id: str | None = None,
 ) -> dict[str, Any]:
     """The memories that differ between two times (`to`: now), newest change first: added, changed
-    or gone, each with both states and a `diff` of the texts. Ids restrict them to one user, agent,
-    app, run or memory; without ids, they are those of the project.
+    or gone, each with both states; texts are cut to 1,000 characters. `diff` shows a changed text,
+    and is null for long ones. Ids restrict them to one user, agent, app, run or memory; without
+    ids, they are those of the project.
     """
     ledger = api.stores.ledger
     rows, counts = await ledger.changes.page(
@@ -65,5 +66,5 @@ async def changes(
         limit=page.limit,
         offset=page.offset,
     )
-    results = [memory_views.change(row) for row in rows]
+    results = memory_views.changes(rows)
     return page.envelope(results, sum(counts.values()), http) | {"counts": counts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid5
@@ -10,10 +11,11 @@ from api.views.usage import DAYS
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
+from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.memories.delete_by_filter import WouldDelete
 from pipeline.memories.history import Author, AuthorKind, HistoryEntry
-from pipeline.text.word_diff import word_diff
-from pipeline.versions.changes import MemoryChange
+from pipeline.text.word_diff import DiffBudget, word_diff
+from pipeline.versions.changes import MOST_READ_CHARACTERS, MemoryChange
 
 
 def memory(row: Memory) -> dict[str, Any]:
@@ -149,16 +151,32 @@ def author(row: Author) -> dict[str, Any]:
     return who | ({"key": row.key} if row.kind in (AuthorKind.API, AuthorKind.UNDO) else {})
 
 
-def change(row: MemoryChange) -> dict[str, Any]:
-    """Difference of a memory between two times."""
+def changes(rows: Sequence[MemoryChange]) -> list[dict[str, Any]]:
+    """Differences of memories between two times.
+
+    `diff`: None for a memory that was added or is gone, for a text that was not read whole, and if
+    the comparisons of the response are used up. The work of all rows together is bounded.
+    """
+    budget = DiffBudget()
+    return [_change(row, budget) for row in rows]
+
+
+def _change(row: MemoryChange, budget: DiffBudget) -> dict[str, Any]:
     before, after = row.before, row.after
+    whole = before and after and max(len(before.text), len(after.text)) <= MOST_READ_CHARACTERS
     return {
         "id": str(row.memory_id),
         "change": row.kind,
-        "before": memory(before) if before else None,
-        "after": memory(after) if after else None,
-        "diff": word_diff(before.text if before else "", after.text if after else ""),
+        "before": _excerpt(before) if before else None,
+        "after": _excerpt(after) if after else None,
+        "diff": word_diff(before.text, after.text, budget) if before and after and whole else None,
     }
+
+
+def _excerpt(row: Memory) -> dict[str, Any]:
+    """The memory with at most SHOWN_CHARACTERS of its text; `truncated` says that it is cut."""
+    shown = memory(row) | {"memory": row.text[:SHOWN_CHARACTERS]}
+    return shown | ({"truncated": True} if len(row.text) > SHOWN_CHARACTERS else {})
 
 
 def scope_ids(scope: Scope) -> dict[str, str | None]:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from api.http.paging import size_bytes
 from api.views.memories import attributes, memory, only, scope_ids
+from pipeline.domain.memories import Memory
 from pipeline.domain.passages import Turn
 from pipeline.graph.views import GraphPath, RelationView
 from pipeline.search.candidates import Score
@@ -14,8 +16,10 @@ from pipeline.search.explain import MEANING, Explained, Verdict
 from pipeline.search.prompt_context import assemble
 from pipeline.search.service import Hit, SearchResult
 
-# Maximum number of characters in the results of a search.
+# Maximum number of characters in the results of a search, and those of a passage without its text
+# and metadata, as JSON.
 LONGEST_ANSWER = 4_000_000
+AROUND_TEXT = 1_200
 
 
 def turn(row: Turn) -> dict[str, Any]:
@@ -100,10 +104,15 @@ def search(
 
 
 def _within(hits: Sequence[Hit]) -> Sequence[Hit]:
-    """The first hits whose texts, including the turns around them, fit the limit; at least one."""
-    sizes = ((len(hit.passage.text) + sum(len(turn.text) for turn in hit.around)) for hit in hits)
+    """The first hits that fit the limit as JSON, with the turns around them; at least one."""
+    sizes = (sum(map(_size, (hit.passage, *hit.around))) for hit in hits)
     fitting = sum(1 for size in accumulate(sizes) if size <= LONGEST_ANSWER)
     return hits[: max(fitting, 1)]
+
+
+def _size(passage: Memory | Turn) -> int:
+    """Characters of a passage as JSON, a little too many."""
+    return len(passage.text) + size_bytes(passage.metadata or {}) + AROUND_TEXT
 
 
 def explained(row: Explained) -> dict[str, Any]:

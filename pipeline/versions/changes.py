@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     BindParameter,
+    ColumnElement,
     FromClause,
     Row,
     and_,
@@ -35,6 +36,8 @@ SINCE: BindParameter[datetime] = bindparam("since", type_=MOMENT)
 UNTIL: BindParameter[datetime] = bindparam("until", type_=MOMENT)
 # Columns of which a difference is a change.
 COMPARED = ("text", "metadata", "categories", "expiration_date", "immutable", "valid_from")
+# Characters that are read of a text; a longer one is cut after one more.
+MOST_READ_CHARACTERS = 4_000
 READ = tuple(name for name in COLUMNS if name not in ("embedding", "terms"))
 
 
@@ -105,13 +108,18 @@ def _differing(pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
             memory_id.label("id"),
             kind.label("kind"),
             func.coalesce(after.c.stored_at, before.c.replaced_at).label("at"),
-            *(before.c[name].label(f"before_{name}") for name in READ),
-            *(after.c[name].label(f"after_{name}") for name in READ),
+            *(_shown(before, name).label(f"before_{name}") for name in READ),
+            *(_shown(after, name).label(f"after_{name}") for name in READ),
         )
         .select_from(before.outerjoin(after, before.c.id == after.c.id, full=True))
         .where(or_(missing, differs))
         .subquery("differing")
     )
+
+
+def _shown(rows: FromClause, name: str) -> ColumnElement[Any]:
+    column = rows.c[name]
+    return func.left(column, MOST_READ_CHARACTERS + 1) if name == "text" else column
 
 
 def _active(time: BindParameter[datetime], pins: tuple[str, ...], *, of_memory: bool) -> FromClause:
