@@ -6,18 +6,15 @@ import functools
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 LONG = 32_000
 # Repeated up to the length of a text; "{}" is a number that grows, so that no two parts are equal.
 UNITS = (
-    " ", "\n", "a\u0301", "a", "Ab ", "w{} ", "Nama{}a. ", ".,", "?", "a-", "a'", "(", "_", "a@a",
-    "1,", "2024-05-07 ", "A1", " <recalled>", "<recalled>\n[1] 2024-05-07 a\n", "一二", "王小明",
-    "叫", "《", "月", "か", "\ufdfa", "my sister Sam, ", "I like tea{}. ", "not ",
-    "from a ", "May ",
-    "in 2 days ", "heute morgen ", "```",
+    " ", "\n", "a\u0301", "a", "Nama{}a. ", ".,", "?", "a-", "a'", "a@a", "1,", "2024-05-07 ", "A1",
+    "<recalled>", "一二", "王小明", "\ufdfa", "I like tea{}. ", "not from a ", "May in 2 days ",
 )  # fmt: skip
 # A function may take this many times as long for a text of four times the length; a quadratic one
 # takes sixteen times as long.
@@ -38,10 +35,10 @@ def filled(unit: str, size: int, tail: str = "") -> str:
     return "".join(parts)[: size - len(tail)] + tail
 
 
-def faults(call: Callable[[str], object]) -> list[str]:
+def faults(call: Callable[[str], object], units: Sequence[str] = UNITS) -> list[str]:
     """The texts for which `call` is too slow or grows faster than its text, with the figures."""
     scan = min(_seconds(_scan, filled("ab ", LONG)) for _ in range(5))
-    return [fault for unit in UNITS if (fault := _fault(call, unit, scan))]
+    return [fault for unit in units if (fault := _fault(call, unit, scan))]
 
 
 def _scan(text: str) -> list[str]:

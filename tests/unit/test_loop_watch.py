@@ -44,8 +44,12 @@ async def test_the_time_of_a_block_belongs_to_its_task_alone() -> None:
     watch = LoopWatch(asyncio.get_running_loop(), slow_s=1e-6)
     released = threading.Event()
 
+    def look() -> None:
+        watch.look()
+        released.set()
+
     async def work() -> None:
-        threading.Thread(target=lambda: (watch.look(), released.set())).start()
+        threading.Thread(target=look).start()
         block(released)
 
     async def rest() -> None:
