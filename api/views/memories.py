@@ -11,11 +11,14 @@ from api.views.usage import DAYS
 from pipeline.domain.facts import Outcome
 from pipeline.domain.memories import Memory
 from pipeline.domain.scope import Scope
-from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.memories.delete_by_filter import WouldDelete
 from pipeline.memories.history import Author, AuthorKind, HistoryEntry
 from pipeline.text.word_diff import DiffBudget, word_diff
-from pipeline.versions.changes import MOST_READ_CHARACTERS, MemoryChange
+from pipeline.versions.changes import (
+    MOST_READ_CHARACTERS,
+    MOST_SHOWN_CHARACTERS,
+    MemoryChange,
+)
 
 
 def memory(row: Memory) -> dict[str, Any]:
@@ -174,9 +177,9 @@ def _change(row: MemoryChange, budget: DiffBudget) -> dict[str, Any]:
 
 
 def _excerpt(row: Memory) -> dict[str, Any]:
-    """The memory with at most SHOWN_CHARACTERS of its text; `truncated` says that it is cut."""
-    shown = memory(row) | {"memory": row.text[:SHOWN_CHARACTERS]}
-    return shown | ({"truncated": True} if len(row.text) > SHOWN_CHARACTERS else {})
+    """The memory with at most MOST_SHOWN_CHARACTERS of its text; `truncated` says that it is cut."""
+    shown = memory(row) | {"memory": row.text[:MOST_SHOWN_CHARACTERS]}
+    return shown | ({"truncated": True} if len(row.text) > MOST_SHOWN_CHARACTERS else {})
 
 
 def scope_ids(scope: Scope) -> dict[str, str | None]:

@@ -27,6 +27,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from pipeline.domain.memories import Memory
 from pipeline.domain.tenants import ProjectId
+from pipeline.ledger.excerpts import SHOWN_CHARACTERS
 from pipeline.ledger.filter_conditions import IN_PROJECT, shown
 from pipeline.ledger.tables import memory_history
 from pipeline.memories.rows import as_memory
@@ -38,6 +39,8 @@ UNTIL: BindParameter[datetime] = bindparam("until", type_=MOMENT)
 COMPARED = ("text", "metadata", "categories", "expiration_date", "immutable", "valid_from")
 # Characters that are read of a text; a longer one is cut after one more.
 MOST_READ_CHARACTERS = 4_000
+# Characters of a text that a response shows.
+MOST_SHOWN_CHARACTERS = SHOWN_CHARACTERS
 READ = tuple(name for name in COLUMNS if name not in ("embedding", "terms"))
 
 
