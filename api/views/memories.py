@@ -177,7 +177,7 @@ def _change(row: MemoryChange, budget: DiffBudget) -> dict[str, Any]:
 
 
 def _excerpt(row: Memory) -> dict[str, Any]:
-    """The memory with at most MOST_SHOWN_CHARACTERS of its text; `truncated` says that it is cut."""
+    """The memory with the start of its text; `truncated` says that it is cut."""
     shown = memory(row) | {"memory": row.text[:MOST_SHOWN_CHARACTERS]}
     return shown | ({"truncated": True} if len(row.text) > MOST_SHOWN_CHARACTERS else {})
 
