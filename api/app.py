@@ -88,9 +88,7 @@ def create_app(settings: Settings) -> FastAPI:
         )
         bootstrap.spare_the_collector()
         watched = LoopWatch(asyncio.get_running_loop(), slow_s=settings.loop_slow_s)
-        watchdog = Watchdog(
-            watched, lambda: None, most=1, stuck_s=settings.stuck_s, event="api_stuck"
-        )
+        watchdog = Watchdog(watched, lambda: None, most=1, stuck_s=settings.stuck_s)
         watched.start()
         watchdog.start()
         models = (settings.embedder, settings.reranker)

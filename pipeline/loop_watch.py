@@ -33,6 +33,7 @@ class LoopWatch:
     """Watches one event loop. `slow_s`: time without progress after which it counts as blocked."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, slow_s: float) -> None:
+        """`slow_s`: see the class; the thread looks four times as often."""
         self._loop = loop
         self._slow_s = slow_s
         self._ident: int | None = None
@@ -90,8 +91,8 @@ class LoopWatch:
         if not self._logged:
             self._logged = True
             name = task.get_name() if task else None
-            stack = stack_of(self._ident)
-            log.warning("loop_blocked", for_s=round(silent_s, 1), task=name, stack=stack)
+            frames = stack_of(self._ident)
+            log.warning("loop_blocked", for_s=round(silent_s, 1), task=name, frames=frames)
 
     def _call(self) -> None:
         """Call into the loop; the call shows that it makes progress."""

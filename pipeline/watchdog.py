@@ -117,18 +117,14 @@ class Watchdog:
         *,
         most: int,
         stuck_s: float,
-        event: str = "worker_stuck",
         end: Callable[[int], object] = os._exit,
     ) -> None:
-        """`backlog`: number of waiting hints, None if unknown. `event`: its name in the log.
-        `end`: ends the process.
-        """
+        """`backlog`: number of waiting hints, None if unknown. `end`: ends the process."""
         self._runtime = runtime
         self._backlog = backlog
         self._most = most
         self._stuck_s = stuck_s
         self._every_s = stuck_s / LOOKS
-        self._event = event
         self._end = end
         self._seen = (0, 0)
         self._closed = threading.Event()
@@ -164,7 +160,7 @@ class Watchdog:
             faulthandler.dump_traceback_later(self._stuck_s + LOOK_S, exit=True)
             if (stuck := suspicion.after(self.look())) is not None:
                 log.error(
-                    self._event,
+                    "worker_stuck",
                     reason=stuck,
                     for_s=self._stuck_s,
                     lane_id=self._runtime.running() if stuck == SILENT else None,

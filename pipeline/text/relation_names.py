@@ -306,6 +306,8 @@ _ROLE_WORDS = {
     }.items()
     for word in (role, *words.split())
 }
+# Longest name whose role is read, in characters: a longer one is no name of a person.
+LONGEST_PERSON = 100
 _ROLES = "|".join(sorted(map(re.escape, _ROLE_WORDS), key=len, reverse=True))
 _CALLED = r",? (?:is )?(?:named|called|namens|llamad[oa]) "
 _OWNERS = (
@@ -319,6 +321,8 @@ def role_of(text: str, name: str) -> str | None:
 
     "User's colleague Sam", "Sam, their brother", "mein Bruder Sam", "我的同事小明".
     """
+    if len(name) > LONGEST_PERSON:
+        return None
     here = re.escape(name)
     before = rf"(?:\b|(?<=的))(?P<a>{_ROLES})(?:{_CALLED}|, | |叫|是)?"
     behind = rf",? (?:(?:is|ist|es|war) )?(?:(?:{_OWNERS}) )+(?P<b>{_ROLES})\b"

@@ -60,17 +60,17 @@ class Value:
 class Stated:
     """The values of a text; its words and itself in normal form, to look names up in.
 
-    `kept`: the keys of the values, and of a date also all less exact ones.
+    `known`: the keys of the values, and of a date also all less exact ones.
     """
 
     values: tuple[Value, ...]
     words: frozenset[str]
     folded: str
-    kept: frozenset[tuple[ValueKind, str]]
+    known: frozenset[tuple[ValueKind, str]]
 
     def keeps(self, value: Value) -> bool:
         """Tell if the text states the value; a date also if it is more exact here."""
-        if (value.kind, value.key) in self.kept:
+        if (value.kind, value.key) in self.known:
             return True
         return value.kind is ValueKind.NAME and all(map(self._has, value.key.split()))
 
@@ -108,8 +108,8 @@ def stated(text: str) -> Stated:
             keys += f" {name.key} \0"
     first = tuple(islice(values.values(), MOST_VALUES))
     words = frozenset(form for word in _WORD.findall(text) for form in _forms(word))
-    kept = frozenset((value.kind, key) for value in first for key in _less_exact(value))
-    return Stated(first, words, fold(text), kept)
+    known = frozenset((value.kind, key) for value in first for key in _less_exact(value))
+    return Stated(first, words, fold(text), known)
 
 
 def _forms(word: str) -> tuple[str, ...]:

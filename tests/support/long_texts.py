@@ -18,10 +18,10 @@ UNITS = (
 )  # fmt: skip
 # A function may take this many times as long for a text of four times the length; a quadratic one
 # takes sixteen times as long.
-MOST_GROWTH = 9.0
+MOST_GROWTH = 12.0
 # Times of a plain scan of the text: below the first, growth is within the noise of a measurement;
 # above the second, a function is too slow for an event loop at any growth.
-NEGLIGIBLE, TOO_SLOW = 10.0, 200.0
+NEGLIGIBLE, TOO_SLOW = 10.0, 1_000.0
 SCAN = re.compile(r"\w+|\W")
 
 
@@ -64,8 +64,8 @@ def _fault(call: Callable[[str], object], unit: str, scan: float) -> str | None:
 
 def _seconds(call: Callable[[str], object], text: str) -> float:
     """CPU time of one call, without answers of earlier calls in the caches of the package."""
-    for kept in _caches():
-        kept.cache_clear()
+    for answers in _caches():
+        answers.cache_clear()
     begun = time.process_time()
     call(text)
     return time.process_time() - begun

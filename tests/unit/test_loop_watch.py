@@ -37,7 +37,7 @@ async def test_a_blocked_loop_is_logged_once_with_its_task_and_stack() -> None:
         await asyncio.create_task(work(), name="lane-7")
     [entry] = logs
     assert (entry["event"], entry["task"]) == ("loop_blocked", "lane-7")
-    assert any(line.endswith(" block") for line in entry["stack"])
+    assert any(line.endswith(" work") for line in entry["frames"])
 
 
 async def test_the_time_of_a_block_belongs_to_its_task_alone() -> None:
