@@ -35,7 +35,7 @@ from pipeline.ports import ExtractionRequest
 from pipeline.search import evidence, signals
 from pipeline.search.calibration import scale
 from pipeline.search.candidates import Candidate
-from pipeline.text.questions import content_words
+from pipeline.text.question_topics import topics
 from pipeline.text.speakers import first_named
 from pipeline.text.terms import terms
 from pipeline.text.values import Value, stated
@@ -147,9 +147,7 @@ def statements(text: str) -> tuple[Statement, Statement]:
 def set_evidence_of(text: str) -> None:
     candidate = Candidate(PassageKey(UUID(int=1)), UUID(int=2), text[:500], NOW)
     candidate.terms = terms(text)
-    evidence.set_evidence(
-        [candidate], content_words(text), question=np.zeros(0, np.float32), meanings=()
-    )
+    evidence.set_evidence([candidate], topics(text))
 
 
 def set_signals_of(text: str) -> None:
