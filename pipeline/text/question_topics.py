@@ -67,7 +67,8 @@ NO_TOPICS = Topics(())
 
 def topics(question: str) -> Topics:
     """Return the topics of a question; none if it asks about nothing in particular."""
-    text, excluded = _without_excluded(question)
+    # One blank between words: the patterns take the square of a run of blanks.
+    text, excluded = _without_excluded(" ".join(question.split()))
     parts: list[tuple[ContentWord, ...]] = []
     names: list[ContentWord] = []
     for clause in filter(None, map(str.strip, _CLAUSES.split(text))):

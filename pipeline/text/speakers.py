@@ -12,6 +12,8 @@ from pipeline.text.terms import fold
 SHORTEST = 3
 # Words and letters of a name that are compared.
 MOST_WORDS, MOST_CHARS = 5, 100
+# Characters of a question that are read, and words of their folded form.
+MOST_READ = 8_000
 # Letters only: a name with digits is an id, and no question names it by its first part.
 _WORDS = re.compile(r"[^\W\d_]+")
 
@@ -28,7 +30,7 @@ def first_named(questions: Iterable[str], speakers: Iterable[str]) -> str | None
     """Return the one speaker that the first question with one names; see `named`."""
     names = [(speaker, name) for speaker in speakers if (name := _name(speaker))]
     for question in questions:
-        runs = _runs(_words(question))
+        runs = _runs(_words(question[:MOST_READ])[:MOST_READ])
         matches = [speaker for speaker, name in names if _is_named(name, runs)]
         if len(matches) == 1:
             return matches[0]
