@@ -45,6 +45,9 @@ SAME_START, SAME_SHARE = 5, 0.7
 # Weight of a word that the question's word is a typing error of; least letters of such a word, and
 # letters from which it may have two errors.
 MISTYPED, SHORTEST_MISTYPED, LONG_MISTYPED = 0.8, 5, 8
+# Most errors in a word, letters of a word that is compared letter by letter, and words of the
+# vocabulary that one is compared with so: together a fifth of a second at most.
+MOST_ERRORS, LONGEST_MISTYPED, MOST_MISTYPED = 2, 24, 200
 # Weight of a word that no candidate has and that is no name, as a share of its rarity.
 UNKNOWN = 0.6
 # Least share of an excluded word in a text: the word itself, not another form of it.
@@ -186,9 +189,23 @@ def matches(term: str, vocabulary: Collection[str]) -> dict[str, float]:
     }
     if term in vocabulary:
         weights[term] = 1.0
-    if weights or len(term) < SHORTEST_MISTYPED or not term.isalpha() or not term.isascii():
+    if weights or not SHORTEST_MISTYPED <= len(term) <= LONGEST_MISTYPED:
         return weights
-    return {other: MISTYPED for other in vocabulary if _is_mistyped(term, other)}
+    if not term.isalpha() or not term.isascii():
+        return weights
+    near = [other for other in vocabulary if _may_be_mistyped(term, other)]
+    near = sorted(near)[:MOST_MISTYPED] if len(near) > MOST_MISTYPED else near
+    return {other: MISTYPED for other in near if _is_mistyped(term, other)}
+
+
+def _may_be_mistyped(term: str, other: str) -> bool:
+    """Tell if a comparison letter by letter is worth its time: it takes the square of the length.
+
+    Most of the first letters are those of the term, apart from their order.
+    """
+    if other[:1] != term[0] or len(other) < len(term) - 1:
+        return False
+    return len(set(term) - set(other[: len(term) + 2])) <= MOST_ERRORS
 
 
 def _is_mistyped(term: str, other: str) -> bool:
@@ -198,12 +215,13 @@ def _is_mistyped(term: str, other: str) -> bool:
     """
     if other[:1] != term[0] or len(other) < len(term) - 1 or not other.isalpha():
         return False
-    most = 2 if len(term) >= LONG_MISTYPED else 1
+    most = MOST_ERRORS if len(term) >= LONG_MISTYPED else 1
     beginnings = {len(other), *range(len(term) - 1, len(term) + 2)}
     return any(
         0 < distance(term, other[:size], swaps_only=len(term) == SHORTEST_MISTYPED) <= most
         for size in beginnings
-        if size == len(other) or (size < len(other) and len(term) > SHORTEST_MISTYPED)
+        if abs(size - len(term)) <= most
+        and (size == len(other) or (size < len(other) and len(term) > SHORTEST_MISTYPED))
     )
 
 

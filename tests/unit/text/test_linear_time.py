@@ -58,6 +58,7 @@ EXEMPT: Mapping[str, str] = {
     "pipeline.text.dates.closeness": NO_TEXT,
     "pipeline.text.dates.days_back": NO_TEXT,
     "pipeline.text.dates.month_of": NO_TEXT,
+    "pipeline.text.edit_distance.distance": "Its caller compares words of up to 24 letters.",
     "pipeline.models.json_answers.json_object": "It raises for a text that is no object.",
     "pipeline.text.dates.read_match": INNER,
     "pipeline.text.when.iso": NO_TEXT,
