@@ -249,9 +249,7 @@ class Events:
         The events are excerpts. The number is approximate for far pages: see `count_near`.
         """
         where = events_matching(project_id, wanted)
-        matching = select(events.c.id).where(where)
-        if wanted.scope_ids:
-            matching = matching.join(lanes)
+        matching = select(events.c.id).join(lanes).where(where)
         count = await count_near(self._engine, matching, limit=limit, offset=offset)
         return await self._views(where, limit=limit, offset=offset, whole=False), count
 
