@@ -122,7 +122,7 @@ def parse(path: Path) -> dict[str, str]:
     """
     try:
         words = shlex.split(path.read_text(), comments=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise StackError(f"{path} cannot be read: {error.strerror}.") from None

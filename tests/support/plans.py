@@ -85,6 +85,8 @@ def _literal(value: Any) -> str:
 def _element(value: Any) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -65,5 +65,7 @@ lanes = Table(
         "next_curation_at",
         postgresql_where=text("next_curation_at IS NOT NULL"),
     ),
+    # The lanes that reads of several scopes leave out.
+    Index("ix_lanes_temporary", "id", postgresql_where=text("temporary")),
     *by_owner("lanes"),
 )

@@ -107,6 +107,8 @@ memories = Table(
     Index("ix_memories_feed", "project_id", "created_at"),
     *by_owner("memories", "created_at"),
     Index("ix_memories_lane", "lane_id"),
+    # A scope with many superseded memories is compared by its current ones.
+    Index("ix_memories_active", "lane_id", postgresql_where=text("state = 'ACTIVE'")),
     Index(
         "ix_memories_slot",
         "lane_id",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 
 from deploy.stack.identity import wait_gone
 from deploy.stack.journal import ProcessState
 from tests.support.local_stack import ALL, STAND_IN, LocalStack
+from tests.support.stack import wait_until
 
 # The start of a program that ends at once with one of the settings.
 CHECK = """
@@ -105,6 +107,15 @@ def test_workers_are_added_and_drained_without_a_restart(stack: LocalStack) -> N
     assert stack.memlane("scale", "sheep=2").returncode == 1
 
 
+def await_healthy(stack: LocalStack) -> None:
+    """Wait until the worker of the settings before is healthy again."""
+
+    async def healthy() -> bool:
+        return stack.state().processes["worker-1"].state is ProcessState.HEALTHY
+
+    asyncio.run(wait_until(healthy, within_s=60, what="worker-1 is healthy"))  # noqa: TID251
+
+
 def test_a_process_that_fails_with_new_settings_is_replaced_by_the_one_before(
     stack: LocalStack,
 ) -> None:
@@ -120,7 +131,7 @@ def test_a_process_that_fails_with_new_settings_is_replaced_by_the_one_before(
     assert done.returncode == 1
     assert "worker-1 does not stay up" in done.stderr
     assert stack.layout.env.read_text() == file
-    assert stack.state().processes["worker-1"].state is ProcessState.HEALTHY
+    await_healthy(stack)
 
 
 def test_settings_are_listed_with_their_sources_and_without_secrets(stack: LocalStack) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import pytest
@@ -23,7 +23,7 @@ from pipeline.domain.usage import Answer
 from pipeline.memories import service as memories
 from pipeline.memories.editing import MemoryEdit
 from pipeline.memories.store import Touchable
-from pipeline.ports import VectorHit, VectorRecord
+from pipeline.ports import ExtractionRequest, VectorHit, VectorRecord
 from pipeline.search.service import Hit, Query, SearchResult, search
 from tests.support.engine import Engine
 from tests.support.stack import wait_until
@@ -238,11 +238,18 @@ async def test_the_projector_writes_all_pending_vectors_in_one_pass(engine: Engi
 
 @dataclass
 class Passing(RulesModel):
-    """Model that rewords the first memory and gives its old text to the second."""
+    """Model that rewords the first memory and gives its old text to the second.
+
+    Its facts have no attribute: a list would keep the words of both.
+    """
 
     first: Memory
     second: Memory
     text: str
+
+    async def extract(self, request: ExtractionRequest) -> Answer[tuple[Fact, ...]]:
+        answer = await super().extract(request)
+        return replace(answer, value=tuple(replace(fact, attribute=None) for fact in answer.value))
 
     async def decide(
         self, facts: Sequence[Fact], neighbours: Sequence[Neighbour], instructions: Instructions

@@ -50,7 +50,9 @@ async def put(service: Service, memory_id: str, **body: object) -> dict[str, Any
 
 
 async def get(service: Service, memory_id: str) -> dict[str, Any]:
-    return dict((await service.client.get(f"/v1/memories/{memory_id}/")).json())
+    """The memory, without the suggestion about it."""
+    row = dict((await service.client.get(f"/v1/memories/{memory_id}/")).json())
+    return row | {"suggestion_id": None}
 
 
 async def only(service: Service, text: str) -> str:

@@ -13,7 +13,7 @@ from pipeline.domain.errors import Conflict, StoreUnavailable
 from pipeline.erasure import service as erasure
 from pipeline.ledger.tables import lanes, memories, projects, rebuilt, turn_vectors
 from pipeline.tenants.delete_project import Removal
-from pipeline.vector_index.index import VectorIndex
+from pipeline.vector_index.index import SoughtIds, VectorIndex
 from tests.support.tenant import Tenant
 
 
@@ -24,10 +24,10 @@ class Between:
         self.tenant = tenant
         self.dropped: list[UUID] = []
 
-    async def holding(self, ids: Sequence[UUID]) -> dict[str, list[UUID]]:
+    async def holding(self, sought: SoughtIds) -> dict[str, list[UUID]]:
         with pytest.raises(Conflict, match="being deleted"):
             await self.tenant.service.engine.add("I like tea.")
-        return {"all": list(ids)}
+        return {"all": list(sought.ids)}
 
     async def drop(self, by_collection: Mapping[str, Sequence[UUID]]) -> None:
         self.dropped = list(by_collection["all"])

@@ -22,7 +22,9 @@ async def test_every_column_of_a_memory_is_kept_by_the_trigger(service: Service)
         body = await connection.scalar(
             text("SELECT prosrc FROM pg_proc WHERE proname = 'keep_past_state'")
         )
-    assert [name for name in names if f"OLD.{name}" not in str(body)] == []
+    # A trigger of its own sets `temporary`, so that workers of the release before keep it, too.
+    written = [name for name in names if name != "temporary"]
+    assert [name for name in written if f"OLD.{name}" not in str(body)] == []
 
 
 async def test_only_a_change_that_a_reader_sees_leaves_a_past_state(service: Service) -> None:
