@@ -139,9 +139,10 @@ async def test_a_count_of_events_joins_no_lanes(engine: Engine) -> None:
     with recorded(ledger.engine) as statements:
         _, count = await ledger.events.page(engine.project.id, EventFilter(), limit=5, offset=0)
     assert count == FEW
-    [counted] = [words for words, _ in statements if "count(*) AS count_1" in words]
-    assert "JOIN lanes" not in counted
-    assert await rows_read(ledger.engine, [s for s in statements if s[0] == counted]) <= FEW
+    counts = [row for row in statements if row[0].startswith("SELECT count")]
+    assert counts
+    assert not [words for words, _ in counts if "JOIN lanes" in words]
+    assert await rows_read(ledger.engine, counts) <= FEW
 
 
 async def test_a_schedule_without_a_due_scope_reads_none(engine: Engine) -> None:

@@ -100,7 +100,7 @@ async def test_a_search_answers_the_best_that_fit(
     whole = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert len(whole["results"]) == 5
     assert "truncated" not in whole
-    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 60)
+    monkeypatch.setattr(search_views, "LONGEST_ANSWER", 2 * (search_views.AROUND_TEXT + 40))
     cut = (await service.client.post("/v3/memories/search/", json=query)).json()
     assert cut["results"] == whole["results"][:2]
     assert cut["truncated"]
