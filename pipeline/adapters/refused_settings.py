@@ -16,7 +16,7 @@ SETTING_OF = {401: "API_KEY", 402: "API_KEY", 403: "API_KEY", 404: "MODEL"}
 _ABOUT_PROMPT = re.compile(
     r"moderat|flagged|content.?(policy|filter)|safety|guardrail", re.IGNORECASE
 )
-# What LiteLLM writes before the text of a provider, such as "AuthenticationError: ".
+# Prefix that LiteLLM adds to the text of a provider, such as "AuthenticationError: ".
 _LITELLM = re.compile(r"^(?:[\w.]+(?:Exception|Error)\s*[-:]\s*)+")
 # Keys and parts of keys: a long word with a digit or a mask in it.
 _SECRET = re.compile(r"(?=\S*[\d*])[\w*.-]{12,}|\S*\*{3,}\S*")

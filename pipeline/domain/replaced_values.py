@@ -28,7 +28,7 @@ _CLAUSE = (
     r"|und|mit|weil|wo|während|aber|sowie|obwohl|denn"
     r"|y|e|con|porque|donde|mientras|pero|aunque"
 )
-# What may start another part: punctuation, a conjunction, "with".
+# Possible start of another part: punctuation, a conjunction, "with".
 _BORDER = re.compile(
     rf"[;,，；、(（]|(?<=\w\w)(?<!\bdr)(?<!\bmr)(?<!\bms)(?<!\bst)(?<!\bmrs)(?<!\bprof)[.!?]\s|。|\s[–—-]\s|\b(?:{_CLAUSE})\b|因为|并且|而且|还有|还",
     re.IGNORECASE,
@@ -38,7 +38,7 @@ _WITH = ("with", "mit", "con")
 _JOINING = words_of("the of in at on near der die das dem den von am im an de del la las los el en")
 _WORD = re.compile(r"[^\W_]+")
 
-# What a date stands behind that says how long the value holds: "since 2019", "until Friday".
+# Words before a date that bounds how long the value holds: "since 2019", "until Friday".
 _HOLDS = re.compile(
     r"(?:\b(?:since|until|till|from|seit|bis|ab|desde|hasta)\s+(?:(?:el|la|den|dem)\s+)?|[从自到])$",
     re.IGNORECASE,

@@ -306,7 +306,7 @@ _COMMON_ENDING = re.compile(
 )
 # Words with a capital letter that are no names.
 _NO_NAMES = _words("I User Assistant Sie Ihr Ihre Uhr Euro Prozent Grad")
-# What stands between two words of one name: "Procter & Gamble", "Anna van der Berg".
+# Separators between two words of one name: "Procter & Gamble", "Anna van der Berg".
 _JOINS = re.compile(r" (?:& |(?:v[ao]n|de|del|di|da|dos|du|of)(?: (?:der|den|la|las|los|the))? )?")
 # Most characters of it, and abbreviations whose period ends no sentence: "Ursula K. Le Guin".
 LONGEST_JOIN = 12
