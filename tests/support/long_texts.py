@@ -48,15 +48,18 @@ def _scan(text: str) -> list[str]:
 def _fault(call: Callable[[str], object], unit: str, scan: float) -> str | None:
     # The last letter is another one, so that a pattern that needs the end of the text fails.
     long, short = filled(unit, LONG, "x"), filled(unit, LONG // 4, "x")
-    if 16 * _seconds(call, short) < NEGLIGIBLE * scan:
+    short_seconds = _seconds(call, short)
+    if 16 * short_seconds < NEGLIGIBLE * scan:
         return None
-    if _seconds(call, long) < NEGLIGIBLE * scan:
+    long_seconds = _seconds(call, long)
+    if long_seconds < NEGLIGIBLE * scan:
         return None
     growth = cost = sys.float_info.max
-    for _ in range(3):  # other processes may slow one measurement
-        seconds = _seconds(call, long)
-        growth = min(growth, seconds / max(_seconds(call, short), scan / 4))
-        cost = min(cost, seconds / scan)
+    for attempt in range(3):  # other processes may slow one measurement
+        if attempt:
+            short_seconds, long_seconds = _seconds(call, short), _seconds(call, long)
+        growth = min(growth, long_seconds / max(short_seconds, scan / 4))
+        cost = min(cost, long_seconds / scan)
         if growth <= MOST_GROWTH and cost <= TOO_SLOW:
             return None
     return f"{unit!r}: {growth:.1f} times for 4 times the text, {cost:.0f} scans"
