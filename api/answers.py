@@ -299,6 +299,7 @@ COMPONENTS: Mapping[str, Schema] = {
         memory_depth=TEXT, usecase=maybe(TEXT), user_role=TEXT, enable_graph=FLAG, version=TEXT,
         is_default=FLAG, members=many(ref("Member")), mode=TEXT, budget=maybe(OBJECT),
         curator=maybe(OBJECT), gather=maybe(OBJECT), graph_types=maybe(OBJECT),
+        custom_attributes=maybe(OBJECT),
         tamper_evidence=FLAG, **DATES,
     ),
     "Key": fields(**KEY),

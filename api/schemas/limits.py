@@ -9,6 +9,8 @@ from unicodedata import category
 import orjson
 from pydantic import AfterValidator, Field
 
+from pipeline.text.slots import Cardinality, attribute_name
+
 # Limit of messages and memories alike, so that `infer=false` can store every message verbatim.
 LONGEST_TEXT = 32_000
 SPLIT = "split it over several messages"
@@ -108,6 +110,21 @@ def few_categories(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
+def few_attributes(value: dict[str, Cardinality]) -> dict[str, Cardinality]:
+    """Limit the number of attributes and their names; the names as memories have them.
+
+    Errors: ValueError.
+    """
+    if len(value) > MOST_CATEGORIES:
+        raise ValueError(f"there are {len(value)} attributes, the limit is {MOST_CATEGORIES}")
+    if any(len(name) > LONGEST_NAME for name in value):
+        raise ValueError(f"the name of an attribute has at most {LONGEST_NAME} characters")
+    named = {attribute_name(name): number for name, number in value.items()}
+    if "" in named:
+        raise ValueError("the name of an attribute has a letter or a digit")
+    return named
+
+
 MemoryText = Annotated[str, *short(LONGEST_TEXT, "split it over several memories")]
 PersonName = Annotated[str, *short(LONGEST_NAME, "shorten the name"), AfterValidator(one_line)]
 InstructionText = Annotated[str, *short(LONGEST_INSTRUCTIONS, "shorten the instructions")]
@@ -121,3 +138,4 @@ SchemaObject = Annotated[
     dict[str, Any], AfterValidator(small(LARGEST_SCHEMA_BYTES, "ask for fewer properties"))
 ]
 Categories = Annotated[dict[str, str], AfterValidator(few_categories)]
+Attributes = Annotated[dict[str, Cardinality], AfterValidator(few_attributes)]

@@ -16,7 +16,7 @@ from pydantic import (
 from api.schemas import OwnRequest, Request
 from api.schemas.adds import categories
 from api.schemas.body import Moment
-from api.schemas.limits import LONGEST_INSTRUCTIONS, Categories, one_line
+from api.schemas.limits import LONGEST_INSTRUCTIONS, Attributes, Categories, one_line
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.lanes import Gather
 from pipeline.domain.modes import Mode, Period
@@ -205,6 +205,14 @@ class ProjectUpdateRequest(Request):
         description=(
             "Types of entities and names of relations besides the built-in ones, each with its "
             "meaning. Replaces all of them; null: none."
+        ),
+    )
+    custom_attributes: Attributes | None = Field(
+        default=None,
+        description=(
+            '`{"badge_number": "one", "instruments": "several"}`: how many values a subject has of '
+            "an attribute at a time. A newer value of `one` replaces the older. Replaces all of "
+            "them, and goes before the built-in list and the model's word; null: none."
         ),
     )
     multilingual: bool | None = Field(default=None, description="Kept; nothing acts on it.")

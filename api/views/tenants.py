@@ -77,6 +77,7 @@ def project(
         "user_role": role,
         "enable_graph": graph and row.enable_graph is not False,
         "graph_types": row.graph_types,
+        "custom_attributes": row.custom_attributes,
         "version": "v3",
         "is_default": own,
         "members": [member(person) for person in people if person.project_id == row.id],

@@ -239,7 +239,7 @@ async def _ask(
     for memory_id, conflict_id in (await ledger.curator.conflicts(current.scope, ids)).items():
         members.setdefault(conflict_id, []).append(place[memory_id])
     request = CurationRequest(
-        [CuratedMemory(m.text, m.said_at, m.speaker, m.slot) for m in shown],
+        [CuratedMemory(m.text, m.said_at, m.speaker, m.slot, m.cardinality) for m in shown],
         [[place[memory_id] for memory_id in group] for group in groups],
         [sorted(positions) for positions in members.values() if len(positions) > 1],
     )

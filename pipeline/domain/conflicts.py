@@ -26,6 +26,7 @@ from pipeline.domain.facts import Fact
 from pipeline.domain.memories import Memory
 from pipeline.domain.messages import Role
 from pipeline.text import polarity, slots
+from pipeline.text.slots import Cardinality
 from pipeline.text.values import ValueKind, stated
 
 
@@ -47,6 +48,7 @@ class Statement:
     said_at: datetime
     valid_from: datetime | None
     event_id: UUID | None
+    cardinality: Cardinality | None = None
 
     @classmethod
     def of(cls, memory: Memory) -> Statement:
@@ -60,6 +62,7 @@ class Statement:
             memory.said_at,
             memory.valid_from if timed else None,
             memory.event_id,
+            memory.cardinality,
         )
 
     @classmethod
@@ -73,6 +76,7 @@ class Statement:
             said_at,
             fact.valid_from,
             event_id,
+            fact.cardinality,
         )
 
     @property
@@ -118,7 +122,8 @@ def _at_once(first: Statement, other: Statement) -> bool:
 
 def disagree(first: Statement, other: Statement) -> bool:
     """Tell if two statements of users give one single-valued attribute different values."""
-    if first.slot != other.slot or not slots.single_valued(first.slot):
+    known = first.cardinality or other.cardinality
+    if first.slot != other.slot or not slots.single_valued(first.slot, known):
         return False
     if first.role is not Role.USER or other.role is not Role.USER:
         return False

@@ -27,6 +27,7 @@ from itertools import takewhile
 from pipeline.domain.replaced_values import gives_another_value, lost_parts, replaced
 from pipeline.text import polarity, slots
 from pipeline.text.equality import same_text
+from pipeline.text.slots import Cardinality
 from pipeline.text.terms import fold, terms
 from pipeline.text.values import Stated, Value, ValueKind, stated
 
@@ -104,8 +105,8 @@ class Replacement:
 
     `old`: the memory's text. `new`: its text after an UPDATE, None for a DELETE. `successors` and
     `added`: the texts that other decisions on the same fact give to memories, and add as memories.
-    `old_slot` and `fact_slot`: the attributes they are about, if they are known. `similarity`:
-    their cosine, or 0 if it is not known.
+    `old_slot` and `fact_slot`: the attributes they are about, if they are known; `cardinality`:
+    what is known about them beside the table. `similarity`: their cosine, or 0 if it is not known.
     """
 
     old: str
@@ -115,13 +116,15 @@ class Replacement:
     added: Sequence[str] = ()
     old_slot: str | None = None
     fact_slot: str | None = None
+    cardinality: Cardinality | None = None
     similarity: float = 0.0
 
     @property
     def is_one_of_many(self) -> bool:
         """True if the fact gives one more value of an attribute that can have several."""
         same = self.old_slot == self.fact_slot
-        return same and slots.many_valued(self.fact_slot) and not polarity.takes_back(self.fact)
+        many = slots.many_valued(self.fact_slot, self.cardinality)
+        return same and many and not polarity.takes_back(self.fact)
 
 
 def objection(change: Replacement) -> Objection | None:
@@ -208,7 +211,7 @@ def _replaces_value(change: Replacement, new: str) -> bool:
 def _same_single_slot(change: Replacement) -> bool:
     """Tell if fact and memory are about the same attribute, and it is no list of values."""
     same = change.old_slot is not None and change.old_slot == change.fact_slot
-    return same and not slots.many_valued(change.old_slot)
+    return same and not slots.many_valued(change.old_slot, change.cardinality)
 
 
 def _names_another(change: Replacement) -> bool:

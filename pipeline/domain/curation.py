@@ -41,6 +41,7 @@ class CuratedMemory:
     said_at: datetime
     speaker: str | None = None
     slot: str | None = None
+    cardinality: slots.Cardinality | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +143,16 @@ def _updates(memories: Sequence[Memory], text: str) -> bool:
     older, newer = sorted(memories, key=lambda memory: memory.said_at)
     if older.said_at == newer.said_at or _speakers_differ(older, newer):
         return False
+    known = newer.cardinality or older.cardinality
     change = conservation.Replacement(
-        old=older.text, new=text, fact=newer.text, old_slot=older.slot, fact_slot=newer.slot
+        old=older.text,
+        new=text,
+        fact=newer.text,
+        old_slot=older.slot,
+        fact_slot=newer.slot,
+        cardinality=known,
     )
-    same_slot = older.slot == newer.slot and slots.single_valued(older.slot)
+    same_slot = older.slot == newer.slot and slots.single_valued(older.slot, known)
     tells_both = not conservation.lost(older.text, text, "")
     return (
         (same_slot or tells_both)

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from pipeline.domain.facts import Outcome
-from pipeline.domain.memories import Memory, structure
+from pipeline.domain.memories import SLOT, Memory, structure
 from pipeline.text.equality import text_hash
 
 
@@ -99,4 +99,4 @@ def _structure(memories: Sequence[Memory], newest: Memory, text: str) -> dict[st
     same = next((memory for memory in memories if text_hash(memory.text) == digest), None)
     values = structure(same or newest)
     about_one = len({memory.slot for memory in memories}) == 1
-    return values if same or about_one else values | {"subject": None, "attribute": None}
+    return values if same or about_one else values | dict.fromkeys(SLOT)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from pipeline.domain.messages import Role, Source
 from pipeline.text import slots
+from pipeline.text.slots import Cardinality
 
 
 class Outcome(StrEnum):
@@ -57,7 +58,8 @@ class Fact:
     states it. `subject` and `attribute`: what it is about, such as "Maya" and "residence".
     `valid_from`: time in the world since when it holds, or when it happens; None: the time of the
     statement. `confidence`: the model's, from 0 to 1. `said_at`: time of the statement, set where
-    facts are compared with memories. Attributes without a value are unknown.
+    facts are compared with memories. `cardinality`: what is known about the attribute beside the
+    table of `pipeline.text.slots`. Attributes without a value are unknown.
     """
 
     text: str
@@ -72,6 +74,12 @@ class Fact:
     valid_from: datetime | None = None
     confidence: float | None = None
     said_at: datetime | None = None
+    cardinality: Cardinality | None = None
+
+    @property
+    def single_valued(self) -> bool:
+        """True if the attribute has one value at a time."""
+        return slots.single_valued(self.slot, self.cardinality)
 
     @property
     def slot(self) -> str | None:

@@ -64,7 +64,7 @@ from pipeline.text.relation_names import (
     role_of,
     words_about,
 )
-from pipeline.text.slots import attribute_name, single_valued, slot
+from pipeline.text.slots import attribute_name, slot
 from pipeline.text.terms import terms
 from pipeline.text.word_lists import words_of
 
@@ -564,7 +564,7 @@ def _same_slot(fact: Fact, edge: _Edge) -> bool:
     """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
     attribute = attribute_of(edge.relation)
     ours = slot(_subject(edge.names[0]), attribute)
-    return ours is not None and ours == slot(fact.subject, fact.attribute) and single_valued(ours)
+    return ours is not None and ours == fact.slot and fact.single_valued
 
 
 def _is_its_value(fact: Fact, edge: _Edge, named: Collection[str]) -> bool:

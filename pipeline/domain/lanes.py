@@ -124,6 +124,7 @@ class Batch:
     graph_types: GraphTypes = field(default_factory=GraphTypes)
     graph: bool | None = None
     fence: int = 0
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> AddOptions:

@@ -12,9 +12,15 @@ from pipeline.domain.facts import Fact, FactKind, MemoryType
 from pipeline.domain.messages import Role
 from pipeline.domain.scope import Scope
 from pipeline.text import slots
+from pipeline.text.slots import Cardinality
 
 # Values of a fact that its memory keeps, besides text, source, times and categories.
-STRUCTURE = ("kind", "memory_type", "subject", "attribute", "speaker", "confidence")
+STRUCTURE = (
+    *("kind", "memory_type", "subject", "attribute", "cardinality", "speaker", "confidence"),
+)
+
+# Those of them that say what it is about.
+SLOT = ("subject", "attribute", "cardinality")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,7 @@ class Memory:
     replaced this one. `appended`: added without a comparison, with a slot of one value at a time.
     No model changes a memory that is `pinned`, or whose text a person has edited, at `edited_at`.
     `conflict_id`: an open conflict that it is part of. `suggestion_id`: an open suggestion that
-    would change it, or that was withheld from the fact it states.
+    would change it, or that was withheld from the fact it states. `cardinality`: that of its fact.
     """
 
     id: UUID
@@ -50,6 +56,7 @@ class Memory:
     memory_type: MemoryType = MemoryType.SEMANTIC
     subject: str | None = None
     attribute: str | None = None
+    cardinality: Cardinality | None = None
     speaker: str | None = None
     confidence: float | None = None
     superseded_by: UUID | None = None
@@ -84,4 +91,5 @@ def structure_from(values: Mapping[str, Any] | None) -> dict[str, Any]:
         **{name: values.get(name) for name in STRUCTURE},
         "kind": FactKind(values.get("kind") or FactKind.OTHER),
         "memory_type": MemoryType(values.get("memory_type") or MemoryType.SEMANTIC),
+        "cardinality": Cardinality(values["cardinality"]) if values.get("cardinality") else None,
     }

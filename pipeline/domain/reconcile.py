@@ -41,12 +41,11 @@ from pipeline.domain import conservation
 from pipeline.domain.conflicts import OpenConflict, Statement, decides, undecided
 from pipeline.domain.events import Event
 from pipeline.domain.facts import Fact, FactKind, Outcome
-from pipeline.domain.memories import Memory, structure
+from pipeline.domain.memories import SLOT, Memory, structure
 from pipeline.domain.scope import Scope
 from pipeline.domain.suggestions import Suggestion, SuggestionKind
 from pipeline.domain.vectors import Vector
 from pipeline.text.equality import text_hash
-from pipeline.text.slots import single_valued
 
 # The reason to change no memory of an open conflict.
 UNDECIDED = "Nothing decides between it and the memory."
@@ -373,6 +372,7 @@ def _refusal(write: Write, own: Sequence[Write], memories: ScopeMemories) -> Ref
         added=_texts(own, Outcome.ADD, without=write),
         old_slot=target.slot,
         fact_slot=write.fact.slot,
+        cardinality=write.fact.cardinality or target.cardinality,
         similarity=write.similarity,
     )
     if write.said_at < target.said_at:
@@ -487,7 +487,7 @@ def _new_memory(write: Write, memories: ScopeMemories) -> Memory:
         said_at=write.said_at,
         valid_from=write.fact.valid_from or write.said_at,
         categories=write.fact.categories,
-        appended=write.appended and single_valued(write.fact.slot),
+        appended=write.appended and write.fact.single_valued,
         **structure(write.fact),
     )
 
@@ -515,8 +515,11 @@ def _restated(fact: Fact, target: Memory) -> dict[str, Any]:
     """The structure of an updated memory: the fact's, as far as it has one."""
     if fact.kind is FactKind.OTHER and fact.slot is None:
         return {"speaker": fact.speaker, "confidence": fact.confidence}
-    slotless = {"subject": target.subject, "attribute": target.attribute}
-    return structure(fact) | (slotless if fact.slot is None else {})
+    values = structure(fact)
+    if fact.slot is None:
+        return values | {name: getattr(target, name) for name in SLOT}
+    same = fact.slot == target.slot
+    return values | {"cardinality": fact.cardinality or (target.cardinality if same else None)}
 
 
 def _same_text(write: Write, memories: ScopeMemories) -> Change | None:

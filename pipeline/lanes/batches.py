@@ -51,6 +51,7 @@ def batch_of(activation: Activation, row: Any) -> Batch | None:
         answers_kept=row.answers_kept,
         fence=activation.fence,
         graph_types=graph_types(project.get("graph_types")),
+        attributes=project.get("attributes") or {},
         graph=project.get("enable_graph") if options.graph is None else options.graph,
     )
 

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from pipeline.domain.conservation import same_attribute
 from pipeline.domain.errors import Conflict, InvalidInput, NotFound
 from pipeline.domain.facts import Outcome
-from pipeline.domain.memories import Memory
+from pipeline.domain.memories import SLOT, Memory
 from pipeline.domain.tenants import ProjectId
 from pipeline.domain.vectors import NO_VECTOR, Vector, to_bytes
 from pipeline.ledger.filter_conditions import among
@@ -212,7 +212,7 @@ async def _change(
             del changed["text_hash"]  # keep the hash from _release_texts: it must be unique
         # The values of the old text say nothing about a text on another matter.
         if not same_attribute(before.text, changed["text"]):
-            changed |= dict.fromkeys(("subject", "attribute", "slot"))
+            changed |= dict.fromkeys((*SLOT, "slot"))
         changed["confidence"] = None
         vector = NO_VECTOR if edit.vector is None else edit.vector
         changed |= {"embedding": to_bytes(vector), "embedder": embedder, "edited_at": func.now()}

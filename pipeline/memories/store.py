@@ -6,7 +6,7 @@ in one transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -41,7 +41,7 @@ from pipeline.memories.rows import as_memory
 from pipeline.memories.sql import statement
 from pipeline.memories.superseded import readable_columns, superseded
 from pipeline.text.equality import text_hash
-from pipeline.text.slots import single_valued
+from pipeline.text.slots import Cardinality
 
 # Number of memories, the newest ones, whose categories are listed.
 CATEGORIZED = 10_000
@@ -113,6 +113,14 @@ class Memories:
             for row in rows
         ]
 
+    async def cardinalities(
+        self, scope: Scope, attributes: Collection[str]
+    ) -> dict[str, Cardinality]:
+        """The cardinalities of these attributes that the scope's active memories know."""
+        values = {"lane_id": scope.lane_id, "attributes": sorted(attributes)}
+        rows = await self._direct.rows(statement("cardinalities"), values)
+        return {row.attribute: Cardinality(row.cardinality) for row in rows}
+
     async def comparable(
         self, scope: Scope, *, embedder: str, limit: int
     ) -> list[tuple[Comparable, bytes | None]]:
@@ -166,7 +174,7 @@ class Memories:
             "ids": [write.target for write in writes if write.target],
             "hashes": [text_hash(text) for w in writes for text in (w.text, w.fact.text)],
             "event_ids": list({write.event.id for write in writes}),
-            "slots": list({w.fact.slot for w in writes if single_valued(w.fact.slot)}),
+            "slots": list({w.fact.slot for w in writes if w.fact.single_valued}),
         }
         rows = await self._direct.rows(statement("affected_memories"), values)
         forgotten = rows[0].forgotten or ()

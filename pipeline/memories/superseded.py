@@ -27,6 +27,7 @@ from sqlalchemy import (
 from pipeline.ledger.tables import memories
 from pipeline.memories.expiration import unexpired
 from pipeline.memories.rows import open_conflict, open_suggestion
+from pipeline.text.slots import Cardinality
 
 newer = memories.alias("newer")
 
@@ -80,6 +81,8 @@ def _newest(
             others.c.slot == rows.c.slot,
             others.c.state == "ACTIVE",
             tuple_(others.c.said_at, others.c.id) > tuple_(rows.c.said_at, rows.c.id),
+            # One more of several values replaces none.
+            others.c.cardinality.is_distinct_from(Cardinality.SEVERAL),
             unexpired(others, at),
             *where,
         )

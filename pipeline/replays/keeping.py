@@ -16,8 +16,9 @@ from pipeline.ledger.tables import events, memories
 from pipeline.memories.rows import states_of
 from pipeline.replays.store import Shadow
 
-# Columns that must be equal in both rows, besides the text and the history. The confidence is not
-# compared: a model's varies from one answer to the next.
+# What a model thinks of a fact: it varies from one answer to the next, and is not compared.
+MODELS_VIEW = ("confidence", "cardinality")
+# Columns that must be equal in both rows, besides the text and the history.
 ALIKE = (
     "metadata",
     "categories",
@@ -71,4 +72,4 @@ def _in_scope(state: PastState, originals: dict[UUID, UUID]) -> PastState:
 
 
 def _comparable(state: PastState) -> PastState:
-    return replace(state, structure={**state.structure, "confidence": None})
+    return replace(state, structure={**state.structure, **dict.fromkeys(MODELS_VIEW)})

@@ -63,6 +63,7 @@ class ProjectView:
     curator: Mapping[str, Any] | None
     gather: Mapping[str, Any] | None
     graph_types: Mapping[str, Any] | None
+    custom_attributes: Mapping[str, str] | None
     enable_graph: bool | None
     tamper_evidence: bool | None
     created_at: datetime

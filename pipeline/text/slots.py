@@ -1,13 +1,16 @@
 """Slots: one key for the attribute of a subject, such as `maya · residence`.
 
 Facts with the same slot are about the same thing. Only a slot that has one value at a time lets a
-newer statement replace an older one without a model.
+newer statement replace an older one without a model. Which slots those are is known from the
+project's list, from a table of common attributes, and from the extraction's own word.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
+from enum import StrEnum
 
 SEPARATOR = " · "
 USER = "user"
@@ -66,6 +69,13 @@ _THE_USER = {
 }  # fmt: skip
 
 
+class Cardinality(StrEnum):
+    """Number of values that an attribute of one subject has at a time."""
+
+    ONE = "one"
+    SEVERAL = "several"
+
+
 def slot(subject: str | None, attribute: str | None) -> str | None:
     """The key of a subject's attribute, equal for all spellings; None if either is missing."""
     if not subject or not attribute:
@@ -82,25 +92,55 @@ def attribute_name(attribute: str) -> str:
     return _ATTRIBUTES.get(name, name)
 
 
-def single_valued(key: str | None) -> bool:
-    """True if the slot's attribute has one value at a time, so that a newer one replaces it."""
+def single_valued(key: str | None, known: Cardinality | None = None) -> bool:
+    """True if the slot's attribute has one value at a time, so that a newer one replaces it.
+
+    `known`: what is known about it beside the table.
+    """
     if key is None:
         return False
-    attribute = key.rpartition(SEPARATOR)[2]
-    return attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE)
+    return known is Cardinality.ONE if known else _listed(key) is Cardinality.ONE
 
 
-def many_valued(key: str | None) -> bool:
+def many_valued(key: str | None, known: Cardinality | None = None) -> bool:
     """True if the slot's attribute has several values, so that a newer one adds.
 
     Those are the known ones, and English plurals: `medications`, `bank_accounts`.
     """
-    if key is None or single_valued(key):
+    if key is None:
         return False
+    return known is Cardinality.SEVERAL if known else _listed(key) is Cardinality.SEVERAL
+
+
+def cardinality(
+    key: str | None, claimed: Cardinality | None, own: Mapping[str, str] | None
+) -> Cardinality | None:
+    """The cardinality of a slot where the table does not say it; None if nothing else does.
+
+    `own`: the project's list, which comes first. `claimed`: the extraction's word, for attributes
+    that neither list has.
+    """
+    if key is None:
+        return None
+    listed = (own or {}).get(key.rpartition(SEPARATOR)[2])
+    if listed is not None:
+        return Cardinality(listed)
+    return claimed if _listed(key) is None else None
+
+
+def is_listed(key: str) -> bool:
+    """True if the table says how many values the slot's attribute has."""
+    return _listed(key) is not None
+
+
+def _listed(key: str) -> Cardinality | None:
+    """The cardinality of a common attribute or an English plural."""
     attribute = key.rpartition(SEPARATOR)[2]
+    if attribute in _SINGLE_VALUED or attribute.startswith(_FAVOURITE):
+        return Cardinality.ONE
     noun = attribute.rpartition("_")[2]
     plural = re.fullmatch(r"[a-z]{2,}[^suia\W]s", noun) and noun not in _SINGLE_PLURALS
-    return attribute in _MANY_VALUED or bool(plural)
+    return Cardinality.SEVERAL if attribute in _MANY_VALUED or plural else None
 
 
 def is_the_user(subject: str) -> bool:

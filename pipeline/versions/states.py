@@ -44,6 +44,7 @@ from pipeline.ledger.filter_conditions import IN_PROJECT
 from pipeline.ledger.tables import memories, memory_history, past_states, receipts, suggestions
 from pipeline.ledger.tables.memories import NOT_KEPT
 from pipeline.memories.superseded import current_of_slot
+from pipeline.text.slots import Cardinality
 
 MOMENT = DateTime(timezone=True)
 AS_OF: BindParameter[datetime] = bindparam("as_of", type_=MOMENT)
@@ -297,9 +298,14 @@ def _without_older(best: FromClause) -> FromClause:
     by_appended = func.bool_or(first.c.appended).over(
         partition_by=slot, order_by=order, rows=(None, -1)
     )
-    place = func.row_number().over(partition_by=slot, order_by=order)
-    by_any = and_(first.c.appended, place > 1)
-    older = and_(first.c.slot.is_not(None), or_(func.coalesce(by_appended, false()), by_any))
+    by_any = func.bool_or(first.c.cardinality.is_distinct_from(Cardinality.SEVERAL)).over(
+        partition_by=slot, order_by=order, rows=(None, -1)
+    )
+    replaced = or_(
+        func.coalesce(by_appended, false()),
+        and_(first.c.appended, func.coalesce(by_any, false())),
+    )
+    older = and_(first.c.slot.is_not(None), replaced)
     return select(first, older.label("older")).subquery()
 
 

@@ -46,7 +46,7 @@ def _replaces(first: CuratedMemory, other: CuratedMemory) -> bool:
     """Tell if the later of two statements gives a single-valued attribute another value."""
     return (
         first.slot == other.slot
-        and slots.single_valued(first.slot)
+        and slots.single_valued(first.slot, first.cardinality or other.cardinality)
         and first.said_at != other.said_at
         and first.speaker == other.speaker
         and not polarity.takes_back(first.text)

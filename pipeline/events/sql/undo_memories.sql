@@ -21,7 +21,7 @@ WITH state AS MATERIALIZED (
         valid_from = s.valid_from, superseded_by = NULL,
         forgotten_at = CASE WHEN s.state = 'RETIRED' THEN memories.forgotten_at END, kind = s.structure ->> 'kind',
         memory_type = s.structure ->> 'memory_type', subject = s.structure ->> 'subject',
-        attribute = s.structure ->> 'attribute', slot = s.slot,
+        attribute = s.structure ->> 'attribute', slot = s.slot, cardinality = s.structure ->> 'cardinality',
         speaker = s.structure ->> 'speaker',
         confidence = (s.structure ->> 'confidence')::float8,
         embedding = coalesce(decode(s.embedding, 'base64'), memories.embedding),

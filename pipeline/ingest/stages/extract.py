@@ -17,6 +17,7 @@ from pipeline.domain.modes import ChosenMode, Mode
 from pipeline.domain.stage_outputs import Extracted, dump
 from pipeline.domain.usage import Usage
 from pipeline.ingest.stages import Finished
+from pipeline.ingest.stages.cardinality import with_cardinality
 from pipeline.ingest.stages.repeated import repeated_facts
 from pipeline.memories.store import Memories
 from pipeline.ports import ExtractionRequest, MemoryModel
@@ -57,7 +58,8 @@ async def extract(
         )
     )
     facts = sorted([*known, *answer.value], key=lambda fact: fact.source.event)
-    finished = _finished(tuple(facts), answer.note or NOTHING_FOUND, mode)
+    known = await with_cardinality(batch, facts, memories)
+    finished = _finished(tuple(known), answer.note or NOTHING_FOUND, mode)
     return replace(finished, usage=answer.usage)
 
 

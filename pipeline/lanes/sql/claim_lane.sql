@@ -82,7 +82,7 @@ SELECT
     (SELECT extract(epoch FROM now() - min(coalesce(replayed_at, created_at)))::float8
      FROM batch) AS age_s,
     (SELECT jsonb_build_object('id', id, 'mode', mode, 'budget', budget, 'gather', gather,
-        'graph_types', graph_types, 'enable_graph', enable_graph,
+        'graph_types', graph_types, 'attributes', custom_attributes, 'enable_graph', enable_graph,
         'instructions', jsonb_build_object(
             'custom', custom_instructions, 'agent', agent_custom_instructions,
             'includes', includes, 'excludes', excludes, 'categories', custom_categories)

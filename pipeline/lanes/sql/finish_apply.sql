@@ -29,7 +29,8 @@ WITH lane AS MATERIALIZED (
         id uuid, text text, text_hash text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
-        appended boolean, kind text, memory_type text, subject text, attribute text, slot text, speaker text,
+        appended boolean, kind text, memory_type text, subject text, attribute text, slot text, cardinality text,
+        speaker text,
         confidence float8, categories text[], embedding text
     )
 ), changed AS (
@@ -43,7 +44,7 @@ WITH lane AS MATERIALIZED (
         expiration_date = s.expiration_date, version = s.version, event_id = s.event_id,
         message_ordinal = s.message_ordinal, said_at = s.said_at, valid_from = s.valid_from,
         superseded_by = s.superseded_by, appended = s.appended, kind = s.kind, memory_type = s.memory_type,
-        subject = s.subject, attribute = s.attribute, slot = s.slot, speaker = s.speaker,
+        subject = s.subject, attribute = s.attribute, slot = s.slot, cardinality = s.cardinality, speaker = s.speaker,
         confidence = s.confidence,
         -- A later statement of the same moves `said_at` alone: no change for a reader.
         updated_at = CASE WHEN memories.version = s.version THEN memories.updated_at ELSE now() END,
@@ -57,14 +58,14 @@ WITH lane AS MATERIALIZED (
     INSERT INTO memories (
         id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, text_hash, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        said_at, valid_from, superseded_by, appended, kind, memory_type, subject, attribute, slot, speaker,
+        said_at, valid_from, superseded_by, appended, kind, memory_type, subject, attribute, slot, cardinality, speaker,
         confidence, created_at, categories, embedding, embedder
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text,
            decode(s.text_hash, 'hex'), s.terms, s.metadata, s.attributed_to, s.state, s.immutable,
            s.expiration_date, s.version, s.event_id, s.message_ordinal, s.said_at,
            s.valid_from, s.superseded_by, s.appended, s.kind, s.memory_type, s.subject, s.attribute, s.slot,
-           s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
+           s.cardinality, s.speaker, s.confidence, s.said_at, s.categories, decode(s.embedding, 'base64'), CAST(:embedder AS text)
     FROM held h, state s
     WHERE s.id NOT IN (SELECT id FROM seen)
 ), passed AS (
@@ -73,14 +74,14 @@ WITH lane AS MATERIALIZED (
     INSERT INTO past_states (
         memory_id, project_id, lane_id, user_id, agent_id, app_id, run_id, text, terms, metadata,
         attributed_to, state, immutable, expiration_date, version, event_id, message_ordinal,
-        said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, speaker,
+        said_at, valid_from, superseded_by, kind, memory_type, subject, attribute, slot, cardinality, speaker,
         confidence, appended, pinned, categories, embedding, embedder, created_at, updated_at,
         stored_at, replaced_at
     )
     SELECT s.id, h.project_id, h.lane_id, h.user_id, h.agent_id, h.app_id, h.run_id, s.text, s.terms,
            s.metadata, s.attributed_to, s.state, s.immutable, s.expiration_date, s.version,
            s.event_id, s.message_ordinal, s.said_at, s.valid_from, s.superseded_by, s.kind,
-           s.memory_type, s.subject, s.attribute, s.slot, s.speaker, s.confidence,
+           s.memory_type, s.subject, s.attribute, s.slot, s.cardinality, s.speaker, s.confidence,
            coalesce(s.appended, false), false, s.categories,
            coalesce(decode(s.embedding, 'base64'), ''),
            CASE WHEN s.embedding IS NULL THEN '' ELSE CAST(:embedder AS text) END,
@@ -89,7 +90,8 @@ WITH lane AS MATERIALIZED (
         id uuid, text text, terms text[], metadata jsonb, attributed_to text, state text,
         immutable boolean, expiration_date date, version integer, event_id uuid,
         message_ordinal smallint, said_at timestamptz, valid_from timestamptz, superseded_by uuid,
-        kind text, memory_type text, subject text, attribute text, slot text, speaker text,
+        kind text, memory_type text, subject text, attribute text, slot text, cardinality text,
+        speaker text,
         confidence float8, appended boolean, categories text[], embedding text,
         created_at timestamptz
     )

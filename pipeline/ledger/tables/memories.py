@@ -41,6 +41,8 @@ def _structure() -> Iterator[Column[Any]]:
     yield Column("memory_type", Text, nullable=False, server_default="semantic")
     for name in ("subject", "attribute", "slot", "speaker"):
         yield Column(name, Text)
+    # `one` or `several` values at a time, where the table of `pipeline.text.slots` does not say it.
+    yield Column("cardinality", Text)
     yield Column("confidence", Float)
 
 
@@ -116,6 +118,14 @@ memories = Table(
         "said_at",
         "id",
         postgresql_where=text("slot IS NOT NULL AND state = 'ACTIVE'"),
+    ),
+    # What a scope knows about an attribute.
+    Index(
+        "ix_memories_cardinality",
+        "lane_id",
+        "attribute",
+        "cardinality",
+        postgresql_where=text("cardinality IS NOT NULL AND state = 'ACTIVE'"),
     ),
     Index(
         "ix_memories_appended",

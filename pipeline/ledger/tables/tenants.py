@@ -58,6 +58,8 @@ projects = Table(
     Column("gather", JSONB(none_as_null=True)),
     # {"entity_types": {"name": "description", …}, "relation_types": {…}}; NULL: the built-in ones.
     Column("graph_types", JSONB(none_as_null=True)),
+    # Attributes by name, each `one` or `several`: values that a subject has of it at a time.
+    Column("custom_attributes", JSONB(none_as_null=True)),
     # Graph of the adds that do not say; NULL: that of the server.
     Column("enable_graph", Boolean),
     # Start of its deletion: adds are refused until it ends, for ten minutes at most.

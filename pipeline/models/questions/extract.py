@@ -98,6 +98,7 @@ def _fact(row: FactRow, sourced: SourcedMessage, instructions: Instructions) -> 
         attribute=row.attribute and slots.attribute_name(row.attribute),
         valid_from=valid_from,
         confidence=row.confidence,
+        cardinality=row.values,
     )
 
 
@@ -145,6 +146,12 @@ def _share(value: object) -> float | None:
     return float(value) if sound else None  # type: ignore[arg-type]
 
 
+def _cardinality(value: object) -> slots.Cardinality | None:
+    """The model's word for the number of an attribute's values; None for anything else."""
+    word = str(value).strip().lower()
+    return slots.Cardinality(word) if word in list(slots.Cardinality) else None
+
+
 Words = Annotated[str | None, BeforeValidator(_words)]
 
 
@@ -159,6 +166,7 @@ class FactRow(BaseModel):
     kind: Annotated[FactKind, _one_of(FactKind, FactKind.OTHER)] = FactKind.OTHER
     subject: Words = None
     attribute: Words = None
+    values: Annotated[slots.Cardinality | None, BeforeValidator(_cardinality)] = None
     when: Words = None
     modality: Annotated[Modality, _one_of(Modality, Modality.STATED)] = Modality.STATED
     confidence: Annotated[float | None, BeforeValidator(_share)] = None

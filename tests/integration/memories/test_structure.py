@@ -97,6 +97,7 @@ async def test_a_memory_keeps_the_structure_of_its_fact(engine: Engine) -> None:
         "memory_type": MemoryType.SEMANTIC,
         "subject": "Maya",
         "attribute": "residence",
+        "cardinality": None,
         "speaker": "Maya",
         "confidence": 0.9,
     }

@@ -98,6 +98,16 @@ async def test_a_projects_instructions_reach_its_own_events_and_no_others(tenant
     assert batch.options.instructions.custom == "Only drinks."
 
 
+async def test_attributes_have_the_names_that_memories_give_them(tenant: Tenant) -> None:
+    given = {"Lives in": "several", "badgeNumber": "one"}
+    answer = await tenant.client.patch(tenant.project, json={"custom_attributes": given})
+    assert answer.status_code == 200
+    shown = (await tenant.client.get(tenant.project)).json()["custom_attributes"]
+    assert shown == {"residence": "several", "badge_number": "one"}
+    await tenant.client.patch(tenant.project, json={"custom_attributes": None})
+    assert (await tenant.client.get(tenant.project)).json()["custom_attributes"] is None
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -106,6 +116,9 @@ async def test_a_projects_instructions_reach_its_own_events_and_no_others(tenant
         {"name": "  "},
         {"custom_categories": ["tea"]},
         {"custom_categories": "tea"},
+        {"custom_attributes": {"locker": "two"}},
+        {"custom_attributes": {"--": "one"}},
+        {"custom_attributes": {f"a{n}": "one" for n in range(101)}},
         {"decay": "maybe"},
         {"custom_instructions": "x" * 20_001},
         {"name": "a\x00b"},

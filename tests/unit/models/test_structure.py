@@ -178,3 +178,12 @@ def test_a_message_is_one_quoted_line_of_the_data(attack: str) -> None:
     data = prompt.text.rpartition(DIVIDER)[2]
     assert data.split("\n")[:-1] == plain.text.rpartition(DIVIDER)[2].split("\n")[:-1]
     assert json.dumps(attack, ensure_ascii=False) in data
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("one", "one"), ("Several", "several"), (None, None), (1, None), ("many?", None), ([], None)],
+)
+def test_the_models_word_for_the_number_of_values(word: Any, expected: str | None) -> None:
+    [fact] = facts({"subject": "Maya", "attribute": "locker", "values": word})
+    assert fact.cardinality == expected

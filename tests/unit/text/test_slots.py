@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.text.slots import LONGEST_SLOT, attribute_name, single_valued, slot
+from pipeline.text.slots import (
+    LONGEST_SLOT,
+    Cardinality,
+    attribute_name,
+    cardinality,
+    many_valued,
+    single_valued,
+    slot,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +67,35 @@ def test_attributes_with_one_value(attribute: str) -> None:
 )
 def test_attributes_with_several_values(attribute: str) -> None:
     assert not single_valued(slot("Maya", attribute))
+
+
+@pytest.mark.parametrize(
+    "attribute", ["locker_number", "spind", "número_de_taquilla", "储物柜号", "mentor"]
+)
+def test_an_unknown_attribute_has_the_number_of_values_that_is_known(attribute: str) -> None:
+    key = slot("Maya", attribute)
+    assert not single_valued(key)
+    assert not many_valued(key)
+    assert single_valued(key, Cardinality.ONE)
+    assert many_valued(key, Cardinality.SEVERAL)
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    ["languages", "idiomas", "sprachen", "children", "allergie", "过敏", "bank_accounts"],
+)
+def test_the_extractions_word_does_not_overrule_the_table(attribute: str) -> None:
+    key = slot("Maya", attribute)
+    known = cardinality(key, Cardinality.ONE, None)
+    assert (known, many_valued(key, known), single_valued(key, known)) == (None, True, False)
+
+
+def test_the_projects_list_overrules_the_table_and_the_extraction() -> None:
+    own = {"languages": "one", "residence": "several"}
+    languages = cardinality(slot("Maya", "speaks"), Cardinality.SEVERAL, own)
+    homes = cardinality(slot("Maya", "lives in"), Cardinality.ONE, own)
+    assert (languages, homes) == (Cardinality.ONE, Cardinality.SEVERAL)
+    assert many_valued(slot("Maya", "residence"), homes)
 
 
 def test_an_unknown_slot_has_several_values() -> None:
