@@ -36,6 +36,7 @@ from pipeline.search import evidence, signals
 from pipeline.search.calibration import scale
 from pipeline.search.candidates import Candidate
 from pipeline.text.question_topics import topics
+from pipeline.text.slots import Cardinality
 from pipeline.text.speakers import first_named
 from pipeline.text.terms import terms
 from pipeline.text.values import Value, stated
@@ -121,6 +122,8 @@ BUILDERS: Mapping[Any, Callable[[str], Any]] = {
     Instructions: lambda text: Instructions(includes=text, custom=text, categories={text: text}),
     ExtractionRequest: lambda text: ExtractionRequest([sourced(text)]),
     Sequence[StoredRelation]: lambda text: [],
+    Cardinality | None: lambda text: None,
+    Mapping[str, str] | None: lambda text: {},
 }
 
 
