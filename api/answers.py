@@ -477,6 +477,7 @@ ANSWERS: Mapping[str, Schema] = {
     f"DELETE {HOOKS}{{webhook_id}}/": ref("Done"),
     f"GET {HOOKS}{{webhook_id}}/deliveries/": page("Delivery"),
     f"POST {HOOKS}{{webhook_id}}/deliveries/{{delivery_id}}/redeliver/": ref("Done"),
+    "POST /v1/console/links/": fields(url=TEXT, expires_in_s=WHOLE),
     "GET /v1/ping/": fields(status=TEXT, org_id=ID, project_id=ID, user_email=TEXT),
     "GET /v1/stats/": ref("Stats"),
     "GET /healthz": fields(status=TEXT),

@@ -17,6 +17,7 @@ from api.access_log import AccessLog
 from api.auth.key_cache import KeyRing
 from api.auth.rate_limit import RateLimit
 from api.backpressure import FairDispatcher, Gate
+from api.console import pages as console
 from api.dependencies import Api
 from api.description import describe
 from api.event_watch import EventWatch
@@ -131,6 +132,7 @@ def create_app(settings: Settings) -> FastAPI:
     ]
     if described:
         pages.add_to(app)
+    console.add_to(app, settings)
     mcp = McpEndpoint(app, app.version)
     app.router.routes.extend(Route(path, mcp, methods=["POST"]) for path in MCP_PATHS)
     app.state.mcp = mcp

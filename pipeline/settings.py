@@ -345,6 +345,10 @@ class Settings(BaseSettings):
     """Origins whose scripts may call the API from a browser, separated by commas:
     `https://chat.example.com,chrome-extension://<id>`. `*`: all of them.
     """
+    console: Literal["on", "off"] = "on"
+    """`off`: no [console](../howto/console.md)."""
+    console_hours: Annotated[float, Field(gt=0, le=720)] = 12.0
+    """Hours after which a session of the console ends. It also ends with its API key."""
     docs: Literal["on", "off"] = "on"
     """`off`: no `/docs`, `/redoc` and `/openapi.json`."""
     sync_wait_s: Annotated[float, Field(gt=0)] = 30.0

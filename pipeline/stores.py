@@ -25,6 +25,7 @@ from pipeline.lanes.adds import Adds
 from pipeline.lanes.due import DueLanes
 from pipeline.lanes.group_commit import GroupCommit
 from pipeline.lanes.leases import LaneLeases
+from pipeline.lanes.queue_view import QueueView
 from pipeline.lanes.store import Lanes
 from pipeline.memories.accesses import AccessCounts
 from pipeline.memories.delete_by_filter import DeleteByFilter
@@ -47,6 +48,7 @@ from pipeline.suggestions.decisions import Decisions
 from pipeline.suggestions.store import Suggestions
 from pipeline.summaries.store import Summaries
 from pipeline.tenants.api_keys import ApiKeys
+from pipeline.tenants.console_sessions import ConsoleSessions
 from pipeline.tenants.delete_project import Removal
 from pipeline.tenants.members import Members
 from pipeline.tenants.owners import Owners
@@ -74,6 +76,7 @@ class Ledger:
     lanes: Lanes
     leases: LaneLeases
     due_lanes: DueLanes
+    queue: QueueView
     inbox: GroupCommit
     events: Events
     memories: Memories
@@ -99,6 +102,7 @@ class Ledger:
     graph_outbox: GraphOutbox
     projects: Projects
     keys: ApiKeys
+    console_sessions: ConsoleSessions
     members: Members
     removal: Removal
     recourse: Recourse
@@ -150,6 +154,7 @@ class Ledger:
             lanes=lanes,
             leases=LaneLeases(engine, lease=lanes.lease),
             due_lanes=DueLanes(engine, lease=lanes.lease, grace=lanes.grace),
+            queue=QueueView(engine),
             inbox=GroupCommit(Adds(inbox, grace=lanes.grace)),
             events=Events(engine),
             memories=Memories(engine),
@@ -175,6 +180,7 @@ class Ledger:
             graph_outbox=GraphOutbox(engine, long),
             projects=Projects(engine),
             keys=ApiKeys(engine),
+            console_sessions=ConsoleSessions(engine),
             members=Members(engine),
             removal=Removal(long),
             recourse=Recourse(long, keys, grace=lanes.grace),

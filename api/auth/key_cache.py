@@ -44,7 +44,11 @@ class KeyRing:
 
         Errors: Overloaded for an invalid key if the address has sent too many of them.
         """
-        digest, now = Secret(key).digest, time.monotonic()
+        return await self.grant_of(Secret(key).digest, address)
+
+    async def grant_of(self, digest: bytes, address: str = "") -> Grant | None:
+        """Like `grant`, for the digest of a key."""
+        now = time.monotonic()
         valid = self._grants.get(digest)
         if valid and valid[0] > now:
             return valid[1]

@@ -4,6 +4,7 @@ from api.routes import (
     adds,
     batch,
     conflicts,
+    console,
     curator,
     entities,
     erasures,
@@ -52,6 +53,7 @@ ROUTERS = tuple(
         webhooks,
         private_runs,
         verification,
+        console,
         system,
     )
 )

@@ -17,12 +17,20 @@ TIMEOUT_S = 90.0
 class ApiConnection:
     """Calls with one API key. All methods raise StackError with the API's error message."""
 
-    def __init__(self, url: str, key: str, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        """Prepare a client; it connects with its first request. `transport`: for tests."""
         self._url = url.rstrip("/")
         self._http = httpx.Client(
             base_url=self._url,
             headers={"Authorization": f"Token {key}"},
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
             transport=transport,
         )
 

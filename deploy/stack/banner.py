@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 
+from deploy.cli.connection import ApiConnection
+from deploy.stack.failure import StackError
 from deploy.stack.journal import State
 from deploy.stack.layout import Layout
 
+# Seconds to wait for a link: the message must not wait for it.
+LINK_WITHIN_S = 5.0
 FIRST_WORDS = {
     "user_id": "alice",
     "messages": [{"role": "user", "content": "I moved to Lisbon and I am allergic to peanuts."}],
@@ -18,6 +22,7 @@ Memlane is up.
 
   API        {url}
   key        {key}
+  console    {console}
   LLM        {llm}
   embedder   {embedder}
   data       {root}  (one log a process in logs/)
@@ -42,11 +47,16 @@ MINILM = "local/minilm: MiniLM in process, 384 dimensions"
 
 
 def banner(layout: Layout, state: State, *, show_key: bool = True) -> str:
-    """The message for a healthy stack. `show_key`: print the key; not for output that is stored."""
+    """The message for a healthy stack.
+
+    `show_key`: print the key, and a link that signs in to the console; not for output that is
+    stored.
+    """
     warnings = "".join(f"\nWarning: {text}\n" for text in state.warnings)
     return warnings + BANNER.format(
         url=state.url,
         key=_key(layout) if show_key else f"in {layout.api_key}",
+        console=(show_key and _link(layout, state)) or f"{state.url}/console/",
         key_file=shlex.quote(str(layout.api_key)),
         llm=RULES if state.llm == "local/rules" else state.llm,
         embedder=MINILM if state.embedder == "local/minilm" else state.embedder,
@@ -59,6 +69,16 @@ def short(layout: Layout, state: State) -> str:
     """One line for a healthy stack."""
     warnings = "".join(f"Warning: {text}\n" for text in state.warnings)
     return warnings + SHORT.format(url=state.url, key_file=layout.api_key, llm=state.llm)
+
+
+def _link(layout: Layout, state: State) -> str | None:
+    """A one-time link to the console; None if this API has none."""
+    try:
+        with ApiConnection(state.url, _key(layout), timeout_s=LINK_WITHIN_S) as api:
+            made = api.post("/v1/console/links/")
+    except StackError:
+        return None
+    return f"{made['url']}  (once, within 10 minutes)" if "url" in made else None
 
 
 def _key(layout: Layout) -> str:

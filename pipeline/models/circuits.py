@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from sqlalchemy import bindparam, case, delete, func, select, update
@@ -59,6 +59,18 @@ class CallFailure:
     cause: str | None
     rejected: bool
     is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CoolDown:
+    """An open circuit: a provider that is not called until `probe_at`, but for probes."""
+
+    provider: str
+    failures: int
+    since: datetime
+    probe_at: datetime
+    cause: str | None
+    code: str | None
 
 
 class Circuits:
@@ -160,6 +172,17 @@ class Circuits:
             return None
         rejected = row.code == FailureCode.LLM_REJECTED
         return CallFailure(row.cause, rejected=rejected, is_open=row.failures >= FAILURES)
+
+    async def cooling(self, project_id: ProjectId) -> list[CoolDown]:
+        """The open circuits that concern a project, oldest first."""
+        names = ("provider", "failures", "since", "probe_at", "cause", "code")
+        query = select(*(cooldowns.c[name] for name in names)).where(
+            cooldowns.c.failures >= FAILURES,
+            func.coalesce(cooldowns.c.project_id, project_id) == project_id,
+        )
+        async with self._engine.connect() as connection:
+            rows = await connection.execute(query.order_by(cooldowns.c.since))
+            return [CoolDown(**row._asdict()) for row in rows]
 
     async def down(self) -> tuple[int, int]:
         """Number of open circuits, and the number of those that are due for a probe."""

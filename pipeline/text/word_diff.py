@@ -22,6 +22,11 @@ MOST_COMPARISONS = 20_000
 # Most comparisons for all differences of one response.
 MOST_IN_RESPONSE = 100_000
 
+# A kind, and the text.
+Difference = tuple[str, str]
+SAME, REMOVED, ADDED = "same", "removed", "added"
+MARKS = {SAME: "{}", REMOVED: "[-{}-]", ADDED: "{{+{}+}}"}
+
 
 @dataclass(slots=True)
 class DiffBudget:
@@ -38,18 +43,29 @@ def word_diff(old: str, new: str, budget: DiffBudget | None = None) -> str | Non
 
     Source: Myers 1986, An O(ND) Difference Algorithm and Its Variations.
     """
+    parts = differences(old, new, budget)
+    return None if parts is None else "".join(MARKS[kind].format(text) for kind, text in parts)
+
+
+def differences(old: str, new: str, budget: DiffBudget | None = None) -> list[Difference] | None:
+    """The parts of `word_diff`: texts that are the same, removed or added. None as there."""
     budget = budget or DiffBudget()
     if budget.left <= 0:
         return None
     before, after = TOKEN.findall(old), TOKEN.findall(new)
     budget.left -= (len(before) + len(after)) // 10
     if max(len(before), len(after)) > LONGEST:
-        return _marked([old], [new], [])
+        return [(REMOVED, old), (ADDED, new)]
     first = _equal(before, after)
     last = _equal(before[first:][::-1], after[first:][::-1])
     changed = before[first : len(before) - last], after[first : len(after) - last]
     shared = _shared(*changed, budget)
-    return "".join((*before[:first], _marked(*changed, shared), *before[len(before) - last :]))
+    parts = [
+        (SAME, "".join(before[:first])),
+        *_marked(*changed, shared),
+        (SAME, "".join(before[len(before) - last :])),
+    ]
+    return [(kind, text) for kind, text in parts if text]
 
 
 def _equal(before: Sequence[str], after: Sequence[str]) -> int:
@@ -58,16 +74,17 @@ def _equal(before: Sequence[str], after: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _marked(before: Sequence[str], after: Sequence[str], shared: Sequence[tuple[int, int]]) -> str:
-    """The new text with marks around all tokens that are not shared."""
-    parts = []
+def _marked(
+    before: Sequence[str], after: Sequence[str], shared: Sequence[tuple[int, int]]
+) -> list[Difference]:
+    """The tokens that are shared, removed and added, in order; some parts may be empty."""
+    parts = list[Difference]()
     i = j = 0
     for m, n in (*shared, (len(before), len(after))):
         removed, added = "".join(before[i:m]), "".join(after[j:n])
-        parts += [f"[-{removed}-]"] * bool(removed) + [f"{{+{added}+}}"] * bool(added)
-        parts += before[m : m + 1]
+        parts += [(REMOVED, removed), (ADDED, added), (SAME, "".join(before[m : m + 1]))]
         i, j = m + 1, n + 1
-    return "".join(parts)
+    return parts
 
 
 def _shared(

@@ -49,6 +49,7 @@ ALL_TENANTS = {
     "Books.add_searches": "counts searches of many projects in one statement, by project",
     "Books.fold": "housekeeping",
     "Collections.*": "names of the vector store's collections, no tenant's data",
+    "ConsoleSessions.*": "sessions lead to an API key, the look-up that makes a tenant",
     "Circuits.*": "circuit breakers of providers, shared by all projects",
     "CuratorRuns.schedule": "the sweeper",
     "CuratorRuns.sweep": "the sweeper",

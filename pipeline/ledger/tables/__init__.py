@@ -1,6 +1,7 @@
 """The tables. PostgreSQL is the only source of truth; broker and vectors are rebuilt from it.
 
     organizations ─< projects ─< members ─< api_keys   access; a key need not belong to a member
+    api_keys ─< console_sessions                   sessions of the console, one-time links
     projects ─< idempotency_keys                   keys that clients send to repeat an add safely
     projects ─< shadows                            replays of a scope, each a project of its own
     projects ─< private_runs                       sessions that are temporary or incognito
@@ -70,7 +71,14 @@ from pipeline.ledger.tables.seals import (
 from pipeline.ledger.tables.stage_runs import answer_sources, failed_runs, stage_runs
 from pipeline.ledger.tables.suggestions import suggestions
 from pipeline.ledger.tables.summaries import summaries, summary_states
-from pipeline.ledger.tables.tenants import api_keys, members, organizations, owners, projects
+from pipeline.ledger.tables.tenants import (
+    api_keys,
+    console_sessions,
+    members,
+    organizations,
+    owners,
+    projects,
+)
 from pipeline.ledger.tables.term_cuts import term_cuts
 from pipeline.ledger.tables.turns import messages, turn_vectors
 from pipeline.ledger.tables.vectors import rebuilt, vector_collections, vector_indexes
@@ -83,6 +91,7 @@ __all__ = [
     "cleared_lanes",
     "conflict_members",
     "conflicts",
+    "console_sessions",
     "cooldowns",
     "curator_runs",
     "curator_steps",

@@ -101,6 +101,19 @@ api_keys = Table(
     CheckConstraint("scope IN ('read', 'write', 'admin')", name="scope"),
 )
 
+# Sessions of the console, and one-time links that begin them. Rows of a deleted key go with it.
+console_sessions = Table(
+    "console_sessions",
+    metadata,
+    # SHA-256 of the token, which only the browser has.
+    Column("digest", LargeBinary, primary_key=True),
+    Column("key_id", ForeignKey("api_keys.id", ondelete="CASCADE"), nullable=False, index=True),
+    # True: opens one session. False: is a session.
+    Column("link", Boolean, nullable=False),
+    now("created_at"),
+    time("expires_at", nullable=False, index=True),
+)
+
 # Names and metadata of users, agents, apps and runs. An owner with memories needs no row.
 owners = Table(
     "owners",

@@ -54,7 +54,7 @@ WITHOUT_AN_OWNER = {
     "organizations", "projects", "members", "api_keys", "cooldowns", "erasures", "failed_runs",
     "webhooks", "vector_collections", "vector_indexes", "term_cuts", "seals", "seal_heads",
     "seal_buckets", "seal_projects", "seal_checkpoints", "seal_queue", "graph_mirrors",
-    "graph_outbox",
+    "graph_outbox", "console_sessions",
 }  # fmt: skip
 
 

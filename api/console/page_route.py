@@ -1,0 +1,77 @@
+"""Route class of the console's pages: errors are pages, and a missing session leads to the form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from fastapi.routing import APIRoute
+
+from api import errors
+from api.console.rendering import show
+from api.console.session import SignInNeeded, base_of
+
+TITLES = {
+    400: "That does not work",
+    401: "Please sign in",
+    403: "Not allowed with this key",
+    404: "Not found",
+    409: "Something has changed",
+    429: "Too many requests",
+    501: "Not available here",
+    503: "Temporarily unavailable",
+}
+EXPECTED = tuple(
+    kind for kind in errors.HANDLERS if isinstance(kind, type) and kind is not Exception
+)
+
+
+class PageRoute(APIRoute):
+    """Answers errors with a page of the same status as the API's error."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The route's handler, with errors as pages."""
+        handle = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except SignInNeeded:
+                return sign_in_first(request)
+            except EXPECTED as error:
+                return await error_page(request, error)
+
+        return shown
+
+
+def sign_in_first(request: Request) -> Response:
+    """A redirect to the sign-in form, which leads back; 401 for a request that changes something.
+
+    A script that updates a page gets the redirect as a header, so that the whole page follows it.
+    """
+    form = base_of(request.app.state.api.settings) + "/sign-in"
+    if request.method != "GET":
+        return show(
+            request, "error.html", status=401, title=TITLES[401],
+            message="Your session has ended, so nothing was changed.",
+        )  # fmt: skip
+    if request.headers.get("hx-request"):
+        return Response(status_code=401, headers={"HX-Redirect": form})
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"{form}?next={quote(request.url.path + query)}", status_code=303)
+
+
+async def error_page(request: Request, error: Exception) -> Response:
+    """The page of an error, with the status and text of the API's response."""
+    kind = next(kind for kind in type(error).__mro__ if kind in errors.HANDLERS)
+    response = await errors.HANDLERS[kind](request, error)
+    title = TITLES.get(response.status_code, "This did not work")
+    message = orjson.loads(response.body)["message"]
+    page = show(request, "error.html", status=response.status_code, title=title, message=message)
+    if retry_after := response.headers.get("retry-after"):
+        page.headers["Retry-After"] = retry_after
+    return page

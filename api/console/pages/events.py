@@ -1,0 +1,178 @@
+"""Events: list, one event with its waterfall and receipt, and what can be done with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import StreamingResponse
+
+from api.console.cursors import PAGE, At
+from api.console.forms import Form, checked
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import Changing, ConsoleSession, Viewing
+from api.console.waterfall import waterfall
+from api.console.word_marks import source_parts
+from api.dependencies import Api, Given
+from api.http.ids import EntityIds, uuid
+from api.http.sse import HEARTBEAT, HEARTBEAT_S, UNBUFFERED
+from api.routes import events as routes
+from api.schemas import ReplayRequest, UndoRequest
+from api.views import events as event_views
+from pipeline.domain.events import EventType, FailureCode, Status
+from pipeline.domain.filters import EventFilter, period
+from pipeline.events.store import Progress
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/events")
+async def list_events(
+    request: Request,
+    api: Given,
+    session: Viewing,
+    ids: EntityIds,
+    cursor: At,
+    status: str = "",
+    event_type: str = "",
+    code: str = "",
+    start_date: str = "",
+    end_date: str = "",
+) -> Response:
+    """The project's events, newest first, with filters."""
+    wanted = EventFilter(
+        ids,
+        kinds=routes.kinds(event_type) if event_type else (),
+        statuses=routes.statuses(status) if status else (),
+        created=cursor.bounds(period(start_date, end_date)),
+        code=FailureCode(code) if code in list(FailureCode) else None,
+    )
+    rows, _ = await api.stores.ledger.events.page(
+        session.project.id, wanted, limit=PAGE, offset=cursor.skip
+    )
+    return show(
+        request,
+        "events.html",
+        events=[event_views.event(row) for row in rows],
+        older=cursor.after([row.created_at for row in rows]),
+        statuses=[status for status in Status if status is not Status.CANCELLED],
+        kinds=list(EventType),
+        codes=list(FailureCode),
+    )
+
+
+@router.get("/events/{event_id}")
+async def event(event_id: str, request: Request, api: Given, session: Viewing) -> Response:
+    """One event: waterfall, messages, receipt, cost."""
+    return show(request, "event.html", **await _values(api, session, uuid("event_id", event_id)))
+
+
+@router.get("/events/{event_id}/stream")
+async def stream(
+    event_id: str, request: Request, api: Given, session: Viewing
+) -> StreamingResponse:
+    """The event's page part again at each change, as Server-Sent Events, until the event ends."""
+    identity = uuid("event_id", event_id)
+    await api.stores.ledger.events.status(session.project.id, identity)
+    frames = _frames(request, api, session, identity)
+    return StreamingResponse(frames, media_type="text/event-stream", headers=UNBUFFERED)
+
+
+@router.post("/events/{event_id}/cancel")
+async def cancel(event_id: str, request: Request, api: Given, session: Changing) -> Response:
+    """Cancel the event."""
+    await routes.cancel(event_id, api, session.project)
+    return back(request, f"/events/{event_id}", done="cancelled")
+
+
+@router.post("/events/{event_id}/retry")
+async def retry(
+    event_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Retry the event, with other messages or instructions; or try that out as a dry run."""
+    stored = await api.stores.ledger.events.get(session.project.id, uuid("event_id", event_id))
+    edit = checked(
+        ReplayRequest,
+        messages=_edited(stored.messages, fields.values.get("content", ())),
+        custom_instructions=fields.optional("custom_instructions"),
+        stage=fields.optional("stage"),
+        dry_run=fields.flag("dry_run") or None,
+    )
+    replayed = await routes.replay(event_id, api, session.project, edit)
+    done = "dry-run" if edit.dry_run else "retried"
+    return back(request, f"/events/{replayed['id']}", done=done)
+
+
+@router.post("/events/{event_id}/undo")
+async def undo(
+    event_id: str, request: Request, api: Given, session: Changing, fields: Form
+) -> Response:
+    """Show what an undo would do; do it once that is confirmed."""
+    request_body = UndoRequest(force=fields.flag("force"), dry_run=not fields.flag("confirmed"))
+    undone = await routes.undo(event_id, api, session.project, session.grant, request_body)
+    if not request_body.dry_run:
+        return back(request, f"/events/{event_id}", done="undone")
+    return show(request, "undo.html", plan=undone, event_id=event_id, force=request_body.force)
+
+
+async def _values(api: Api, session: ConsoleSession, event_id: UUID) -> dict[str, Any]:
+    """Values of the template of one event."""
+    ledger = api.stores.ledger
+    row = await ledger.events.get(session.project.id, event_id)
+    view = event_views.event(row)
+    facts: dict[int, list[str]] = {}
+    for line in row.receipt:
+        facts.setdefault(line.message_ordinal, []).append(line.text)
+    texts = [
+        (message, source_parts(str(message.get("content") or ""), facts.get(ordinal, ())))
+        for ordinal, message in enumerate(row.messages)
+    ]
+    return {
+        "event": view,
+        "final": row.completed_at is not None,
+        "flow": waterfall(row, await ledger.now()),
+        "messages": texts,
+        "attempts": row.attempts,
+    }
+
+
+def _edited(stored: Sequence[dict[str, Any]], texts: Sequence[str]) -> list[Any] | None:
+    """The messages with the texts of the form; None if they are the same, or not in the form."""
+    if len(texts) != len(stored):
+        return None
+    messages = [
+        message | {"content": text} for message, text in zip(stored, texts, strict=True) if text
+    ]
+    before = [str(message["content"]).replace("\r\n", "\n") for message in stored]
+    return None if [message["content"] for message in messages] == before else messages
+
+
+async def _next(changes: asyncio.Queue[Progress]) -> Progress | None:
+    """The next change; None after the time in which a proxy needs a sign of life."""
+    try:
+        async with asyncio.timeout(HEARTBEAT_S):
+            return await changes.get()
+    except TimeoutError:
+        return None
+
+
+async def _frames(
+    request: Request, api: Api, session: ConsoleSession, event_id: UUID
+) -> AsyncIterator[bytes]:
+    """A message with the page part for each change, and `end` at the end of the event."""
+    with api.watch.following(event_id) as changes:
+        ended = False
+        while not ended:
+            change = await _next(changes)
+            if change is None:
+                yield HEARTBEAT
+                continue
+            ended = change.ended
+            page = show(request, "event_live.html", **await _values(api, session, event_id))
+            lines = bytes(page.body).replace(b"\r", b"").split(b"\n")
+            yield b"".join(b"data: %s\n" % line for line in lines) + b"\n"
+    yield b"event: end\ndata: \n\n"

@@ -1,0 +1,52 @@
+"""Live: the numbers of events, the age of the queue, its rate, and providers that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from fastapi import APIRouter, Request, Response
+
+from api.console.page_route import PageRoute
+from api.console.rendering import show
+from api.console.session import Viewing
+from api.dependencies import Given
+from api.views import events as event_views
+from pipeline.domain.filters import EventFilter
+from pipeline.lanes.queue_view import MinuteCount
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+NEWEST = 12
+
+
+@router.get("/live")
+async def live(request: Request, api: Given, session: Viewing) -> Response:
+    """The present state of the project; the page updates itself every two seconds."""
+    ledger, project = api.stores.ledger, session.project
+    rate = await ledger.queue.rate(project.id)
+    newest, _ = await ledger.events.page(project.id, EventFilter(), limit=NEWEST, offset=0)
+    return show(
+        request,
+        "live.html",
+        accounts=await ledger.books.accounts(project.id),
+        ages=await ledger.queue.ages(project.id),
+        cooling=await ledger.circuits.cooling(project.id),
+        rate=rate,
+        series=_series(rate, await ledger.now()),
+        newest=[event_views.event(event) for event in newest],
+        model=api.settings.llm.model,
+    )
+
+
+def _series(rate: Sequence[MinuteCount], now: datetime) -> list[list[int]]:
+    """Minutes of the last hour as Unix times, with the numbers of accepted and failed events."""
+    last = int(now.timestamp()) // 60 * 60
+    by_minute = {int(row.minute.timestamp()): row for row in rate}
+    minutes = range(last - 59 * 60, last + 60, 60)
+    rows = [by_minute.get(minute) for minute in minutes]
+    return [
+        list(minutes),
+        [row.accepted if row else 0 for row in rows],
+        [row.failed if row else 0 for row in rows],
+    ]

@@ -1,0 +1,95 @@
+"""Sign in with an API key or a one-time link, and out."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from api.console.forms import Form
+from api.console.page_route import PageRoute
+from api.console.rendering import back, show
+from api.console.session import (
+    COOKIE,
+    Genuine,
+    base_of,
+    lifetime,
+    remember,
+    require_same_origin,
+)
+from api.dependencies import Api, Given
+from pipeline.tenants.secret import Secret
+
+router = APIRouter(prefix="/console", route_class=PageRoute, include_in_schema=False)
+
+WRONG_KEY = "This API key is not valid, or has ended."
+USED_LINK = "This link was used, or its ten minutes are over. Sign in with an API key."
+
+
+@router.get("")
+@router.get("/")
+async def start(request: Request) -> Response:
+    """Lead to the first page."""
+    return back(request, "/live")
+
+
+@router.get("/sign-in")
+async def form(request: Request, next: str = "") -> Response:
+    """The form for an API key."""
+    return show(request, "signin.html", next=next, error=None)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request, api: Given, fields: Form) -> Response:
+    """Open a session for an API key, and lead to the page that was asked for."""
+    require_same_origin(request, api.settings)
+    address = request.client.host if request.client else ""
+    key, wanted = fields.text("key"), fields.text("next")
+    grant = await api.keys.grant(key, address) if key else None
+    if grant is None:
+        return show(request, "signin.html", status=401, next=wanted, error=WRONG_KEY)
+    token = await api.stores.ledger.console_sessions.open(grant, lifetime(api.settings))
+    return _entered(request, api, token, wanted)
+
+
+@router.get("/enter/{token}")
+async def link(token: str, request: Request) -> Response:
+    """A button that uses a one-time link, because programs that preview links send GET requests."""
+    return show(request, "enter.html", token=token)
+
+
+@router.post("/enter/{token}")
+async def enter(token: str, request: Request, api: Given) -> Response:
+    """Open the session of a one-time link."""
+    require_same_origin(request, api.settings)
+    sessions = api.stores.ledger.console_sessions
+    opened = await sessions.redeem(Secret(token), lifetime(api.settings))
+    if opened is None:
+        return show(request, "signin.html", status=401, next="", error=USED_LINK)
+    return _entered(request, api, opened, "")
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request, api: Given, session: Genuine) -> Response:
+    """End the session."""
+    await api.stores.ledger.console_sessions.close(Secret(session.token))
+    response = back(request, "/sign-in", done="signed-out")
+    response.delete_cookie(COOKIE, path=base_of(api.settings))
+    return response
+
+
+def _entered(request: Request, api: Api, token: Secret, wanted: str) -> Response:
+    """A redirect into the console with the session's cookie."""
+    base = base_of(api.settings)
+    target = RedirectResponse(_inside(wanted, base) or f"{base}/live", status_code=303)
+    remember(target, request, token, api.settings)
+    return target
+
+
+def _inside(wanted: str, base: str) -> str | None:
+    """The address, if it is one of the console: a link must not lead to another site."""
+    parts: Any = urlsplit(wanted)
+    inside = wanted.startswith(f"{base}/") and not parts.netloc and not parts.scheme
+    return wanted if inside and "\\" not in wanted and wanted.isprintable() else None

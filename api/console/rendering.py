@@ -1,0 +1,179 @@
+"""Templates of the console: their filters, the navigation, and the security policy of each page.
+
+All values are escaped. Texts of users are shown by the macro `words`, which isolates their
+direction, so that they cannot reorder what stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+
+from api.console.assets import address
+from api.console.session import ConsoleSession, base_of
+from api.console.word_marks import diff_parts
+from pipeline import __version__
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# Characters of a text in a list; its own page shows all.
+EXCERPT = 280
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class MenuEntry:
+    """An entry of the navigation. `key`: with `g`, its keyboard shortcut."""
+
+    label: str
+    path: str
+    key: str
+
+
+MENU: Mapping[str, Sequence[MenuEntry]] = {
+    "Watch": (
+        MenuEntry("Live", "/live", "l"),
+        MenuEntry("Events", "/events", "e"),
+    ),
+}
+
+
+def show(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """Render a template. A script that updates a page (htmx) gets only the part named `live`."""
+    api = request.app.state.api
+    session: ConsoleSession | None = getattr(request.state, "session", None)
+    context = {
+        "base": base_of(api.settings),
+        "session": session,
+        "menu": MENU,
+        "here": request.url.path.removeprefix("/console"),
+        "query": dict(request.query_params),
+        "done": DONE.get(request.query_params.get("done", "")),
+        "version": __version__,
+        "now": datetime.now(UTC),  # noqa: TID251  for relative times, shown to people only
+        **values,
+    }
+    page = environment().get_template(template)
+    if request.headers.get("hx-request") and "live" in page.blocks and status == 200:
+        state = page.new_context(context)
+        html = "".join(page.blocks["live"](state))
+    else:
+        html = page.render(context)
+    return HTMLResponse(html, status, headers={"Content-Security-Policy": POLICY})
+
+
+def back(request: Request, path: str, *, done: str | None = None, **query: str) -> RedirectResponse:
+    """Lead to a page of the console after a form was sent. `done`: a key of DONE."""
+    query = query | ({"done": done} if done else {})
+    target = base_of(request.app.state.api.settings) + quote(path)
+    return RedirectResponse(target + (f"?{urlencode(query)}" if query else ""), status_code=303)
+
+
+# Messages about a form that was carried out. The address has only their keys.
+DONE = {
+    "signed-out": "You have signed out.",
+    "cancelled": "The event is cancelled; no further model call is made.",
+    "retried": "The event is queued again, at the end of its lane.",
+    "dry-run": "This is a dry run: its receipt shows what would be stored.",
+    "undone": "The changes of the event are undone.",
+}
+
+
+@cache
+def environment() -> Environment:
+    """The templates with their filters."""
+    made = Environment(
+        loader=PackageLoader("api.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "ago": ago, "ms": duration, "number": number, "usd": usd, "iso": iso, "stamp": stamp,
+        "excerpt": excerpt, "percent": percent, "merge": merged,
+    }  # fmt: skip
+    made.globals |= {"url": url, "asset": address, "diff": diff_parts}
+    return made
+
+
+@pass_context
+def url(context: Context, path: str, **query: object) -> str:
+    """Address of a page; values of `query` that are None or empty are left out."""
+    given = {name: value for name, value in query.items() if value not in (None, "", False)}
+    return str(context["base"]) + quote(path) + (f"?{urlencode(given)}" if given else "")
+
+
+def merged(query: Mapping[str, str], more: Mapping[str, str]) -> str:
+    """The query string of this page with other values."""
+    rest = {name: value for name, value in query.items() if name != "done" and value}
+    return urlencode(rest | dict(more))
+
+
+def iso(at: datetime) -> str:
+    """A time for the attribute `datetime`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def stamp(at: datetime) -> str:
+    """A time for people, in UTC."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """The time since or until a moment, in one unit."""
+    seconds = (now - at).total_seconds()
+    text = span(abs(seconds))
+    return f"in {text}" if seconds < -1 else f"{text} ago" if seconds >= 1 else "now"
+
+
+def span(seconds: float) -> str:
+    """A number of seconds in its largest unit."""
+    for unit, size in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def duration(ms: float | timedelta | None) -> str:
+    """Milliseconds in a readable unit."""
+    if ms is None:
+        return "–"
+    value = ms.total_seconds() * 1000 if isinstance(ms, timedelta) else ms
+    if value < 1_000:
+        return f"{value:.0f} ms"
+    return f"{value / 1000:.1f} s" if value < 60_000 else span(value / 1000)
+
+
+def number(value: float | None) -> str:
+    """A number with separators; a dash for None."""
+    return "–" if value is None else f"{value:,}"
+
+
+def usd(value: float | None) -> str:
+    """A cost in US dollars; a dash if the price is unknown."""
+    if value is None:
+        return "–"
+    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.6f}".rstrip("0")
+
+
+def percent(value: float) -> str:
+    """A share as an attribute of an SVG element."""
+    return f"{100 * value:.3f}%"
+
+
+def excerpt(text: str | None, length: int = EXCERPT) -> str:
+    """The start of a text."""
+    text = text or ""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

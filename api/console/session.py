@@ -1,0 +1,151 @@
+"""The session of a request to the console: the API key it stands for, and its CSRF token.
+
+Viewing         requires a key with read scope
+Changing        requires write scope, and the session's CSRF token in the form
+Administering   the same, with admin scope
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from fastapi.responses import Response
+
+from api.console.forms import Fields, fields_of
+from api.dependencies import Api, api_of
+from pipeline.domain.errors import Forbidden, MemlaneError
+from pipeline.domain.tenants import Access
+from pipeline.settings import Settings
+from pipeline.tenants.api_keys import Grant
+from pipeline.tenants.projects import Project
+from pipeline.tenants.secret import Secret
+
+COOKIE = "memlane_console"
+CSRF_FIELD = "csrf"
+FORGED = (
+    "This form does not belong to your session, so nothing was changed. Reload the page and send"
+    " it again."
+)
+
+
+class SignInNeeded(MemlaneError):
+    """The request has no session, or one that has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSession:
+    """A session with the grant of its key."""
+
+    token: str
+    grant: Grant
+
+    @property
+    def project(self) -> Project:
+        """The key's project."""
+        return self.grant.project
+
+    @property
+    def csrf(self) -> str:
+        """Token that forms carry: no other site can compute it."""
+        return hmac.new(self.token.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+    def may(self, access: str) -> bool:
+        """Tell if the key has this access: read, write or admin."""
+        return self.grant.access.allows(Access(access))
+
+
+def base_of(settings: Settings) -> str:
+    """Path of the console, below that of the public URL."""
+    return urlsplit(settings.public_url or "").path.rstrip("/") + "/console"
+
+
+def lifetime(settings: Settings) -> timedelta:
+    """Time after which a session ends."""
+    return timedelta(hours=settings.console_hours)
+
+
+def remember(response: Response, request: Request, token: Secret, settings: Settings) -> None:
+    """Set the cookie of a session."""
+    public = settings.public_url or ""
+    response.set_cookie(
+        COOKIE,
+        token.key,
+        max_age=int(lifetime(settings).total_seconds()),
+        path=base_of(settings),
+        secure=request.url.scheme == "https" or public.startswith("https:"),
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def require_same_origin(request: Request, settings: Settings) -> None:
+    """Refuse a form that another site has sent. Errors: Forbidden."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        same = site in ("same-origin", "none")
+    else:
+        hosts = {request.headers.get("host"), urlsplit(settings.public_url or "").netloc}
+        same = origin is None or urlsplit(origin).netloc in hosts - {"", None}
+    if not same:
+        raise Forbidden(FORGED)
+
+
+async def session_of(request: Request, api: Annotated[Api, Depends(api_of)]) -> ConsoleSession:
+    """The session of the request. Errors: SignInNeeded; Overloaded above the key's rate limit."""
+    token = Secret(request.cookies.get(COOKIE, ""))
+    digest = await api.stores.ledger.console_sessions.key(token) if token.key else None
+    grant = None if digest is None else await api.keys.grant_of(digest)
+    if grant is None:
+        raise SignInNeeded("Sign in first.")
+    if allowance := api.keys.allowance(grant):
+        allowance.require()
+    request.state.session = ConsoleSession(token.key, grant)
+    return ConsoleSession(token.key, grant)
+
+
+Known = Annotated[ConsoleSession, Depends(session_of)]
+
+
+async def viewing(session: Known) -> ConsoleSession:
+    """The session, if its key has read scope."""
+    session.grant.require(Access.READ)
+    return session
+
+
+async def genuine(
+    request: Request,
+    api: Annotated[Api, Depends(api_of)],
+    session: Known,
+    fields: Annotated[Fields, Depends(fields_of)],
+) -> ConsoleSession:
+    """The session, if the form carries its CSRF token. Errors: Forbidden."""
+    require_same_origin(request, api.settings)
+    if not hmac.compare_digest(fields.text(CSRF_FIELD).encode(), session.csrf.encode()):
+        raise Forbidden(FORGED)
+    return session
+
+
+Genuine = Annotated[ConsoleSession, Depends(genuine)]
+
+
+async def changing(session: Genuine) -> ConsoleSession:
+    """The session, if its key has write scope and the form its CSRF token."""
+    session.grant.require(Access.WRITE)
+    return session
+
+
+async def administering(session: Genuine) -> ConsoleSession:
+    """The session, if its key has admin scope and the form its CSRF token."""
+    session.grant.require(Access.ADMIN)
+    return session
+
+
+Viewing = Annotated[ConsoleSession, Depends(viewing)]
+Changing = Annotated[ConsoleSession, Depends(changing)]
+Administering = Annotated[ConsoleSession, Depends(administering)]

@@ -1,0 +1,48 @@
+"""Marks in texts: the words that differ between two texts, and the words a fact came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipeline.text.terms import terms
+from pipeline.text.word_diff import DiffBudget, differences
+
+# Characters of a message whose words are compared with facts, and of two texts that are compared.
+MOST_MARKED = 20_000
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A part of a text. `kind`: same, removed or added; in a message: same or source."""
+
+    kind: str
+    text: str
+
+
+def diff_parts(
+    old: str | None, new: str | None, budget: DiffBudget | None = None
+) -> list[TextPart]:
+    """The new text with the removed and added words, in order."""
+    old, new = old or "", new or ""
+    if not old or not new:
+        parts = [("removed", old), ("added", new)]
+    else:
+        parts = differences(old, new, budget) or [("removed", old), ("added", new)]
+    return [TextPart(kind, text) for kind, text in parts if text]
+
+
+def source_parts(message: str, facts: Iterable[str]) -> list[TextPart]:
+    """The message with the words that occur in one of the facts, by their terms.
+
+    The rest of a very long message is not marked.
+    """
+    wanted = {term for fact in facts for term in terms(fact[:MOST_MARKED])}
+    head, parts, end = message[:MOST_MARKED], list[TextPart](), 0
+    for match in _WORD.finditer(head) if wanted else ():
+        if wanted.intersection(terms(match[0])):
+            parts += [TextPart("same", head[end : match.start()]), TextPart("source", match[0])]
+            end = match.end()
+    return [part for part in (*parts, TextPart("same", message[end:])) if part.text]

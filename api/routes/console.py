@@ -1,0 +1,29 @@
+"""One-time links to the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from api.auth.tenant import Granted, Reader
+from api.dependencies import Given
+from api.http.strict_json import StrictJson
+from pipeline.tenants.console_sessions import LINK_FOR
+
+router = APIRouter(tags=["system"], route_class=StrictJson)
+
+
+@router.post("/v1/console/links/")
+async def make_link(http: Request, api: Given, project: Reader, grant: Granted) -> dict[str, Any]:
+    """Create a link that signs in to the console with this key, once, within ten minutes.
+
+    The session has the key's rights, and ends with it.
+    """
+    token = await api.stores.ledger.console_sessions.link(grant)
+    public = api.settings.public_url
+    origin = public.rstrip("/") if public else str(http.base_url).rstrip("/")
+    return {
+        "url": f"{origin}/console/enter/{token.key}",
+        "expires_in_s": int(LINK_FOR.total_seconds()),
+    }

@@ -1,0 +1,71 @@
+"""The queue of a project as people see it: the age of its oldest events, and its rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from pipeline.domain.tenants import ProjectId
+from pipeline.lanes.sql import statement
+from pipeline.ledger.statements import Direct
+
+
+@dataclass(frozen=True, slots=True)
+class OldestEvent:
+    """The oldest open event of the lanes that wait, or of those that do not.
+
+    `event_id` is None in a temporary run. `code`, `cause` and `until` say why and until when a lane
+    waits.
+    """
+
+    age_s: float
+    events: int
+    event_id: UUID | None
+    stage: str
+    code: str | None
+    cause: str | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueAges:
+    """The oldest event that can be processed, and the oldest one whose lane waits."""
+
+    dispatchable: OldestEvent | None
+    waiting: OldestEvent | None
+
+
+@dataclass(frozen=True, slots=True)
+class MinuteCount:
+    """Number of events accepted in one minute, and how many of them have failed."""
+
+    minute: datetime
+    accepted: int
+    failed: int
+
+
+class QueueView:
+    """Reads of the queue. Their work is bounded: see the SQL files."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._direct = Direct(engine)
+
+    async def ages(self, project_id: ProjectId) -> QueueAges:
+        """The oldest open events, among the 5,000 oldest ones of the project."""
+        rows = await self._direct.rows(statement("oldest_open"), {"project_id": project_id})
+        oldest = {
+            row.waits: OldestEvent(
+                float(row.age_s), row.events, row.event_id, row.stage, row.wait_code,
+                row.wait_cause, row.due_at,
+            )
+            for row in rows
+        }  # fmt: skip
+        return QueueAges(oldest.get(False), oldest.get(True))
+
+    async def rate(self, project_id: ProjectId) -> list[MinuteCount]:
+        """The last hour by minute, oldest first; of the newest 20,000 events."""
+        rows = await self._direct.rows(statement("by_minute"), {"project_id": project_id})
+        return [MinuteCount(row.minute, row.accepted, row.failed) for row in rows]

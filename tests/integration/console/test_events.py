@@ -1,0 +1,137 @@
+"""The pages Live, Events and Event."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from pipeline.domain.events import AddOptions
+from tests.support.api_service import Service
+from tests.support.console_client import Browser, browsing, text_of
+
+HOSTILE = '<script>alert("x")</script> <img src=x onerror=alert(1)> [a](javascript:1) \u202egnp.exe'
+
+
+async def test_live_shows_the_numbers_and_the_newest_events(
+    service: Service, browser: Browser
+) -> None:
+    event_id = await service.add("I live in Berlin.")
+    text = await browser.shown("/console/live")
+    assert "Succeeded1" in text.replace(" ", "")
+    assert "balanced" in text
+    assert event_id[:8] in text
+    part = await browser.client.get("/console/live", headers={"HX-Request": "true"})
+    assert "<html" not in part.text
+    assert event_id[:8] in part.text
+
+
+async def test_live_names_the_oldest_work_and_its_state(service: Service) -> None:
+    queue = service.engine.ledger.queue
+    project_id = service.engine.project.id
+    assert (await queue.ages(project_id)).dispatchable is None
+    event_id = await service.engine.add("I live in Berlin.")
+    oldest = (await queue.ages(project_id)).dispatchable
+    assert oldest is not None
+    assert (oldest.event_id, oldest.events, oldest.code) == (event_id, 1, None)
+    [minute] = await queue.rate(project_id)
+    assert minute.accepted == 1
+
+
+async def test_the_event_page_shows_waterfall_receipt_and_source_words(
+    service: Service, browser: Browser
+) -> None:
+    event_id = await service.add("I live in Berlin.")
+    page = await browser.get(f"/console/events/{event_id}")
+    assert "<mark>Berlin</mark>" in page.text
+    assert "User lives in Berlin" in text_of(page)
+    for part in ("queued", "extract", "apply"):
+        assert f'scope="row">{part}' in page.text
+
+
+async def test_hostile_text_is_only_text(service: Service, browser: Browser) -> None:
+    ids = {"user_id": HOSTILE[:60], "agent_id": '"><script>'}
+    event_id = await service.add(f"I like {HOSTILE}.", infer=False, **ids)
+    for path in (f"/console/events/{event_id}", "/console/events", "/console/live"):
+        page = await browser.get(path)
+        assert "<script>alert" not in page.text
+        assert "<img" not in page.text
+        assert '"><script>' not in page.text
+        assert "&lt;script&gt;alert" in page.text
+    # A query string that is shown again in the fields of the filter.
+    page = await browser.get("/console/events", user_id='"><script>alert(1)</script>')
+    assert "<script>alert" not in page.text
+
+
+async def test_lists_are_read_in_keyset_pages(service: Service, browser: Browser) -> None:
+    for number in range(60):
+        await service.engine.add(f"I own {number} pens.", options=AddOptions(infer=False))
+    await service.engine.drain()
+    first = await browser.get("/console/events")
+    [older] = [line for line in first.text.splitlines() if 'rel="next"' in line]
+    address = older.partition('href="')[2].partition('"')[0].replace("&amp;", "&")
+    second = await browser.get("/console/events" + address)
+
+    def ids(text: str) -> list[str]:
+        return [part[:36] for part in text.split('<tr id="e-')[1:]]
+
+    assert len(ids(first.text)) == 50
+    assert len(ids(second.text)) == 10
+    assert not set(ids(first.text)) & set(ids(second.text))
+
+
+async def test_filters_have_an_address(service: Service, browser: Browser) -> None:
+    event_id = await service.add("I live in Berlin.")
+    assert event_id[:8] in await browser.shown("/console/events", user_id="maya")
+    assert event_id[:8] not in await browser.shown("/console/events", user_id="tom")
+    assert event_id[:8] not in await browser.shown("/console/events", status="FAILED")
+    wrong = await browser.get("/console/events", status="SOON")
+    assert wrong.status_code == 400
+    assert "status is one of" in text_of(wrong)
+
+
+async def test_undo_shows_its_plan_first(service: Service, browser: Browser) -> None:
+    path = f"/console/events/{await service.add('I live in Berlin.')}"
+    plan = await browser.send(f"{path}/undo")
+    assert "Nothing has changed yet" in text_of(plan)
+    assert len(await service.listed()) == 1
+    done = await browser.send(f"{path}/undo", confirmed="1")
+    assert done.status_code == 303
+    assert "undone" in await browser.shown(done.headers["location"])
+    assert await service.listed() == []
+    again = await browser.send(f"{path}/undo", confirmed="1")
+    assert again.status_code == 409
+
+
+async def test_cancel_retry_and_a_dry_run(service: Service) -> None:
+    event_id = await service.engine.add("I live in Berlin.")
+    path = f"/console/events/{event_id}"
+    async with browsing(service.app, service.key) as browser:
+        assert "Cancel" in await browser.shown(path)
+        assert (await browser.send(f"{path}/cancel")).status_code == 303
+        text = await browser.shown(path)
+        assert "cancelled" in text
+        tried = await browser.send(f"{path}/retry", dry_run="1", content="I live in Rome.")
+        await service.engine.drain()
+        assert "User lives in Rome" in await browser.shown(tried.headers["location"])
+        assert await service.listed() == []
+        retried = await browser.send(f"{path}/retry", content="I live in Lima.")
+        assert retried.status_code == 303
+        await service.engine.drain()
+        assert "User lives in Lima" in await browser.shown(path)
+
+
+async def test_the_stream_sends_the_page_part_until_the_end(
+    service: Service, browser: Browser
+) -> None:
+    event_id = await service.add("I live in Berlin.")
+    answer = await browser.get(f"/console/events/{event_id}/stream")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert "User lives in Berlin" in answer.text
+    assert answer.text.endswith("event: end\ndata: \n\n")
+
+
+async def test_unknown_ids_are_not_found(browser: Browser) -> None:
+    for path in (f"/console/events/{uuid4()}", f"/console/events/{uuid4()}/stream"):
+        answer = await browser.get(path)
+        assert answer.status_code == 404
+        assert "Event not found" in text_of(answer)
+    assert (await browser.get("/console/events/7")).status_code == 400

@@ -1,0 +1,161 @@
+"""Sign in, out, one-time links, expiry, forged forms."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import func, update
+
+from pipeline.domain.tenants import Access
+from pipeline.ledger.tables import console_sessions
+from tests.support.api_service import Service
+from tests.support.console_client import COOKIE, Browser, browsing, text_of
+
+LIVE = "/console/live"
+
+
+async def test_a_key_opens_a_session_with_a_safe_cookie(service: Service) -> None:
+    async with browsing(service.app) as browser:
+        answer = await browser.client.post("/console/sign-in", data={"key": service.key})
+        cookie = answer.headers["set-cookie"]
+        assert answer.headers["location"] == LIVE
+        assert all(part in cookie for part in ("HttpOnly", "SameSite=strict", "Path=/console"))
+        assert service.key not in cookie
+        page = await browser.get(LIVE)
+        assert page.status_code == 200
+        policy = page.headers["content-security-policy"]
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+
+
+async def test_a_page_without_a_session_leads_to_the_form_and_back(service: Service) -> None:
+    async with browsing(service.app) as browser:
+        answer = await browser.get("/console/events?status=FAILED")
+        assert answer.status_code == 303
+        form = answer.headers["location"]
+        assert form == "/console/sign-in?next=/console/events%3Fstatus%3DFAILED"
+        assert 'value="/console/events?status=FAILED"' in (await browser.get(form)).text
+        wanted = {"key": service.key, "next": "/console/events?status=FAILED"}
+        entered = await browser.client.post("/console/sign-in", data=wanted)
+        assert entered.headers["location"] == "/console/events?status=FAILED"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["https://evil.example/console/", "//evil.example", "/v1/x", "/console/\\evil", "javascript:1"],
+)
+async def test_the_form_leads_nowhere_else(service: Service, elsewhere: str) -> None:
+    async with browsing(service.app) as browser:
+        wanted = {"key": service.key, "next": elsewhere}
+        answer = await browser.client.post("/console/sign-in", data=wanted)
+        assert answer.headers["location"] == LIVE
+
+
+async def test_a_wrong_key_is_refused_and_many_of_them_are_limited(service: Service) -> None:
+    async with browsing(service.app) as browser:
+        first = await browser.client.post("/console/sign-in", data={"key": "ml_wrong"})
+        assert first.status_code == 401
+        assert "not valid" in text_of(first)
+        assert "set-cookie" not in first.headers
+        statuses = {
+            (await browser.client.post("/console/sign-in", data={"key": f"ml_{n}"})).status_code
+            for n in range(70)
+        }
+        assert statuses == {401, 429}
+        right = await browser.client.post("/console/sign-in", data={"key": service.key})
+        assert right.status_code == 303
+
+
+async def test_signing_out_ends_the_session(service: Service, browser: Browser) -> None:
+    token = browser.client.cookies[COOKIE]
+    answer = await browser.send("/console/sign-out")
+    assert answer.status_code == 303
+    browser.client.cookies.set(COOKIE, token, domain="memlane.local", path="/console")
+    assert (await browser.get(LIVE)).status_code == 303
+
+
+async def test_a_session_ends_with_its_time(service: Service, browser: Browser) -> None:
+    over = update(console_sessions).values(expires_at=func.now() - timedelta(seconds=1))
+    async with service.engine.ledger.engine.begin() as connection:
+        await connection.execute(over)
+    assert (await browser.get(LIVE)).status_code == 303
+
+
+async def test_a_session_ends_with_its_key(service: Service, browser: Browser) -> None:
+    made = (await service.client.post("/v1/keys/", json={"name": "x", "scope": "read"})).json()
+    async with browsing(service.app, made["key"]) as reader:
+        assert (await reader.get(LIVE)).status_code == 200
+        await service.client.delete(f"/v1/keys/{made['id']}/")
+        assert (await reader.get(LIVE)).status_code == 303
+    assert (await browser.get(LIVE)).status_code == 200
+
+
+async def test_a_link_works_once_and_only_by_its_button(service: Service) -> None:
+    made = (await service.client.post("/v1/console/links/")).json()
+    assert made["expires_in_s"] == 600
+    path = made["url"].removeprefix("http://memlane")
+    async with browsing(service.app) as browser:
+        for _ in range(2):  # a program that previews links uses none
+            assert (await browser.get(path)).status_code == 200
+        entered = await browser.client.post(path)
+        assert entered.headers["location"] == LIVE
+        assert (await browser.get(LIVE)).status_code == 200
+    async with browsing(service.app) as other:
+        again = await other.client.post(path)
+        assert again.status_code == 401
+        assert "was used" in text_of(again)
+        assert (await other.get(LIVE)).status_code == 303
+
+
+async def test_a_link_is_no_session_and_a_session_no_link(service: Service) -> None:
+    made = (await service.client.post("/v1/console/links/")).json()
+    token = made["url"].rpartition("/")[2]
+    async with browsing(service.app) as browser:
+        headers = {"Cookie": f"{COOKIE}={token}"}
+        assert (await browser.client.get(LIVE, headers=headers)).status_code == 303
+        await browser.sign_in(service.key)
+        used = await browser.client.post(f"/console/enter/{browser.client.cookies[COOKIE]}")
+        assert used.status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+async def test_a_form_of_another_site_is_refused(
+    service: Service, browser: Browser, headers: dict[str, str]
+) -> None:
+    fields = {"csrf": browser.csrf, "key": service.key}
+    for path in ("/console/sign-out", "/console/sign-in"):
+        answer = await browser.client.post(path, data=fields, headers=headers)
+        assert answer.status_code == 403
+    assert (await browser.get(LIVE)).status_code == 200
+
+
+async def test_a_form_without_the_sessions_token_is_refused(
+    service: Service, browser: Browser
+) -> None:
+    async with browsing(service.app, service.key) as other:
+        for csrf in ("", "x", other.csrf):
+            assert (await browser.send("/console/sign-out", csrf=csrf)).status_code == 403
+    assert (await browser.get(LIVE)).status_code == 200
+
+
+async def test_a_read_key_sees_and_changes_nothing(service: Service, browser: Browser) -> None:
+    made = await service.client.post("/v1/keys/", json={"name": "x", "scope": Access.READ})
+    event_id = await service.add("I live in Berlin.")
+    path = f"/console/events/{event_id}"
+    async with browsing(service.app, made.json()["key"]) as reader:
+        page = await reader.get(path)
+        assert "Berlin" in page.text
+        assert "Undo" not in text_of(page)
+        refused = await reader.send(f"{path}/undo", confirmed="1")
+        assert refused.status_code == 403
+        assert "scope write" in text_of(refused)
+    assert "Undo" in await browser.shown(path)
