@@ -18,7 +18,9 @@ have ended.
 
 The memories decide what holds: an edge does not end by a fact that its memory contradicts in an
 open conflict, or by one whose change was withheld; and it ends if the fact retires its memory,
-unless another memory of the fact says the same.
+unless another memory of the fact says the same. Of an attribute with one value at a time, a value
+that an active memory states is a current edge: a fact ends only those of its own memory and of the
+memories that it retires, and its edge is current beside the others.
 
 An edge that the model ends is closed only if the fact takes it back, puts another destination in
 its place, or is about the same single-valued attribute; else the line is NOOP. A fact that takes a
@@ -48,6 +50,15 @@ from pipeline.domain.graph import (
     Node,
     Relation,
 )
+from pipeline.domain.graph_names import (
+    compared_name,
+    is_loop,
+    is_of_its_slot,
+    is_proper,
+    roles_of,
+    still_says,
+    subject_of,
+)
 from pipeline.domain.graph_nodes import NodeSet
 from pipeline.text import polarity
 from pipeline.text.names import is_self, named_in, plain_name, says
@@ -60,11 +71,9 @@ from pipeline.text.relation_names import (
     has_several,
     is_symmetric,
     opposites,
-    role_in,
-    role_of,
     words_about,
 )
-from pipeline.text.slots import attribute_name, slot
+from pipeline.text.slots import attribute_name
 from pipeline.text.terms import terms
 from pipeline.text.word_lists import words_of
 
@@ -161,7 +170,7 @@ class _Plan:
         doomed = ended_by(relation)
         if self.memories[fact].successor is not None and not has_several(relation):
             doomed |= {relation}
-        if relation in _PROPER and not _is_proper(destination.name):
+        if relation in _PROPER and not is_proper(destination.name):
             doomed = frozenset()
         if relation == "has_status" and destination.plain not in _ALONE:
             doomed = frozenset({"has_status"})
@@ -184,12 +193,28 @@ class _Plan:
         return [
             edge
             for edge in (*others, *self.past.values())
-            if is_excluded(edge) and not self.stays_beside(fact, edge)
+            if is_excluded(edge)
+            and not self.stays_beside(fact, edge)
+            and not (self.is_current(fact) and self.keeps_its_memory(fact, edge))
         ]
 
     def stays_beside(self, fact: int, edge: _Edge) -> bool:
         """True if the edge's memory contradicts the fact, and both are kept."""
         return edge.memory_id in self.memories[fact].beside
+
+    def is_current(self, fact: int) -> bool:
+        """True if an active memory states the fact; False if it is only history."""
+        memory = self.memories[fact]
+        return bool(memory.texts) and memory.successor is None and not memory.repeats
+
+    def keeps_its_memory(self, fact: int, edge: _Edge) -> bool:
+        """True if the edge is another value of the fact's single-valued attribute, and the fact
+        leaves the active memory that states it as it is.
+        """
+        memory, own = self.memories[fact], self.facts[fact].slot
+        if edge.valid_to is not None or edge.memory_id in (None, memory.memory_id, *memory.retired):
+            return False
+        return edge.slot is not None and edge.slot == own and _same_slot(self.facts[fact], edge)
 
     def is_later(self, fact: int, edge: _Edge) -> bool:
         """True if the edge began after the fact, and was said after it."""
@@ -206,11 +231,18 @@ class _Plan:
         keys: set[tuple[str, frozenset[str]]] = set()
         for row in stated:
             name = canonical(row.relation, types.relations).name
-            keys.add((name, frozenset({_plain(row.source.name), _plain(row.destination.name)})))
+            keys.add(
+                (
+                    name,
+                    frozenset(
+                        {compared_name(row.source.name), compared_name(row.destination.name)}
+                    ),
+                )
+            )
         self.restated = {
             edge.id
             for edge in self.edges.values()
-            if (edge.relation, frozenset(map(_plain, edge.names))) in keys
+            if (edge.relation, frozenset(map(compared_name, edge.names))) in keys
             and says(text, edge.names[1])
         }
 
@@ -304,9 +336,9 @@ def plan_changes(
         {edge.id: edge for edge in edges if edge.valid_to is not None},
     )
     for fact in range(len(facts)):
-        stated = [row for row in answer.relations if row.fact == fact and not _is_loop(row)]
+        stated = [row for row in answer.relations if row.fact == fact and not is_loop(row)]
         plan.restate(fact, stated, types)
-        roles = _roles(stated, facts[fact], types)
+        roles = roles_of(stated, facts[fact], types)
         for relation in stated:
             _state(plan, relation, roles, types)
         ended = [ending.relation_id for ending in answer.endings if ending.fact == fact]
@@ -328,20 +360,6 @@ def _stored(edge: CurrentEdge) -> _Edge:
         protected=edge.protected, event_id=edge.event_id, memory_id=edge.memory_id, slot=edge.slot,
         valid_to=edge.valid_to,
     )  # fmt: skip
-
-
-def _roles(stated: Sequence[Relation], fact: Fact, types: GraphTypes) -> dict[str, str]:
-    """The roles that a fact gives persons, by plain name."""
-    roles: dict[str, str] = {}
-    for relation in stated:
-        for end in (relation.source, relation.destination):
-            if not is_self(end.name) and (role := role_of(fact.text, end.name)):
-                roles.setdefault(plain_name(end.name), role)
-        name, exchanged = canonical(relation.relation, types.relations)
-        person = relation.source if exchanged else relation.destination
-        if (role := role_in(name)) and not is_self(person.name):
-            roles.setdefault(plain_name(person.name), role)
-    return roles
 
 
 def _state(plan: _Plan, relation: Relation, roles: dict[str, str], types: GraphTypes) -> None:
@@ -435,17 +453,12 @@ def _place_in_time(
         if other.relation == edge.relation and plan.root(other.destination) == same:
             return plan.note(fact, GraphOutcome.NOOP, other, KNOWN)
     following = [other for other in others if other.valid_from > start]
-    for other in covering:
-        reason = REPLACED if other.relation == edge.relation else EXCLUDED
-        if other.valid_to is not None:
-            plan.end_earlier(other, fact)
-        elif other.said_at > max(start, plan.sources[fact].said_at) and not other.protected:
-            following.append(plan.interrupt(other, fact, reason))
-        else:
-            plan.close(other, fact, reason)
+    following += _end_covering(plan, edge, covering)
+    if plan.is_current(fact) and is_of_its_slot(plan.facts[fact], names[0], edge.relation):
+        following = []  # the fact's memory holds now, beside other values or in their place
     ends = [(other.valid_from, other.event_id, other.fact) for other in following]
     successor = plan.memories[fact].successor
-    if successor is not None and not _still_says(successor.text, names[1]):
+    if successor is not None and not still_says(successor.text, names[1]):
         ends.append((max(start, successor.since), successor.event_id, None))
     if ends:
         until, event_id, by = min(ends, key=lambda end: end[0])
@@ -454,9 +467,22 @@ def _place_in_time(
     return None
 
 
-def _still_says(text: str, name: str) -> bool:
-    """True if a later statement names the destination too, and takes nothing back."""
-    return says(text, name) and not polarity.takes_back(text)
+def _end_covering(plan: _Plan, edge: NewEdge, covering: Sequence[_Edge]) -> list[_Edge]:
+    """End the edges that hold when a new one begins. Returns those that open again later."""
+    fact = edge.fact
+    last = max(edge.valid_from, plan.sources[fact].said_at)
+    again = []
+    for other in covering:
+        reason = REPLACED if other.relation == edge.relation else EXCLUDED
+        if other.valid_to is not None:
+            plan.end_earlier(other, fact)
+        elif other.said_at > last and not other.protected:
+            again.append(plan.interrupt(other, fact, reason))
+        elif plan.keeps_its_memory(fact, other):
+            plan.note(fact, GraphOutcome.NOOP, other, UNDECIDED)
+        else:
+            plan.close(other, fact, reason)
+    return again
 
 
 def _edge_id(plan: _Plan, fact: int, source: Node, relation: str, destination: Node) -> UUID:
@@ -471,7 +497,7 @@ def _end(plan: _Plan, fact: int, listed: Sequence[UUID], stated: Sequence[Relati
     """Close the current edges that the fact takes back, and of `listed` those it replaces."""
     edges = list(plan.edges.values())
     text = plan.facts[fact].text
-    named = named_in(text, {_plain(name) for edge in edges for name in edge.names})
+    named = named_in(text, {compared_name(name) for edge in edges for name in edge.names})
     for edge in [plan.edges[key] for key in dict.fromkeys(listed) if key in plan.edges]:
         if edge.fact == fact or edge.id in plan.restated:
             continue
@@ -504,7 +530,7 @@ def _retire(plan: _Plan, fact: int) -> None:
     for edge in list(plan.edges.values()):
         if edge.memory_id not in memory.retired or edge.fact == fact or edge.id in plan.restated:
             continue
-        if not any(_still_says(text, edge.names[1]) for text in memory.texts):
+        if not any(still_says(text, edge.names[1]) for text in memory.texts):
             plan.close(edge, fact, RETIRED)
 
 
@@ -523,7 +549,7 @@ def _is_replaced(plan: _Plan, fact: int, edge: _Edge, named: Collection[str]) ->
     """True if the fact puts a new current edge of the same source and name in its place."""
     if polarity.adds(plan.facts[fact].text):
         return False
-    if has_several(edge.relation) and _plain(edge.names[1]) not in named:
+    if has_several(edge.relation) and compared_name(edge.names[1]) not in named:
         return False
     own = [new for new in plan.added.values() if new.fact == fact and new.valid_to is None]
     return any(
@@ -543,13 +569,13 @@ def _is_taken_back(
     words = set(terms(text))
     about = not words_about(edge.relation).isdisjoint(words)
     same = [other for other in edges if plan.root(other.source) == plan.root(edge.source)]
-    if _plain(edge.names[1]) in named:
+    if compared_name(edge.names[1]) in named:
         pair = [
             other for other in same if plan.root(other.destination) == plan.root(edge.destination)
         ]
         return about or all(words_about(other.relation).isdisjoint(words) for other in pair)
-    is_named = _plain(edge.names[0]) in named
-    return is_named and about and not any(_plain(other.names[1]) in named for other in same)
+    is_named = compared_name(edge.names[0]) in named
+    return is_named and about and not any(compared_name(other.names[1]) in named for other in same)
 
 
 def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
@@ -562,33 +588,12 @@ def _gives_its_value(plan: _Plan, fact: int, edge: _Edge) -> bool:
 
 def _same_slot(fact: Fact, edge: _Edge) -> bool:
     """True if the fact gives a value of the edge's single-valued attribute of the same subject."""
-    attribute = attribute_of(edge.relation)
-    ours = slot(_subject(edge.names[0]), attribute)
-    return ours is not None and ours == fact.slot and fact.single_valued
+    return is_of_its_slot(fact, edge.names[0], edge.relation)
 
 
 def _is_its_value(fact: Fact, edge: _Edge, named: Collection[str]) -> bool:
     """True if the edge is the value of the fact's attribute that the fact names."""
     if not fact.attribute or attribute_of(edge.relation) != attribute_name(fact.attribute):
         return False
-    same = plain_name(_subject(edge.names[0])) == plain_name(_subject(fact.subject or ""))
-    return same and _plain(edge.names[1]) in named
-
-
-def _subject(name: str) -> str:
-    return "user" if is_self(name) else name
-
-
-def _plain(name: str) -> str:
-    """A name as it is compared; one word for all names of the speaker."""
-    return plain_name("user" if is_self(name) else name)
-
-
-def _is_loop(row: Relation) -> bool:
-    """True for a relation of a thing with itself."""
-    return _plain(row.source.name) == _plain(row.destination.name)
-
-
-def _is_proper(name: str) -> bool:
-    """True for a name with a capital letter or a digit, or in a script without capitals."""
-    return any(not letter.islower() for letter in name if letter.isalnum())
+    same = plain_name(subject_of(edge.names[0])) == plain_name(subject_of(fact.subject or ""))
+    return same and compared_name(edge.names[1]) in named
