@@ -110,6 +110,15 @@ RELATION = {
     "valid_to": maybe(TIME), "created_at": TIME, "expired_at": maybe(TIME), "memory_id": maybe(ID),
     "conflict_id": maybe(ID), "event_id": ID,
 }  # fmt: skip
+OSS_RESULT = some(
+    fields(id=ID, memory=TEXT, event=one_of("ADD", "UPDATE", "DELETE")), previous_memory=maybe(TEXT)
+)
+OSS_DELETED = fields(message=TEXT, event_id=ID)
+# Of a memory only the ids that it has, as the open-source server answers.
+OSS_MEMORY = some(
+    fields(id=ID, memory=TEXT, hash=TEXT, metadata=maybe(OBJECT), **DATES),
+    user_id=TEXT, agent_id=TEXT, app_id=TEXT, run_id=TEXT, role=TEXT, expiration_date=DATE,
+)  # fmt: skip
 COUNTERS = (
     "total_memories", "total_add_events", "total_retrieval_events", "total_api_retrieval_events",
     "total_retrieval_events_limit", "total_users_with_memories", "total_agents_with_memories",
@@ -119,6 +128,15 @@ COUNTERS = (
 
 COMPONENTS: Mapping[str, Schema] = {
     "Memory": fields(**STATED),
+    "OssMemory": OSS_MEMORY,
+    "OssHit": some(OSS_MEMORY, score=NUMBER, score_details=OBJECT),
+    "OssHistory": fields(
+        id=ID, memory_id=ID, old_memory=maybe(TEXT), new_memory=maybe(TEXT), event=TEXT, **DATES,
+        is_deleted=FLAG, actor_id=maybe(TEXT), role=maybe(TEXT),
+    ),
+    "OssEntity": fields(
+        id=TEXT, type=one_of("user", "agent", "run"), total_memories=WHOLE, **DATES
+    ),
     # With `fields` in the request, all other fields are left out.
     "MemoryRow": some(fields(id=ID), **STATED),
     "MemoryOfOwner": fields(**STATED, input=many(ref("Message")), is_updated=FLAG),
@@ -391,6 +409,17 @@ ANSWERS: Mapping[str, Schema] = {
     "PUT /v1/memories/{memory_id}/": ref("Memory"),
     "DELETE /v1/memories/{memory_id}/": ref("Deleted"),
     "GET /v1/memories/{memory_id}/history/": many(ref("History")),
+    "POST /memories/": fields(results=many(OSS_RESULT), event_id=ID, status=STATUS),
+    "GET /memories/": fields(results=many(ref("OssMemory"))),
+    "POST /search/": fields(results=many(ref("OssHit"))),
+    "GET /memories/{memory_id}/": maybe(ref("OssMemory")),
+    "PUT /memories/{memory_id}/": fields(message=TEXT),
+    "DELETE /memories/{memory_id}/": fields(message=TEXT),
+    "GET /memories/{memory_id}/history/": many(ref("OssHistory")),
+    "DELETE /memories/": OSS_DELETED,
+    "GET /entities/": many(ref("OssEntity")),
+    "DELETE /entities/{entity_type}/{entity_id}/": OSS_DELETED,
+    "POST /reset/": OSS_DELETED,
     "POST /v1/memories/{memory_id}/restore/": ref("Memory"),
     "GET /v1/changes/": page(
         "ChangeBetween", counts=fields(added=WHOLE, changed=WHOLE, gone=WHOLE)

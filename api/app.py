@@ -27,7 +27,8 @@ from api.http.middleware import AnswerHeaders, BodyLimit, Measured, NoNul, OneSl
 from api.http.unknown_fields import check_query
 from api.mcp.endpoint import PATHS as MCP_PATHS
 from api.mcp.endpoint import McpEndpoint
-from api.routes import ROUTERS, adds
+from api.routers import ROUTERS
+from api.routes import adds
 from pipeline import __version__, bootstrap
 from pipeline.domain.backpressure import Limits
 from pipeline.lanes.load import LoadView

@@ -40,6 +40,13 @@ EXPOSED = (
 )
 
 
+# Starts of the paths whose routes end with a slash.
+WITH_SLASH = (
+    *(b"/v1/", b"/v2/", b"/v3/", b"/api/"),
+    *(b"/memories", b"/search", b"/entities", b"/reset"),  # of the open-source dialect
+)
+
+
 class OneSlash:
     """Makes each route answer with and without its trailing slash, and ignores doubled slashes.
 
@@ -53,7 +60,7 @@ class OneSlash:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             raw = SLASHES.sub(b"/", scope.get("raw_path") or scope["path"].encode())
-            if raw.startswith((b"/v1/", b"/v2/", b"/v3/", b"/api/")) and not raw.endswith(b"/"):
+            if raw.startswith(WITH_SLASH) and not raw.endswith(b"/"):
                 raw += b"/"
             scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
         await self._app(scope, receive, send)

@@ -60,7 +60,7 @@ async def add(
     event_id = await _accept(request, api, project, idempotency_key, remarks)
     if request.infer:
         return {"event_id": str(event_id), "status": "PENDING"} | remarks.answer()
-    return await _outcome(event_id, api, project, verbatim=True) | remarks.answer()
+    return await outcome(event_id, api, project, verbatim=True) | remarks.answer()
 
 
 @router.post("/v1/memories/")
@@ -82,7 +82,7 @@ async def add_v1(
         line = {"message": queued, "status": "PENDING", "event_id": str(event_id)}
         results = [line | remarks.answer()]
     else:
-        results = (await _outcome(event_id, api, project, verbatim=not request.infer))["results"]
+        results = (await outcome(event_id, api, project, verbatim=not request.infer))["results"]
     if request.output_format == "v1.1":
         return {"results": results, "relations": []}
     return results
@@ -145,7 +145,7 @@ async def _incognito(request: AddRequest, api: Api, project: Project) -> UUID | 
     return None
 
 
-async def _outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:
+async def outcome(event_id: UUID, api: Api, project: Project, *, verbatim: bool) -> dict[str, Any]:
     """The result of the event, or PENDING after `MEMLANE_SYNC_WAIT_S` seconds."""
     if not await api.watch.ended(event_id, timeout_s=api.settings.sync_wait_s, notified=verbatim):
         return {"event_id": str(event_id), "status": "PENDING", "results": []}

@@ -47,6 +47,15 @@ async def search_older(request: OlderSearchRequest, api: Given, project: Reader)
 
 async def _search(request: SearchRequest, api: Api, project: Project) -> dict[str, Any]:
     """The response to a search, after the event of `after_event`."""
+    token = await caught_up(request, api, project)
+    ranking = await ranked(request, api, project)
+    return (
+        search_views.search(ranking, max_tokens=request.max_tokens, fields=request.fields) | token
+    )
+
+
+async def ranked(request: SearchRequest, api: Api, project: Project) -> search.SearchResult:
+    """Run a search, and count it."""
     question, *earlier = request.turns()
     query = search.Query(
         text=question,
@@ -71,7 +80,6 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         graph=request.enable_graph is not False,
         scale=scale(api.stores.embedder.name, api.settings.semantic_scale),
     )
-    token = await caught_up(request, api, project)
     stores = api.stores
     begun = time.perf_counter()
     ranking = await search.search(
@@ -90,6 +98,4 @@ async def _search(request: SearchRequest, api: Api, project: Project) -> dict[st
         facts = (hit.passage.id for hit in ranking.hits if isinstance(hit.passage, Memory))
         api.accesses.count(facts)
     telemetry.search_seconds.observe(time.perf_counter() - begun)
-    return (
-        search_views.search(ranking, max_tokens=request.max_tokens, fields=request.fields) | token
-    )
+    return ranking

@@ -48,8 +48,9 @@ def test_the_npm_package(
             3,
         ),
         (("crewai==0.203.2", "mem0ai==0.1.118"), "crew_memory.py", 2),
+        (("hermes-agent==0.19.0",), "hermes_memory.py", 5),
     ],
-    ids=["mcp-server", "haystack", "llama-index", "crewai"],
+    ids=["mcp-server", "haystack", "llama-index", "crewai", "hermes"],
 )
 def test_the_python_package(
     packages: tuple[str, ...], driver: str, checks: int, environment: dict[str, str]

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from api.answers import ANSWERS, COMPONENTS, LATER, ref
-from api.routes import ROUTERS
+from api.routers import ROUTERS
 
 ROUTES = [
     route

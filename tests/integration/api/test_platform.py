@@ -11,7 +11,7 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import text as sql
 
-from api.routes import ROUTERS
+from api.routers import ROUTERS
 from pipeline.adapters.model_rules import RulesModel
 from pipeline.domain.errors import MalformedAnswer
 from pipeline.domain.events import Instructions

@@ -1,0 +1,202 @@
+"""Routes of Mem0's open-source server. The answer of an add or delete waits for its event.
+
+The wait is at most WAIT_S seconds, below the 30 s after which its clients give up. After that the
+answer has the event's id and status: the request is accepted, and ends without the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Header, Query
+from starlette.exceptions import HTTPException
+
+from api.auth.tenant import Admin, Caller, Granted, Reader
+from api.dependencies import Api, Given
+from api.http.ids import uuid
+from api.http.strict_json import StrictJson
+from api.oss import views
+from api.oss.schemas import OssAdd, OssSearch
+from api.routes import adds, entities, memories
+from api.routes.search import ranked
+from api.schemas import UpdateRequest
+from api.views import events as event_views
+from pipeline.domain.errors import InvalidInput, NotFound
+from pipeline.domain.events import EventType, Status
+from pipeline.domain.filters import parse
+from pipeline.domain.tenants import Access
+from pipeline.memories import service
+from pipeline.memories.delete_by_filter import DeleteRequest
+from pipeline.tenants.projects import Project
+
+router = APIRouter(tags=["open-source dialect"], route_class=StrictJson)
+
+WAIT_S = 25.0
+USUAL_LIST, LARGEST_LIST, MOST_ENTITIES = 100, 1_000, 10_000
+NO_ID = "Give at least one of user_id, agent_id, run_id."
+ADMIN_ONLY = (
+    "Without an id this lists all memories of the project: use an admin key, or give an id."
+)
+CONFIRMATION = "reset"
+UNCONFIRMED = (
+    "This deletes all memories of the project. To confirm it, send the header "
+    f"`X-Memlane-Confirm: {CONFIRMATION}`."
+)
+# The open-source server knows no apps.
+KINDS = ("user", "agent", "run")
+WHOLE_PROJECT: Mapping[str, Any] = {"OR": memories.ALL_IDS}
+
+OwnerId = Annotated[str | None, Query(max_length=512)]
+
+
+@router.post("/memories/")
+async def add(
+    request: OssAdd, api: Given, project: Caller, idempotency_key: adds.IdempotencyKey = None
+) -> dict[str, Any]:
+    """Add messages and wait for the results.
+
+    If the event needs longer than 25 s, `results` is empty, `status` is PENDING, and `event_id`
+    names the event, which ends without the client. 502 if the event FAILED.
+    """
+    answer = await adds.add(request, api, project, idempotency_key)
+    if answer["status"] == Status.PENDING and request.infer:
+        answer = await _end(UUID(answer["event_id"]), api, project)
+    if answer["status"] == Status.FAILED:
+        raise HTTPException(502, f"{answer['message']} (event {answer['event_id']})")
+    return views.added(answer)
+
+
+async def _end(event_id: UUID, api: Api, project: Project) -> dict[str, Any]:
+    """The result of the event, or its id and PENDING if it has not ended in time."""
+    if not await api.watch.ended(event_id, timeout_s=min(WAIT_S, api.settings.sync_wait_s)):
+        return {"event_id": str(event_id), "status": Status.PENDING, "results": []}
+    end = await api.stores.ledger.events.end(project.id, event_id)
+    return event_views.stored(event_id, end)
+
+
+@router.get("/memories/")
+async def list_memories(
+    api: Given,
+    project: Caller,
+    grant: Granted,
+    user_id: OwnerId = None,
+    agent_id: OwnerId = None,
+    run_id: OwnerId = None,
+    top_k: Annotated[int, Query(ge=1, le=LARGEST_LIST)] = USUAL_LIST,
+    show_expired: bool = False,
+) -> dict[str, Any]:
+    """The newest memories with all of these ids; without an id, those of the project (admin)."""
+    ids = _ids(user_id, agent_id, run_id)
+    if not ids:
+        grant.require(Access.ADMIN)
+    rows, _ = await api.stores.ledger.memories.page(
+        project.id, parse(ids or WHOLE_PROJECT), expired=show_expired, limit=top_k, offset=0
+    )
+    return views.memories(rows)
+
+
+@router.post("/search/")
+async def search(request: OssSearch, api: Given, project: Reader) -> dict[str, Any]:
+    """Memories that answer the query, best first; with `explain` the parts of each score."""
+    ranking = await ranked(request, api, project)
+    explain = request.explain is True
+    return {"results": [views.hit(hit, explain=explain) for hit in ranking.hits]}
+
+
+@router.get("/memories/{memory_id}/")
+async def get(memory_id: str, api: Given, project: Caller) -> dict[str, Any] | None:
+    """A memory; null if there is none with this id, as the open-source server answers."""
+    try:
+        row = await api.stores.ledger.memories.get(project.id, uuid("memory_id", memory_id))
+    except NotFound:
+        return None
+    return views.memory(row)
+
+
+@router.put("/memories/{memory_id}/")
+async def update(
+    memory_id: str, request: UpdateRequest, api: Given, project: Caller, grant: Granted
+) -> dict[str, Any]:
+    """Change text, metadata or expiration date."""
+    await memories.update(memory_id, request, api, project, grant)
+    return {"message": "Memory updated successfully!"}
+
+
+@router.delete("/memories/{memory_id}/")
+async def delete(memory_id: str, api: Given, project: Caller, grant: Granted) -> dict[str, Any]:
+    """Delete one memory; its history stays."""
+    await memories.delete(memory_id, api, project, grant)
+    return {"message": "Memory deleted successfully"}
+
+
+@router.get("/memories/{memory_id}/history/")
+async def history(memory_id: str, api: Given, project: Caller) -> list[dict[str, Any]]:
+    """All states of a memory, oldest first; empty for an unknown id."""
+    entries = await api.stores.ledger.histories.of(project.id, uuid("memory_id", memory_id))
+    return [views.history(entry) for entry in entries]
+
+
+@router.delete("/memories/")
+async def delete_all(
+    api: Given,
+    project: Caller,
+    user_id: OwnerId = None,
+    agent_id: OwnerId = None,
+    run_id: OwnerId = None,
+) -> dict[str, Any]:
+    """Delete all memories with all of these ids. The event can be undone."""
+    ids = _ids(user_id, agent_id, run_id)
+    if not ids:
+        raise InvalidInput(NO_ID)
+    event_id = await _clear(ids, api, project)
+    return {"message": "All relevant memories deleted", "event_id": str(event_id)}
+
+
+@router.get("/entities/")
+async def list_entities(api: Given, project: Caller) -> list[dict[str, Any]]:
+    """All users, agents and runs that have memories, newest first."""
+    census = await api.stores.ledger.owners.census(project.id, limit=MOST_ENTITIES)
+    return [views.entity(row) for row in census.owners if row.kind in KINDS and row.memories]
+
+
+@router.delete("/entities/{entity_type}/{entity_id:path}/")
+async def delete_entity(
+    entity_type: str, entity_id: str, api: Given, project: Caller
+) -> dict[str, Any]:
+    """Erase everything with this id, as `DELETE /v2/entities/` does. This cannot be undone."""
+    answer = await entities.delete(entity_type, entity_id, api, project)
+    await _end(UUID(answer["event_id"]), api, project)
+    return {"message": "Entity deleted", "event_id": answer["event_id"]}
+
+
+@router.post("/reset/")
+async def reset(
+    api: Given, admin: Admin, x_memlane_confirm: Annotated[str | None, Header()] = None
+) -> dict[str, Any]:
+    """Delete all memories of the project. Requires an admin key and a confirmation in a header.
+
+    The event can be undone.
+    """
+    if (x_memlane_confirm or "").strip().lower() != CONFIRMATION:
+        raise InvalidInput(UNCONFIRMED)
+    event_id = await _clear(WHOLE_PROJECT, api, admin.project)
+    return {"message": "All memories reset", "event_id": str(event_id)}
+
+
+async def _clear(filters: Mapping[str, Any], api: Api, project: Project) -> UUID:
+    """Delete all that match. Returns the id of the event, which has ended."""
+    return await service.clear(
+        project.id,
+        DeleteRequest(EventType.DELETE_ALL, parse(filters), {"filters": [filters]}),
+        ledger=api.stores.ledger,
+        index=api.stores.index,
+        dispatcher=api.dispatcher,
+    )
+
+
+def _ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, str]:
+    """The ids that are given."""
+    ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    return {name: owner_id for name, owner_id in ids.items() if owner_id}
