@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from alembic.script import ScriptDirectory
 
 from pipeline import ports
 from pipeline.ledger.sql_files import PART
@@ -118,6 +119,15 @@ def test_lanes_and_memories_are_locked_by_the_module_that_states_the_order() -> 
         if "with_for_update" in path.read_text("utf-8")
     }
     assert lockers == LOCKERS
+
+
+def test_migrations_are_one_chain() -> None:
+    scripts = ScriptDirectory(str(ROOT / "pipeline/ledger/migrations"))
+    files = {path.name[:4] for path in Path(scripts.versions).glob("[0-9]*.py")}
+    chain = [script.revision for script in scripts.walk_revisions()]
+    assert len(scripts.get_heads()) == 1
+    assert sorted(chain) == sorted(files)
+    assert len(list(Path(scripts.versions).glob("[0-9]*.py"))) == len(chain)
 
 
 def test_every_prompt_is_used() -> None:
