@@ -112,4 +112,5 @@ def as_projection(row: Row[Any]) -> Projection:
         wanted=memory.state == "ACTIVE",
         vector=vector,
         embedder=row.embedder,
+        recorded=row.projected_version,
     )

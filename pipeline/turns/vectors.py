@@ -212,4 +212,5 @@ def _as_projection(row: Row[Any]) -> Projection:
         wanted=bool(row.wanted),
         vector=from_bytes(row.embedding) if row.embedding else NO_VECTOR,
         embedder=row.embedder or "",
+        recorded=row.projected_version,
     )

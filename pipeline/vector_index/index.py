@@ -24,6 +24,7 @@ import structlog
 from pipeline.domain.errors import CollectionMissing, ModelRejected, StoreUnavailable
 from pipeline.domain.scope import Scope
 from pipeline.domain.vectors import Vector
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ports import Embedder, VectorHit, VectorRecord, VectorStore
 from pipeline.vector_index.buckets import collection_name, may_hold
 from pipeline.vector_index.names import KINDS, family, index_name
@@ -40,6 +41,10 @@ A_PIECE = 50
 # Maximum number of stale vectors compared from the ledger: 2,000 of 384 dimensions have 3 MB and
 # take 4 ms.
 MOST_STALE = 2_000
+# Version of a row of which it is unknown what the store has.
+UNKNOWN = 0
+# Maximum number of writes that are kept until the ledger answers.
+MOST_UNRECORDED = 20_000
 LOST = "A collection of the index is gone; it is being written again."
 
 
@@ -72,6 +77,8 @@ class VectorIndex:
         self._embedder = embedder
         self._buckets = buckets
         self._created: set[str] = set()
+        # Writes whose end is not recorded yet, because the ledger did not answer.
+        self._unrecorded: list[Projection] = []
 
     @property
     def name(self) -> str:
@@ -94,23 +101,40 @@ class VectorIndex:
         """Write these rows and record their versions.
 
         Rows erased in the meantime are deleted again. Errors: StoreUnavailable; the versions of
-        collections written before it are recorded.
+        collections written before it are recorded, and rows that the store may have written, or
+        may write late, are marked as stale.
         """
-        written: list[Projection] = []
+        written, self._unrecorded = self._unrecorded, []
         failure: StoreUnavailable | None = None
         for name, some in self._by_collection(projections):
             try:
                 await self._write(name, some)
             except StoreUnavailable as error:
                 failure = error
+                written += [replace(row, version=UNKNOWN) for row in some]
                 break
             written += some
         # One statement for all collections: it costs more than most of their requests.
-        erased = set(await self.source.projected(written, index=self.name))
+        erased = set(await self._record(written))
         for name, some in self._by_collection([row for row in written if row.id in erased]):
             await self._drop(name, [row.id for row in some])
         if failure is not None:
             raise failure
+
+    async def _record(self, written: Iterable[Projection]) -> list[UUID]:
+        """Record the versions of rows. Returns those erased since they were read.
+
+        If the ledger does not answer, the next call marks them as stale: it may have a later
+        version on record than the one that the store has.
+        """
+        unknown_last = sorted(written, key=lambda row: row.version == UNKNOWN)
+        by_id = {row.id: row for row in unknown_last}
+        try:
+            return await self.source.projected(list(by_id.values()), index=self.name)
+        except (LedgerUnavailable, asyncio.CancelledError):
+            rows = [*self._unrecorded, *by_id.values()][:MOST_UNRECORDED]
+            self._unrecorded = [replace(row, version=UNKNOWN) for row in rows]
+            raise
 
     async def drop_unknown(self, expected: Mapping[str, int]) -> int:
         """Delete records whose ids the ledger does not know. Returns their number.

@@ -22,7 +22,8 @@ from pipeline.vector_index.sql import statement
 class Projection:
     """The state that the index should have of a memory or turn; not `wanted`: no vector.
 
-    An empty `embedder` means that it is not embedded yet.
+    An empty `embedder` means that it is not embedded yet. `recorded`: the version that the index
+    had when the row was read, or another number for a row that is marked as stale.
     """
 
     id: UUID
@@ -32,6 +33,7 @@ class Projection:
     wanted: bool
     vector: Vector = field(compare=False)  # an array has no single truth value
     embedder: str
+    recorded: int = field(default=0, compare=False)
 
 
 class VectorSource(Protocol):
@@ -74,8 +76,9 @@ class VectorSource(Protocol):
     async def projected(self, done: Sequence[Projection], *, index: str) -> list[UUID]:
         """Record that the index has these versions.
 
-        Rows that changed since they were read stay stale; so do all rows if another index is live
-        by now. Returns ids erased since then: the index must delete them.
+        Rows that changed since they were read are marked as stale, and so is version 0, of which it
+        is unknown what the index has. All rows stay as they are if another index is live by now.
+        Returns ids erased since then: the index must delete them.
         """
         ...
 
@@ -120,6 +123,7 @@ class Projected(ABC):
         seen = {
             "ids": [row.id for row in done],
             "versions": [row.version for row in done],
+            "recorded": [row.recorded for row in done],
             "lane_ids": [row.scope.lane_id for row in done],
             "index": index,
         }

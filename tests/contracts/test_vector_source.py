@@ -54,6 +54,26 @@ async def test_a_row_with_a_newer_version_stays_pending(source: VectorSource) ->
     assert await source.unprojected(stale_for_s=0, limit=10) == [stale[0]]
 
 
+async def test_a_write_records_nothing_once_a_late_one_has_marked_the_row(
+    source: VectorSource,
+) -> None:
+    first, *rest = await source.unprojected(stale_for_s=0, limit=10)
+    # The end of a late write, of another version; which of the two the index has is unknown.
+    await source.projected([replace(first, version=first.version + 1)], index=INDEX)
+    await source.projected([first, *rest], index=INDEX)
+    [again] = await source.unprojected(stale_for_s=0, limit=10)
+    assert again == first
+    await source.projected([again], index=INDEX)
+    assert await source.unprojected(stale_for_s=0, limit=10) == []
+
+
+async def test_a_write_whose_end_is_unknown_marks_its_row(source: VectorSource) -> None:
+    stale = await source.unprojected(stale_for_s=0, limit=10)
+    await source.projected(stale, index=INDEX)
+    await source.projected([replace(stale[0], version=0)], index=INDEX)
+    assert await source.unprojected(stale_for_s=0, limit=10) == [stale[0]]
+
+
 async def test_an_index_that_is_not_served_settles_no_debt(source: VectorSource) -> None:
     stale = await source.unprojected(stale_for_s=0, limit=10)
     await source.projected(stale, index="memory/another")

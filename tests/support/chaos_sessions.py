@@ -218,15 +218,27 @@ class SessionLoad:
         result: dict[str, Any] = {}
 
         async def sealed() -> bool:
-            nonlocal result
-            result = (await self._answer("GET", "/v1/verify/")).json()
-            return not result.get("waiting") and bool(result.get("sealed"))
+            result.update(await self._verified())
+            return not result["waiting"] and bool(result["sealed"])
 
         if not await holds(sealed, within_s=SEALED_WITHIN_S, every_s=1.0):
             self.log.wrong.append(f"not sealed: {result}")
         if not result.get("ok"):
             self.log.wrong.append(f"verify: {result}")
         return {name: result.get(name) for name in ("ok", "sealed", "waiting")}
+
+    async def _verified(self) -> dict[str, Any]:
+        """Verify all pages of the project."""
+        whole: dict[str, Any] = {"ok": True, "sealed": 0, "waiting": 0, "faults": []}
+        cursor: str | None = ""
+        while cursor is not None:
+            path = "/v1/verify/" + (f"?cursor={cursor}" if cursor else "")
+            page = (await self._answer("GET", path)).json()
+            whole["ok"] = whole["ok"] and page["ok"]
+            for name in ("sealed", "waiting", "faults"):
+                whole[name] += page[name]
+            cursor = page["next"]
+        return whole
 
     async def _erasure_state(self, event_id: str) -> str:
         status = ""

@@ -1,17 +1,21 @@
 -- Record that the index has these versions, if it is the live one. If a row's version or lane
--- changed since it was read, mark it stale (projected_version = 0), even if its newest state is
--- already written: this write may have been later (a worker frozen in between). Returns the ids
--- erased since then: the index must delete them.
+-- changed since it was read, or if it is unknown what the index has of it (version 0), mark the row
+-- stale, even if its newest state is already written: this write may have been later (a worker
+-- frozen in between). A mark is a new negative number, so a write that was read before it
+-- (`recorded`) records nothing: which of the two was later is unknown. Returns the ids erased since
+-- then: the index must delete them.
 WITH done AS (
     SELECT * FROM unnest(
-        CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:lane_ids AS uuid[])
-    ) AS done (id, version, lane_id)
+        CAST(:ids AS uuid[]), CAST(:versions AS integer[]), CAST(:recorded AS integer[]),
+        CAST(:lane_ids AS uuid[])
+    ) AS done (id, version, recorded, lane_id)
 ), held AS MATERIALIZED (
     SELECT id FROM {table} WHERE id = ANY (CAST(:ids AS uuid[])) ORDER BY id FOR UPDATE
 ), kept AS (
     UPDATE {table} SET projected_version = CASE
-        WHEN {table}.version = done.version AND {table}.lane_id = done.lane_id THEN done.version
-        ELSE 0 END
+        WHEN {table}.version = done.version AND {table}.lane_id = done.lane_id
+         AND {table}.projected_version IN (done.recorded, done.version) THEN done.version
+        ELSE least({table}.projected_version, 0) - 1 END
     FROM held JOIN done USING (id)
     WHERE {table}.id = held.id
       AND NOT EXISTS (SELECT FROM vector_indexes i WHERE i.state = 'LIVE' AND i.name <> :index)

@@ -24,6 +24,7 @@ from pipeline.domain.vectors import Vector
 from pipeline.erasure import service as erasure
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
+from pipeline.ledger.failures import LedgerUnavailable
 from pipeline.ledger.tables import turn_vectors
 from pipeline.memories import service as memories
 from pipeline.memories.delete_by_filter import DeleteRequest
@@ -336,6 +337,43 @@ async def test_a_vector_of_other_words_written_late_is_written_again(engine: Eng
     assert await engine.turns.catch_up() == 1
     assert await texts(engine, "car") == ["Who has parked the automobile?"]
     assert await texts(engine, "dog") == []
+
+
+@pytest.mark.parametrize("away", ["store", "ledger"])
+async def test_a_vector_written_late_before_an_outage_is_written_again(
+    engine: Engine, away: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event_id = await engine.add(TURN)
+    await engine.ledger.recourse.cancel(engine.project.id, event_id)
+    await engine.ledger.recourse.replay(engine.project.id, event_id, Edit())
+    edit = Edit([Message(Role.USER, "Who has parked the automobile?")], 9)
+    turns = engine.turns
+    another = turns.of(turns.source)
+    insert = engine.vectors.insert
+
+    async def refuse(*_: object, **__: object) -> list[UUID]:
+        raise LedgerUnavailable(ConnectionError())
+
+    async def late(name: str, records: list[VectorRecord]) -> None:
+        """Write after another process has written newer words, and lose a server then."""
+        monkeypatch.undo()
+        await engine.ledger.recourse.cancel(engine.project.id, event_id)
+        await engine.ledger.recourse.replay(engine.project.id, event_id, edit)
+        await another.catch_up()
+        await insert(name, records)
+        if away == "store":
+            raise StoreUnavailable("killed after the write")
+        monkeypatch.setattr(turns.source, "projected", refuse)
+
+    monkeypatch.setattr(engine.vectors, "insert", late)
+    with pytest.raises((StoreUnavailable, LedgerUnavailable)):
+        await turns.catch_up()
+    monkeypatch.undo()
+    await engine.add("And the puppy?")
+    await turns.catch_up()
+    await turns.catch_up()
+    assert await texts(engine, "car") == ["Who has parked the automobile?"]
+    assert TURN not in await texts(engine, "dog")
 
 
 async def test_a_project_that_is_removed_leaves_no_vector(engine: Engine) -> None:
