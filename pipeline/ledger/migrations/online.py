@@ -17,6 +17,8 @@ from alembic import op
 
 # Rows of one batch of a back-fill: its locks last a fraction of a second.
 ROWS = 5_000
+# Where a statement has the condition on the rows of a batch.
+WITHIN = "{within}"
 
 
 def add_index(
@@ -53,17 +55,41 @@ def back_fill(table: str, values: str, *, where: str, key: str = "id") -> None:
 
     `where` must be false for rows that are done.
     """
+    update = f"UPDATE {table} SET {values} WHERE ({where}) AND {WITHIN}"  # noqa: S608
+    in_batches(update, table, key=key)
+
+
+def in_batches(statement: str, table: str, *, key: str = "id", alias: str | None = None) -> None:
+    """Run a statement in batches of ROWS rows of a table by a uuid key.
+
+    `statement` has the condition WITHIN on the table, under its `alias`; it must do nothing for
+    rows that are done.
+    """
     rows = sa.table(table, sa.column(key, sa.Uuid))
-    column = rows.c[key]
-    fill = f"UPDATE {table} SET {values} WHERE ({where}) AND {key} >= :after"  # noqa: S608
+    column, name = rows.c[key], f"{alias or table}.{key}"
     with _outside_a_transaction():
         bind, after = op.get_bind(), UUID(int=0)
         batch = sa.select(column).order_by(column).offset(ROWS - 1).limit(1)
+        within = sa.text(statement.replace(WITHIN, f"{name} >= :after AND {name} <= :until"))
         while (until := bind.scalar(batch.where(column > after))) is not None:
-            within = sa.text(f"{fill} AND {key} <= :until")
             bind.execute(within, {"after": after, "until": until})
             after = until
-        bind.execute(sa.text(fill), {"after": after})
+        last = sa.text(statement.replace(WITHIN, f"{name} >= :after"))
+        bind.execute(last, {"after": after})
+
+
+def require(table: str, column: str) -> None:
+    """Make a column NOT NULL; its rows are read beside writers."""
+    check = f"ck_{table}_{column}_known"
+    with _outside_a_transaction():
+        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {check}")
+        op.execute(
+            f"ALTER TABLE {table} ADD CONSTRAINT {check} CHECK ({column} IS NOT NULL) NOT VALID"
+        )
+        op.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {check}")
+        # With the constraint, PostgreSQL does not read the rows again.
+        op.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET NOT NULL")
+        op.execute(f"ALTER TABLE {table} DROP CONSTRAINT {check}")
 
 
 _VALID = sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)")

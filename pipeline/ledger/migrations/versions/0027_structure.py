@@ -4,47 +4,44 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
+
+from pipeline.ledger.migrations.online import add_index, back_fill, require
 
 revision = "0027"
 down_revision = "0026"
 branch_labels = None
 depends_on = None
 
-TIME = sa.DateTime(timezone=True)
 TEXTS = ("subject", "attribute", "slot", "speaker")
 # Workers of the previous release know one time only, and go on while the new ones start.
-COPY_TIME = """CREATE FUNCTION copy_valid_from() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+COPY_TIME = """CREATE OR REPLACE FUNCTION copy_valid_from() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     NEW.said_at := NEW.valid_from;
     RETURN NEW; END $$"""
-COPIED = """CREATE TRIGGER said_at_copied BEFORE INSERT ON memories FOR EACH ROW
+COPIED = """CREATE OR REPLACE TRIGGER said_at_copied BEFORE INSERT ON memories FOR EACH ROW
     WHEN (NEW.said_at IS NULL) EXECUTE FUNCTION copy_valid_from()"""
 
 
+COLUMNS = (
+    "said_at timestamptz",
+    "kind text NOT NULL DEFAULT 'other'",
+    "memory_type text NOT NULL DEFAULT 'semantic'",
+    *(f"{name} text" for name in TEXTS),
+    "confidence float8",
+    "superseded_by uuid",
+)
+
+
 def upgrade() -> None:
-    op.add_column("memories", sa.Column("said_at", TIME))
-    op.add_column(
-        "memories", sa.Column("kind", sa.Text(), nullable=False, server_default="other")
-    )
-    op.add_column(
-        "memories", sa.Column("memory_type", sa.Text(), nullable=False, server_default="semantic")
-    )
-    for name in TEXTS:
-        op.add_column("memories", sa.Column(name, sa.Text()))
-    op.add_column("memories", sa.Column("confidence", sa.Float()))
-    op.add_column("memories", sa.Column("superseded_by", sa.Uuid()))
+    # The steps at the end commit by themselves: all others may run again.
+    for column in COLUMNS:
+        op.execute(f"ALTER TABLE memories ADD COLUMN IF NOT EXISTS {column}")
+    for column in ("said_at timestamptz", "structure jsonb"):
+        op.execute(f"ALTER TABLE memory_history ADD COLUMN IF NOT EXISTS {column}")
     op.execute(COPY_TIME)
     op.execute(COPIED)
-    op.execute("UPDATE memories SET said_at = valid_from")
-    op.alter_column("memories", "said_at", nullable=False)
-    op.create_index(
-        "ix_memories_slot",
-        "memories",
-        ["lane_id", "slot"],
-        postgresql_where=sa.text("slot IS NOT NULL"),
-    )
-    op.add_column("memory_history", sa.Column("said_at", TIME))
-    op.add_column("memory_history", sa.Column("structure", postgresql.JSONB()))
+    back_fill("memories", "said_at = valid_from", where="said_at IS NULL")
+    require("memories", "said_at")
+    add_index("ix_memories_slot", "memories", ["lane_id", "slot"], where="slot IS NOT NULL")
 
 
 def downgrade() -> None:

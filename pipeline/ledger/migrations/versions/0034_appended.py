@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from pipeline.ledger.migrations.online import add_index, drop_index
+
 revision = "0034"
 down_revision = "0033"
 branch_labels = None
@@ -14,15 +16,12 @@ COLUMNS = ["lane_id", "slot", "said_at", "id"]
 
 
 def upgrade() -> None:
-    op.add_column(
-        "memories", sa.Column("appended", sa.Boolean(), nullable=False, server_default="false")
+    op.execute(
+        "ALTER TABLE memories ADD COLUMN IF NOT EXISTS appended boolean NOT NULL DEFAULT false"
     )
-    op.drop_index("ix_memories_slot", "memories")
-    for name, where in (
-        ("ix_memories_slot", "slot IS NOT NULL AND state = 'ACTIVE'"),
-        ("ix_memories_appended", "appended AND state = 'ACTIVE'"),
-    ):
-        op.create_index(name, "memories", COLUMNS, postgresql_where=sa.text(where))
+    drop_index("ix_memories_slot", "memories")
+    add_index("ix_memories_slot", "memories", COLUMNS, where="slot IS NOT NULL AND state = 'ACTIVE'")
+    add_index("ix_memories_appended", "memories", COLUMNS, where="appended AND state = 'ACTIVE'")
 
 
 def downgrade() -> None:

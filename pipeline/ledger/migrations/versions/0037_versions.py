@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from pipeline.ledger.migrations.online import WITHIN, in_batches
+
 revision = "0037"
 down_revision = "0036"
 branch_labels = None
@@ -64,7 +66,7 @@ NAMES = [column.name for column in _kept()]
 
 # A memory that moves to another project, from a replay to its scope, begins there: no earlier state
 # of it was in that project. Of several changes in one transaction, only the last one is a state.
-KEEP = f"""CREATE FUNCTION keep_past_state() RETURNS trigger LANGUAGE plpgsql AS $$
+KEEP = f"""CREATE OR REPLACE FUNCTION keep_past_state() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE since timestamptz := coalesce(OLD.stored_at, OLD.updated_at);
 BEGIN
     NEW.stored_at := greatest(now(), since);
@@ -75,7 +77,7 @@ BEGIN
     RETURN NEW; END $$"""
 # Every change increments the version, except these: a later statement of the same, the switch to a
 # replay, which moves memories or marks them as replaced.
-KEPT_ON = """CREATE TRIGGER past_state_kept BEFORE UPDATE ON memories FOR EACH ROW
+KEPT_ON = """CREATE OR REPLACE TRIGGER past_state_kept BEFORE UPDATE ON memories FOR EACH ROW
     WHEN ((OLD.version, OLD.project_id, OLD.said_at, OLD.superseded_by, OLD.replaced_by)
         IS DISTINCT FROM
         (NEW.version, NEW.project_id, NEW.said_at, NEW.superseded_by, NEW.replaced_by))
@@ -110,7 +112,8 @@ COPY = f"""INSERT INTO past_states (memory_id, stored_at, replaced_at, {", ".joi
     FROM memory_history h
     JOIN memory_history later ON later.memory_id = h.memory_id AND later.version = h.version + 1
     JOIN memories m ON m.id = h.memory_id AND m.project_id = h.project_id
-    WHERE h.created_at < later.created_at"""
+    WHERE h.created_at < later.created_at AND {WITHIN} AND NOT EXISTS (
+        SELECT FROM past_states kept WHERE kept.memory_id = h.memory_id AND kept.version = h.version)"""
 
 
 def upgrade() -> None:
@@ -128,15 +131,17 @@ def upgrade() -> None:
             name=op.f("fk_past_states_memory_id"),
             ondelete="CASCADE",
         ),
+        if_not_exists=True,
     )
-    op.create_index("ix_past_states_memory", "past_states", ["memory_id", "replaced_at"])
-    op.create_index("ix_past_states_user", "past_states", ["project_id", "user_id", "replaced_at"])
-    op.create_index("ix_past_states_feed", "past_states", ["project_id", "replaced_at"])
+    op.create_index("ix_past_states_memory", "past_states", ["memory_id", "replaced_at"], if_not_exists=True)
+    op.create_index("ix_past_states_user", "past_states", ["project_id", "user_id", "replaced_at"], if_not_exists=True)
+    op.create_index("ix_past_states_feed", "past_states", ["project_id", "replaced_at"], if_not_exists=True)
     op.create_index(
         "ix_past_states_slot",
         "past_states",
         ["lane_id", "slot"],
         postgresql_where=sa.text("slot IS NOT NULL"),
+        if_not_exists=True,
     )
     for kind in ("agent", "app", "run"):
         op.create_index(
@@ -144,14 +149,15 @@ def upgrade() -> None:
             "past_states",
             ["project_id", f"{kind}_id", "replaced_at"],
             postgresql_where=sa.text(f"{kind}_id IS NOT NULL"),
+            if_not_exists=True,
         )
-    op.add_column("memory_history", sa.Column("key_id", sa.Uuid()))
-    op.add_column("memories", sa.Column("stored_at", TIME))
+    op.execute("ALTER TABLE memory_history ADD COLUMN IF NOT EXISTS key_id uuid")
+    op.execute("ALTER TABLE memories ADD COLUMN IF NOT EXISTS stored_at timestamptz")
     op.alter_column("memories", "stored_at", server_default=sa.func.now())
-    # The trigger locks out writers until the commit: the copy sees every change before it.
     op.execute(KEEP)
     op.execute(KEPT_ON)
-    op.execute(COPY)
+    # From here on the trigger keeps every state; the copy adds those from before, beside writers.
+    in_batches(COPY, "memories", alias="m")
 
 
 def downgrade() -> None:

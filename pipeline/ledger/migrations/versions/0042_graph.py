@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
+
+from pipeline.ledger.migrations.online import add_index, back_fill
 
 revision = "0042"
 down_revision = "0041"
 branch_labels = None
 depends_on = None
 
-Columns = tuple[tuple[str, sa.types.TypeEngine[Any]], ...]
-ENTITY_COLUMNS: Columns = (
-    ("plain_name", sa.Text()),
-    ("qualifier", sa.Text()),
-    ("mentioned_at", sa.DateTime(timezone=True)),
-    ("merged_into", sa.Uuid()),
-    ("root_id", sa.Uuid()),
-    ("merge_reason", sa.Text()),
-    ("merged_at", sa.DateTime(timezone=True)),
+COLUMNS = (
+    ("entities", "plain_name", "text"),
+    ("entities", "qualifier", "text"),
+    ("entities", "mentioned_at", "timestamptz"),
+    ("entities", "merged_into", "uuid"),
+    ("entities", "root_id", "uuid"),
+    ("entities", "merge_reason", "text"),
+    ("entities", "merged_at", "timestamptz"),
+    ("entities", "mentions", "integer NOT NULL DEFAULT 1"),
+    ("relations", "message_ordinal", "smallint"),
+    ("relations", "memory_id", "uuid"),
+    ("projects", "graph_types", "jsonb"),
+    ("projects", "enable_graph", "boolean"),
 )
-RELATION_COLUMNS: Columns = (("message_ordinal", sa.SmallInteger()), ("memory_id", sa.Uuid()))
 PLAIN = sa.text("coalesce(plain_name, name_key)")
 INDEXES: tuple[tuple[str, str, list[str | sa.TextClause], str | None], ...] = (
     ("ix_entities_plain", "entities", ["lane_id", PLAIN], None),
@@ -36,20 +39,9 @@ INDEXES: tuple[tuple[str, str, list[str | sa.TextClause], str | None], ...] = (
 
 
 def upgrade() -> None:
-    for name, kind in ENTITY_COLUMNS:
-        op.add_column("entities", sa.Column(name, kind))
-    op.add_column(
-        "entities", sa.Column("mentions", sa.Integer(), nullable=False, server_default="1")
-    )
-    for name, kind in RELATION_COLUMNS:
-        op.add_column("relations", sa.Column(name, kind))
-    # Names of earlier releases, as far as SQL can bring them into the form that is compared.
-    op.execute(
-        "UPDATE entities SET plain_name = coalesce(nullif(btrim(regexp_replace("
-        "name_key, '[^[:alnum:]]+', ' ', 'g')), ''), name_key)"
-    )
-    for name, table, columns, where in INDEXES:
-        op.create_index(name, table, columns, postgresql_where=where and sa.text(where))
+    # The steps at the end commit by themselves: all others may run again.
+    for table, name, kind in COLUMNS:
+        op.execute(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {kind}")
     op.create_table(
         "graph_receipts",
         sa.Column("event_id", sa.Uuid(), nullable=False),
@@ -63,18 +55,19 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("message_ordinal", sa.SmallInteger(), nullable=False),
         sa.PrimaryKeyConstraint("event_id", "ordinal", name=op.f("pk_graph_receipts")),
+        if_not_exists=True,
     )
-    op.add_column("projects", sa.Column("graph_types", postgresql.JSONB()))
-    op.add_column("projects", sa.Column("enable_graph", sa.Boolean()))
+    # Names of earlier releases, as far as SQL can bring them into the form that is compared.
+    plain = "btrim(regexp_replace(name_key, '[^[:alnum:]]+', ' ', 'g'))"
+    values = f"plain_name = coalesce(nullif({plain}, ''), name_key)"
+    back_fill("entities", values, where="plain_name IS NULL")
+    for name, table, columns, where in INDEXES:
+        add_index(name, table, columns, where=where)
 
 
 def downgrade() -> None:
-    for name in ("enable_graph", "graph_types"):
-        op.drop_column("projects", name)
     op.drop_table("graph_receipts")
     for name, table, _, _ in reversed(INDEXES):
         op.drop_index(name, table)
-    for name, _ in RELATION_COLUMNS:
-        op.drop_column("relations", name)
-    for name in ("mentions", *(name for name, _ in ENTITY_COLUMNS)):
-        op.drop_column("entities", name)
+    for table, name, _ in reversed(COLUMNS):
+        op.drop_column(table, name)
