@@ -1,28 +1,22 @@
 """Locks of an erasure: taken so that no other transaction can add a row that it has not seen.
 
-Lock order: the idempotency keys, then the lanes, as adds lock them. An add may commit a new key or
-a new lane between the reads and the locks: then all locks are released, and taken again.
+Lock order: the idempotency keys, then the private runs and the lanes, as adds lock them. An add may
+commit a new key or a new lane between the reads and the locks: then all locks are released, and
+taken again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, any_, literal, select, union_all
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
-from sqlalchemy.types import Text
 
 from pipeline.domain.scope import Scope
 from pipeline.erasure.sql import statement
-from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.locks import lock_lanes
-from pipeline.ledger.tables import events, idempotency_keys, lanes, shadows
-from pipeline.tenants.owners import KINDS
+from pipeline.ledger.tables import lanes
 from pipeline.vector_index.buckets import owner_hash
 
 
@@ -32,6 +26,11 @@ class OwnerKey:
 
     kind: str
     id: str
+
+    @property
+    def run_id(self) -> str | None:
+        """The id, if the owner is a run."""
+        return self.id if self.kind == "run" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +79,7 @@ async def lock_owned(
     while True:
         locks = await connection.begin_nested()
         owned = await _read(connection, own, owner)
-        if owned.keys:
-            await connection.execute(_lock_keys(own, owned.keys))
-        run = await _lock_runs(connection, own, owner, owned) if owned.run_ids else None
-        lane_ids = [*owned.lane_ids, *owned.others, own.lane_id]
-        await lock_lanes(connection, among(lanes.c.id, lane_ids))
+        run = await lock_rows(connection, own, owner, owned)
         if await _read(connection, own, owner) == owned:
             await locks.commit()
             return owned, run
@@ -93,72 +88,30 @@ async def lock_owned(
 
 async def _read(connection: AsyncConnection, own: Scope, owner: OwnerKey) -> OwnedRows:
     """Read which rows are to be locked."""
-    rows = (await connection.execute(_lanes_of(own, owner))).all()
-    lane_ids = [row.id for row in rows if row.project_id == own.project_id]
-    hashes = {
-        owner_hash(row.project_id, row.user_id or row.agent_id or row.app_id or row.run_id)
-        for row in rows
-    }
-    run_ids = {row.run_id for row in rows if row.temporary}
-    if owner.kind == "run":
-        run_ids.add(owner.id)
-    values = {
-        "sources": sources_of(lane_ids, own.project_id),
-        "owner": owner_named(own.project_id, owner),
-    }
-    questions = (await connection.scalars(statement("questions_to_lock"), values)).all()
-    others = {row.id for row in rows} | set(questions)
-    keys = [row.key for row in await connection.execute(_keys_of(lane_ids))] if lane_ids else []
-    return OwnedRows(
-        lane_ids, sorted(others - set(lane_ids)), keys, sorted(hashes), sorted(run_ids)
-    )
-
-
-async def _lock_runs(
-    connection: AsyncConnection, own: Scope, owner: OwnerKey, owned: OwnedRows
-) -> OwnRun | None:
-    """Lock the private runs; an add to one waits, and then sees its end. Returns the erased one."""
     values = {
         "project_id": own.project_id,
-        "run_ids": list(owned.run_ids),
-        "this": owner.id if owner.kind == "run" else None,
+        "kind": owner.kind,
+        "owner_id": owner.id,
+        "owner": owner_named(own.project_id, owner),
     }
-    rows = (await connection.execute(statement("lock_private_runs"), values)).all()
-    runs = (OwnRun(row.erasure_id, row.is_over) for row in rows if row.erased)
-    return next(runs, None)
+    row = (await connection.execute(statement("read_owned"), values)).one()
+    hashes = {owner_hash(*place) for place in zip(row.projects, row.names, strict=True)}
+    return OwnedRows(row.lane_ids, row.others, row.keys, sorted(hashes), row.run_ids)
 
 
-def _lanes_of(own: Scope, owner: OwnerKey) -> Any:
-    """The owner's lanes in the project and in its replays, each by an index, in a fixed order."""
-    ids = (lanes.c[name] for name in ("id", "project_id", "temporary", *KINDS.values()))
-    columns = list(ids)
-    this = lanes.c[KINDS[owner.kind]] == owner.id
-    in_project = select(*columns).where(lanes.c.project_id == own.project_id, this)
-    in_replays = (
-        select(*columns)
-        .select_from(shadows)
-        .join(lanes, lanes.c.project_id == shadows.c.id)
-        .where(shadows.c.project_id == own.project_id, this)
-    )
-    return union_all(in_project, in_replays).order_by("id")
+async def lock_rows(
+    connection: AsyncConnection, own: Scope, owner: OwnerKey, owned: OwnedRows
+) -> OwnRun | None:
+    """Lock them. Returns the erased run, if it is private.
 
-
-def _keys_of(lane_ids: Sequence[UUID]) -> Select[tuple[str]]:
-    """The idempotency keys of the events in these lanes."""
-    return (
-        select(idempotency_keys.c.key)
-        .join(events, events.c.id == idempotency_keys.c.event_id)
-        .where(among(events.c.lane_id, lane_ids))
-        .order_by(idempotency_keys.c.key)
-    )
-
-
-def _lock_keys(own: Scope, keys: Sequence[str]) -> Select[tuple[str]]:
-    """Lock these keys of the project, in the order adds use."""
-    these = idempotency_keys.c.key == any_(literal(list(keys), ARRAY(Text)))
-    return (
-        select(idempotency_keys.c.key)
-        .where(idempotency_keys.c.project_id == own.project_id, these)
-        .order_by(idempotency_keys.c.key)
-        .with_for_update()
-    )
+    An add to a private run waits, and then sees its end.
+    """
+    values = {
+        "project_id": own.project_id,
+        "keys": list(owned.keys),
+        "run_ids": list(owned.run_ids),
+        "this": owner.run_id,
+        "lane_ids": [*owned.lane_ids, *owned.others, own.lane_id],
+    }
+    row = (await connection.execute(statement("lock_owned"), values)).one()
+    return OwnRun(row.erasure_id, row.is_over) if row.erasure_id else None

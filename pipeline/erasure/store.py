@@ -25,7 +25,6 @@ from sqlalchemy import (
     Uuid,
     cast,
     func,
-    insert,
     select,
     text,
     update,
@@ -38,7 +37,6 @@ from pipeline.domain.errors import NotFound
 from pipeline.domain.events import Status
 from pipeline.domain.scope import Scope
 from pipeline.domain.tenants import ProjectId
-from pipeline.erasure.deletes import delete_rows, drop_shadows, turns_of
 from pipeline.erasure.locking import (
     OwnedRows,
     OwnerKey,
@@ -47,12 +45,12 @@ from pipeline.erasure.locking import (
     owner_named,
     sources_of,
 )
+from pipeline.erasure.shadows import drop_shadows
 from pipeline.erasure.sql import statement
-from pipeline.ledger.filter_conditions import among
-from pipeline.ledger.locks import locked
-from pipeline.ledger.tables import events, memories, metadata
+from pipeline.ledger.tables import events, metadata
 from pipeline.seals.entries import record_erasure
 from pipeline.seals.keys import SealKeys
+from pipeline.tenants.owners import KINDS
 from pipeline.tenants.projects import keep
 
 __all__ = ["ErasureReceipt", "Erasures", "OwnerKey", "PendingErasure", "erasures"]
@@ -61,6 +59,8 @@ __all__ = ["ErasureReceipt", "Erasures", "OwnerKey", "PendingErasure", "erasures
 LEASE = timedelta(seconds=60)
 # Pause before the second pass; no vector write that was under way lasts that long.
 AGAIN = timedelta(seconds=60)
+# The kinds of owners from the widest to the narrowest. Those after a kind belong to it.
+WIDEST_FIRST = tuple(KINDS)
 ERASED = "Erased by request; only numbers are left."
 WITHDRAWN = "The answer is withdrawn: it was made of memories that were erased since. Ask again."
 DONE = "Everything of it is erased; GET /v1/erasures/{event_id}/ says how much there was."
@@ -161,9 +161,8 @@ class Erasures:
         project_id, lane_ids = own.project_id, owned.lane_ids
         event_id = run.erasure_id if run else uuid4()
         copies = await drop_shadows(connection, project_id, owner)
-        of_lanes = among(memories.c.lane_id, lane_ids)
-        memory_ids = (await connection.scalars(locked(memories, of_lanes))).all()
-        turn_ids = (await connection.scalars(turns_of(lane_ids))).all()
+        ids = {"lane_ids": lane_ids}
+        row = (await connection.execute(statement("lock_memories"), ids)).one()
         question_ids = await _withdraw(connection, project_id, owner, owned)
         if lane_ids or question_ids:
             await record_erasure(
@@ -172,24 +171,26 @@ class Erasures:
                 project_id,
                 event_id,
                 lane_ids=lane_ids,
-                memory_ids=memory_ids,
+                memory_ids=row.memory_ids,
                 question_ids=question_ids,
             )
-        counts = await delete_rows(connection, project_id, owner, lane_ids, memory_ids)
-        counts["private_runs"] = await _end_runs(connection, project_id, owner, owned)
-        counts |= await _empty(connection, own, lane_ids, event_id)
-        await connection.execute(
-            insert(erasures).values(
-                event_id=event_id,
-                project_id=project_id,
-                kind=owner.kind,
-                counts=counts,
-                memory_ids=[*memory_ids, *copies, *turn_ids],
-                owner_hashes=owned.owner_hashes,
-                of_session=run is not None,
-                due_at=func.now(),
-            )
-        )
+        values = {
+            "project_id": project_id,
+            "own_lane_id": own.lane_id,
+            "event_id": event_id,
+            "kind": owner.kind,
+            "owner_id": owner.id,
+            "narrower": WIDEST_FIRST[WIDEST_FIRST.index(owner.kind) + 1 :],
+            "lane_ids": lane_ids,
+            "memory_ids": row.memory_ids,
+            "vector_ids": [*row.memory_ids, *copies, *row.turn_ids],
+            "owner_hashes": owned.owner_hashes,
+            "run_ids": owned.run_ids,
+            "this": owner.run_id,
+            "of_session": run is not None,
+            "note": ERASED,
+        }
+        await connection.execute(statement("erase_rows"), values)
         return event_id
 
     async def claim(self, *, of_sessions: bool, limit: int) -> list[PendingErasure]:
@@ -241,36 +242,6 @@ class Erasures:
         return ErasureReceipt(
             row.event_id, row.kind, Status(row.status), row.counts, row.created_at, row.completed_at
         )
-
-
-async def _end_runs(
-    connection: AsyncConnection, project_id: ProjectId, owner: OwnerKey, owned: OwnedRows
-) -> int:
-    """End the private runs that are erased as a whole. Returns their number."""
-    if not owned.run_ids:
-        return 0
-    values = {
-        "project_id": project_id,
-        "run_ids": owned.run_ids,
-        "this": owner.id if owner.kind == "run" else None,
-        "lane_ids": owned.lane_ids,
-    }
-    return (await connection.execute(statement("end_private_runs"), values)).rowcount
-
-
-async def _empty(
-    connection: AsyncConnection, own: Scope, lane_ids: Sequence[UUID], event_id: UUID
-) -> dict[str, int]:
-    """Reduce the owner's events to numbers and clear its lanes. Returns the counts, by store."""
-    values = {
-        "project_id": own.project_id,
-        "lane_ids": lane_ids,
-        "own_lane_id": own.lane_id,
-        "event_id": event_id,
-        "note": ERASED,
-    }
-    row = (await connection.execute(statement("erase_lanes"), values)).one()
-    return {"events": row.events, "stage_outputs": row.stage_outputs}
 
 
 async def _withdraw(

@@ -101,7 +101,6 @@ def test_every_sql_file_is_used() -> None:
 LOCKERS = {
     f"pipeline/{name}.py"
     for name in (
-        "erasure/locking",
         "ledger/locks",
         "models/kept_answers",  # one lane by its key, which the erasure of its scope locks
         "replays/store",

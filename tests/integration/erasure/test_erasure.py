@@ -21,12 +21,12 @@ from pipeline.domain.events import AddOptions, StageName, Status
 from pipeline.domain.filters import EventFilter
 from pipeline.domain.messages import Message, Role
 from pipeline.domain.scope import Scope
+from pipeline.erasure import locking
 from pipeline.erasure import service as erasure
 from pipeline.erasure.store import OwnerKey, erasures
 from pipeline.events.cancel_and_replay import Edit
 from pipeline.ingest.accept import accept
 from pipeline.lanes.store import Lanes
-from pipeline.ledger import locks
 from pipeline.ledger.tables import events, idempotency_keys, lanes, metadata, projects
 from pipeline.ports import VectorRecord
 from pipeline.replays.store import ReplayOptions
@@ -409,9 +409,9 @@ async def test_an_erasure_locks_idempotency_keys_before_lanes_as_adds_do(engine:
 async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_locks(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The erasure starts again and locks the new key's row before the lanes."""
+    """The erasure releases its locks, starts again, and locks the new key's row, too."""
     await furnish(engine)
-    lock_lanes, waiting = locks.lock_lanes, ["the only add"]
+    lock_rows, waiting = locking.lock_rows, ["the only add"]
     key_was_free: list[bool] = []
 
     async def add_and_lock(connection: AsyncConnection, *given: Any) -> Any:
@@ -422,13 +422,14 @@ async def test_an_erasure_locks_again_where_an_add_brings_a_key_between_its_lock
                 engine.scope(MAYA.id), turns, AddOptions(), said_at=None, ledger=engine.ledger,
                 dispatcher=engine.hints, key="between",
             )  # fmt: skip
+        locked = await lock_rows(connection, *given)
         free = select(idempotency_keys).where(idempotency_keys.c.key == "between")
         async with engine.ledger.engine.connect() as other:
             rows = await other.execute(free.with_for_update(skip_locked=True))
             key_was_free.append(rows.first() is not None)
-        return await lock_lanes(connection, *given)
+        return locked
 
-    monkeypatch.setattr("pipeline.erasure.locking.lock_lanes", add_and_lock)
+    monkeypatch.setattr("pipeline.erasure.locking.lock_rows", add_and_lock)
     await erase(engine)
     assert key_was_free == [True, False]
     async with engine.ledger.engine.connect() as connection:
